@@ -9,6 +9,7 @@ import './style/parts.css';
 import './style/run.css';
 import './style/approvals.css';
 import './style/session.css';
+import { signIn } from './api/session';
 import { listen } from './keys';
 import { startRouter } from './router';
 import { startTheme } from './theme';
@@ -18,7 +19,7 @@ startTheme();
 startRouter();
 listen();
 const root = document.getElementById('app');
-if (root) {
+if (root && (await signIn())) {
   root.textContent = '';
   render(<Shell />, root);
 }

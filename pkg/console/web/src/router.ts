@@ -19,9 +19,12 @@ function read(): Location {
 
 export const location = signal<Location>(read());
 
+// home is the namespace of addresses that name none: that of the session.
+export const home = signal('default');
+
 // namespace is what all views show. Links keep it.
 export function namespace(): string {
-  return location.value.query.get('ns') || 'default';
+  return location.value.query.get('ns') || home.value;
 }
 
 // Params are what a link adds to the query. Empty values are left out.
@@ -31,7 +34,7 @@ export type Params = Record<string, string | undefined>;
 export function href(path: string, params: Params = {}, hash = ''): string {
   const query = new URLSearchParams();
   for (const [k, v] of Object.entries({ ns: namespace(), ...params })) {
-    if (v && !(k === 'ns' && v === 'default')) query.set(k, v);
+    if (v && !(k === 'ns' && v === home.value)) query.set(k, v);
   }
   const q = query.toString();
   return base + path + (q ? `?${q}` : '') + (hash ? `#${hash}` : '');

@@ -32,6 +32,7 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
   const top = useSignal(0); // px in the list, as if it had its full height
   const height = useSignal(0); // px of the view
   const atEnd = useRef(false);
+  const later = useRef(-1);
   const chosen = useRef(selected);
   chosen.current = selected;
   const keep = useRef(follow);
@@ -40,16 +41,16 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
   const shown = Math.min(full, highest);
   const all = useRef(full);
   all.current = full;
-  const ratio = () => {
-    const room = shown - height.value;
-    return shown < full && room > 0 ? (full - height.value) / room : 1;
+  const ratio = () => { // of px in the list to px of the scroll bar; observers call it later, so it reads what is true then
+    const room = Math.min(all.current, highest) - height.value;
+    return all.current > highest && room > 0 ? (all.current - height.value) / room : 1;
   };
 
   const read = () => {
     const b = box.current;
     if (!b) return;
     top.value = b.scrollTop * ratio();
-    atEnd.current = b.scrollTop + height.value >= shown - 2;
+    atEnd.current = b.scrollTop + height.value >= Math.min(all.current, highest) - 2;
   };
   const scrollTo = (px: number) => {
     const b = box.current;
@@ -65,6 +66,11 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
       const before = height.value;
       const end = keep.current && atEnd.current;
       height.value = b.clientHeight;
+      if (later.current >= 0 && height.value > 0) {
+        scrollTo(Math.max(0, later.current * rowHeight - height.value / 2 + rowHeight));
+        later.current = -1;
+        return;
+      }
       if (end) scrollTo(all.current);
       else read();
       const at = chosen.current * rowHeight; // what was selected stays in view
@@ -83,6 +89,7 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
   if (api) {
     api.current = {
       show: (index, where = 'nearest') => {
+        if (height.peek() === 0) later.current = index; // the list is not shown yet
         const at = index * rowHeight;
         if (where === 'center') scrollTo(Math.max(0, at - height.value / 2 + rowHeight));
         else if (at < top.value) scrollTo(at);

@@ -6,9 +6,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { inNamespace } from '../api/client';
 import { useList } from '../api/list';
+import { signOut, user } from '../api/session';
 import type { Approval } from '../api/types';
 import { goTo, helpOpen } from '../keys';
-import { go, href, location, match, namespace } from '../router';
+import { go, home, href, location, match, namespace } from '../router';
 import { nextTheme, theme } from '../theme';
 import { views } from '../views/views';
 import { Help } from './help';
@@ -48,6 +49,7 @@ function Header() {
       </form>
       <button type="button" class="quiet" onClick={nextTheme} title="Change the theme">{themes[theme.value]}</button>
       <button type="button" class="quiet" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys">?</button>
+      {user.value && <button type="button" class="quiet" onClick={() => void signOut()} title={`Signed in as ${user.value}`}>Sign out</button>}
     </header>
   );
 }
@@ -58,7 +60,7 @@ function choose(e: SubmitEvent) {
   e.preventDefault();
   const ns = String(new FormData(e.currentTarget as HTMLFormElement).get('ns') ?? '').trim();
   (document.activeElement as HTMLElement | null)?.blur();
-  go(href('/', { ns: ns || 'default' }));
+  go(href('/', { ns: ns || home.value }));
 }
 
 // Pending counts the approvals that wait for a decision.
@@ -75,7 +77,7 @@ function Present() {
     const params = match(v.path, path);
     if (params) return <Page key={`${namespace()}/${v.path}/${JSON.stringify(params)}`} title={params.name ?? v.title} view={<v.component params={params} />} />;
   }
-  return <Page title="Not found" view={<Empty>There is no such page. <a href={href('/')}>Go to what happens now.</a></Empty>} />;
+  return <Page title="Not found" view={<><h1>Not found</h1><Empty>There is no such page. <a href={href('/')}>Go to what happens now.</a></Empty></>} />;
 }
 
 function Page({ title, view }: { title: string; view: ComponentChildren }) {

@@ -4,7 +4,7 @@
 // What a view shows in place of its data, in words.
 import type { ComponentChildren } from 'preact';
 import { ApiError, explain } from '../api/client';
-import { base } from '../router';
+import { login } from '../api/session';
 
 export function Loading({ what }: { what: string }) {
   return <p class="state" role="status">Loading {what} …</p>;
@@ -20,7 +20,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
   return (
     <div class="state problem" role="alert">
       <p>{explain(error)}</p>
-      {code === 401 && <p><a href={`${base}/login?next=${encodeURIComponent(window.location.href)}`}>Sign in</a></p>}
+      {code === 401 && <p><a href={login()}>Sign in</a></p>}
       {code === 403 && <p class="muted">Your role does not permit this. Whoever administers the namespace can change that.</p>}
       {code === 0 && <p class="muted">The page tries again by itself.</p>}
       {retry && code !== 401 && code !== 403 && <p><button type="button" onClick={retry}>Try again</button></p>}

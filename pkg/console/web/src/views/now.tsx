@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { inNamespace, post } from '../api/client';
 import { useList } from '../api/list';
 import { useLoad } from '../api/load';
+import { may } from '../api/may';
 import type { Approval, Task } from '../api/types';
 import { href } from '../router';
 import { ApprovalTable, pendingFirst } from '../ui/approvaltable';
@@ -26,7 +27,7 @@ export function Now() {
   const tasks = useList<Task>(inNamespace('tasks'), {}, 500);
   const approvals = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' }, 0);
   const today = new Date(now.value).toISOString().slice(0, 10); // reports count days in UTC
-  const usage = useLoad(`${today}/${Math.floor(now.value / 60_000)}`, (signal) =>
+  const usage = useLoad(may('create', 'usagereports') ? `${today}/${Math.floor(now.value / 60_000)}` : '', (signal) =>
     post<Report>(inNamespace('usagereports'), { apiVersion: 'core.platform.ai/v1alpha1', kind: 'UsageReport', spec: { from: today, by: 'day', limit: 1 } }, signal));
   const pending = approvals.items.value.filter((a) => a.status?.state === 'pending').sort(pendingFirst);
   const all = [...tasks.items.value].sort((a, b) => started(b).localeCompare(started(a)));

@@ -35,8 +35,8 @@ export function Run({ params }: { params: Record<string, string> }) {
   const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
   const path = `/tasks/${encodeURIComponent(name)}`;
   useKeys(tabs.map((t, i) => ({ key: String(i + 1), label: t.title, run: () => document.getElementById(`tab-${t.id}`)?.click() })));
-  if (!task && error.value) return <Failure error={error.value} />;
-  if (!task && !loading.value) return <Empty>There is no task of the name {name} in this namespace. <a href={href('/tasks')}>Show all tasks.</a></Empty>;
+  if (!task && error.value) return <><h1><Text>{name}</Text></h1><Failure error={error.value} /></>;
+  if (!task && !loading.value) return <><h1><Text>{name}</Text></h1><Empty>There is no task of this name in the namespace. <a href={href('/tasks')}>Show all tasks.</a></Empty></>;
   const View = tab?.view ?? RunEvents;
   return (
     <div class={tab?.id ? '' : 'fill'}>

@@ -59,7 +59,7 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
   const nodes = useMemo(() => flatten(items.value.length > 0 ? items.value : [root]), [items.value, root]);
   const selected = useSignal(0);
   const list = useRef<RowsApi | null>(null);
-  const open = (i: number) => nodes[i] && go(href(`/tasks/${encodeURIComponent(nodes[i].task.metadata.name)}`));
+  const open = (i: number) => void (nodes[i] && go(href(`/tasks/${encodeURIComponent(nodes[i].task.metadata.name)}`)));
   const select = (i: number) => {
     selected.value = Math.min(nodes.length - 1, Math.max(0, i));
     list.current?.show(selected.value);
@@ -90,7 +90,7 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
         <div class="heads" aria-hidden="true"><span>Task</span><span>Phase</span><span class="minor">Agent</span><span class="num minor">In</span><span class="num minor">Out</span><span class="num minor">Duration</span><span class="minor">From start to end</span></div>
         <Rows
           label={`Tasks of the tree of ${name}`} total={nodes.length} need={() => undefined} selected={selected.value} api={list}
-          onSelect={(i) => (i === selected.value ? open(i) : select(i))}
+          onSelect={open}
           row={(i) => nodes[i] && <Line node={nodes[i]} from={from} to={to} />}
         />
       </div>
@@ -106,7 +106,7 @@ function Line({ node, from, to }: { node: Node; from: number; to: number }) {
   const phase = phaseOf(task);
   return (
     <>
-      <span class="name" style={{ paddingLeft: `${Math.min(depth, 12) * 20}px` }}><a href={href(`/tasks/${encodeURIComponent(task.metadata.name)}`)} tabIndex={-1}>{task.metadata.name}</a></span>
+      <span class="name" style={{ paddingLeft: `${Math.min(depth, 12) * 20}px` }}>{task.metadata.name}</span>
       <Phase phase={phase} />
       <span class="minor">{agentOf(task)}</span>
       <span class="num minor">{short(task.status?.usage?.inputTokens)}</span>

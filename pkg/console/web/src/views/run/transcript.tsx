@@ -32,7 +32,7 @@ export function RunTranscript({ name, task }: { name: string; task: Task | undef
   return (
     <div class="transcript">
       {session && <p>This task is part of the session <a href={href(`/sessions/${encodeURIComponent(session)}`)}>{session}</a>.</p>}
-      {after === 0 && prompt && <div class="turn user"><h3>Prompt</h3><Markdown text={prompt} /></div>}
+      {after === 0 && prompt && <div class="turn user"><h2>Prompt</h2><Markdown text={prompt} /></div>}
       {p.events.map((e) => <Turn key={e.seq} event={e} />)}
       {p.events.length === 0 && after === 0 && <Empty>Nothing was said yet.</Empty>}
       <p class="more">
@@ -47,7 +47,7 @@ function Turn({ event }: { event: Event }) {
   const link = <a class="small" href={href(window.location.pathname.slice('/console'.length), {}, `seq=${event.seq}`)}>#{event.seq}</a>;
   if (event.type === 'ModelMessage' || event.type === 'TaskMessageReceived' || event.type === 'PlanUpdated') {
     const who = event.type === 'ModelMessage' ? event.agentName || 'Model' : event.type === 'PlanUpdated' ? 'Plan' : 'Message from another task';
-    return <div class="turn"><h3><Text>{who}</Text> {link}</h3><Markdown text={event.contentText ?? event.summary ?? ''} /></div>;
+    return <div class="turn"><h2><Text>{who}</Text> {link}</h2><Markdown text={event.contentText ?? event.summary ?? ''} /></div>;
   }
   return (
     <p class={`step ${failed(event) ? 'bad' : ''}`}>

@@ -1,0 +1,62 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What the scripts have in common: a browser that is signed in at BASE, and whose complaints fail the script.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { execFileSync } from 'node:child_process';
+
+const require = createRequire(new URL('../../../pkg/console/web/package.json', import.meta.url));
+const { chromium } = require('playwright-core');
+export const axe = require.resolve('axe-core/axe.min.js');
+export { assert };
+
+export const { BASE, TOKEN, MORE } = process.env;
+const executablePath = execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
+
+// run opens a browser, calls parts in order, and prints a line for each.
+export async function run(parts) {
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  try {
+    for (const [name, part] of Object.entries(parts)) {
+      const said = await part(browser);
+      console.log(`ok: ${name}${said ? `: ${said}` : ''}`);
+    }
+  } catch (e) {
+    console.log(`FAILED: ${e.stack} ${e.actual ? JSON.stringify(e.actual) : ''}`);
+    process.exitCode = 1;
+  } finally {
+    await browser.close();
+  }
+}
+
+// signedIn returns a page after the login with a token. complaints are errors, refusals of the policy, and requests to elsewhere.
+export async function signedIn(browser, options = {}, token = TOKEN) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const complaints = [];
+  page.on('pageerror', (e) => complaints.push(e.stack));
+  page.on('console', (m) => m.type() === 'error' && complaints.push(m.text()));
+  page.on('dialog', (d) => complaints.push(`dialog: ${d.message()}`));
+  page.on('request', (r) => {
+    if (!r.url().startsWith(BASE) && !r.url().startsWith('data:')) complaints.push(`asked ${r.url()}`);
+  });
+  await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI}`)));
+  await page.goto(`${BASE}/console/login`);
+  await page.fill('#token', token);
+  await page.click('button[type=submit]');
+  await page.waitForSelector('header.top');
+  return { page, complaints, close: () => context.close() };
+}
+
+// shown waits for a text on a page.
+export async function shown(page, path, text) {
+  try {
+    await page.getByText(text).filter({ visible: true }).first().waitFor();
+  } catch {
+    throw new Error(`${path} does not show ${text}, but: ${(await page.evaluate(() => document.body.innerText)).slice(0, 1500)}`);
+  }
+}
+
+export const nodes = (page) => page.evaluate(() => document.querySelectorAll('*').length);

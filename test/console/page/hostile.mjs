@@ -1,0 +1,33 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Texts that try to be more than texts.
+import { BASE, assert, nodes, run, shown, signedIn } from './drive.mjs';
+
+const { APPROVAL } = process.env;
+
+async function harmless(browser, paths) {
+  const { page, complaints, close } = await signedIn(browser);
+  for (const [path, text] of paths) {
+    await page.goto(`${BASE}/console${path}`);
+    await shown(page, path, text);
+    assert.equal(await page.evaluate(() => window.pwned), undefined, path);
+    assert.equal(await page.evaluate(() => document.querySelectorAll('main img, main script, main iframe, main style, main link, main base, main object, main svg').length), 0, path);
+    const links = await page.evaluate(() => [...document.querySelectorAll('main a')].map((a) => [a.protocol, a.origin === location.origin, a.rel, a.textContent]));
+    for (const [protocol, own, rel, shown] of links) {
+      assert.match(protocol, /^https?:$/, path);
+      if (!own) assert.match(rel, /noopener/, path);
+      if (/bank/.test(shown)) assert.match(shown, /evil\.example/, 'a link that does not show where it leads');
+    }
+    assert.ok(!/[\u202a-\u202e\u2066-\u2069\u200b]/.test(await page.evaluate(() => document.body.innerText)), `${path}: characters that turn the text around`);
+    assert.ok((await nodes(page)) < 3000, `${path}: ${await nodes(page)} nodes`);
+  }
+  await close();
+  assert.deepEqual(complaints, []);
+}
+
+await run({
+  'events': (b) => harmless(b, Array.from({ length: 30 }, (_, i) => [`/tasks/hostile#seq=${i + 1}`, ['Text', 'Call', 'Severity'][i % 3]])),
+  'transcript, result, YAML': (b) => harmless(b, [['/tasks/hostile?tab=transcript', 'window.pwned'], ['/tasks/hostile?tab=yaml', 'onerror'], ['/tasks/hostile?tab=trace', 'Critical path'], ['/tasks/hostile?tab=result', 'onerror'], ['/tasks/hostile', 'onerror']]),
+  'an approval': (b) => harmless(b, [['/approvals', 'onerror'], [`/approvals/${APPROVAL}`, 'onerror'], ['/', 'onerror']]),
+});

@@ -1,0 +1,75 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// A run of COUNT events.
+import { BASE, MORE, assert, nodes, run, signedIn } from './drive.mjs';
+
+const count = Number(process.env.COUNT);
+const more = async (n) => assert.ok((await fetch(`${MORE}?task=long&n=${n}`)).ok);
+const shows = (page, text) => page.locator('.line', { hasText: text }).first().waitFor();
+
+async function measured(browser, path) {
+  const it = await signedIn(browser);
+  await it.page.goto('about:blank');
+  const session = await it.page.context().newCDPSession(it.page);
+  await session.send('Network.enable');
+  let requests = 0;
+  let bytes = 0;
+  session.on('Network.requestWillBeSent', () => requests++);
+  session.on('Network.dataReceived', (e) => (bytes += e.encodedDataLength));
+  await it.page.goto(`${BASE}/console${path}`);
+  return { ...it, spent: () => ({ requests, bytes }) };
+}
+
+await run({
+  'open at the end': async (b) => {
+    const { page, complaints, spent, close } = await measured(b, '/tasks/long');
+    await shows(page, `words ${count - 2}`);
+    const { requests, bytes } = spent();
+    const n = await nodes(page);
+    assert.ok(requests <= 11, `${requests} requests`); // 10, and the style sheet's or the page's revalidation
+    assert.ok(bytes <= 300_000, `${bytes} bytes`);
+    assert.ok(n <= 1500, `${n} nodes`);
+    // From one end to the other; what is there is not counted up.
+    await page.evaluate(async () => {
+      const rows = document.querySelector('.rows');
+      for (let i = 100; i >= 0; i--) {
+        rows.scrollTop = (rows.scrollHeight * i) / 100;
+        await new Promise((r) => requestAnimationFrame(r));
+      }
+    });
+    await shows(page, 'words 0');
+    assert.ok((await nodes(page)) <= 1500);
+    await close();
+    assert.deepEqual(complaints, []);
+    return `${requests} requests, ${bytes} bytes, ${n} nodes`;
+  },
+  'open at one event': async (b) => {
+    const { page, spent, close } = await measured(b, `/tasks/long#seq=${count / 2 + 1}`);
+    await page.locator('.line[aria-selected=true]', { hasText: `words ${count / 2}` }).waitFor();
+    await page.getByText(`Part ${count / 2}`).waitFor();
+    const { requests } = spent();
+    await close();
+    return `${requests} requests`;
+  },
+  'live at the end': async (b) => {
+    const { page, close } = await measured(b, '/tasks/long');
+    await shows(page, `words ${count - 2}`);
+    await page.getByText(', live').waitFor();
+    await more(300);
+    await shows(page, 'words 1000298');
+    assert.ok((await nodes(page)) <= 1500);
+    await close();
+  },
+  'live elsewhere': async (b) => {
+    const { page, close } = await measured(b, '/tasks/long#seq=1001');
+    await page.locator('.line[aria-selected=true]', { hasText: 'words 1000' }).waitFor();
+    await page.getByText(', live').waitFor();
+    const where = () => page.evaluate(() => [document.querySelector('.rows').scrollTop, document.querySelector('.line[aria-selected=true]').getBoundingClientRect().top]);
+    const before = await where();
+    await more(300);
+    await page.getByText('20,600 events, live').waitFor();
+    assert.deepEqual(await where(), before);
+    await close();
+  },
+});

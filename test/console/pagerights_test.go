@@ -1,0 +1,83 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// hostile are texts that an agent could write. STEAL is an address that must not be asked.
+var hostile = []string{
+	`<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>`,
+	`<svg/onload=window.pwned=1><iframe srcdoc="<script>parent.pwned=1</script>">`,
+	`[safe](javascript:window.pwned=1) [safe](data:text/html,<script>window.pwned=1</script>)`,
+	`![picture](STEAL/a.png) <link rel=stylesheet href=STEAL/b.css> <img src="STEAL/c.png">`,
+	"invoice\u202egnp.exe \u2066hidden\u2069 zero\u200bwidth",
+	`"><style>*{display:none}</style><base href="STEAL/"><meta http-equiv=refresh content="0;STEAL/d">`,
+	`[https://bank.example](https://evil.example/STEAL)`,
+	"```\n</code></pre><script>window.pwned=1</script>\n```\n" + strings.Repeat("> ", 500) + strings.Repeat("- ", 500) + strings.Repeat("**_`[", 500),
+	strings.Repeat("QUJDRA==", 10_000),
+	`{{constructor.constructor('window.pwned=1')()}} ${window.pwned=1}`,
+}
+
+// What agents write stays text: nothing of it runs, and nothing that it names is fetched.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	tools(t)
+	f := fill(t)
+	var asked atomic.Int64
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer thief.Close()
+	args := map[string]string{}
+	for _, text := range hostile {
+		text = strings.ReplaceAll(text, "STEAL", thief.URL)
+		args[text[:min(len(text), 40)]] = text[:min(len(text), 500)]
+		f.post("hostile",
+			v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage, Summary: text, ContentText: text},
+			v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallStarted, ToolName: text[:min(len(text), 60)], ToolCallID: text[:min(len(text), 60)]},
+			v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallFailed, Severity: v1alpha1.SeverityError, ToolName: text[:min(len(text), 60)], ToolCallID: text[:min(len(text), 60)], Summary: text},
+		)
+	}
+	id := f.ask("hostile", strings.ReplaceAll(hostile[0]+hostile[3], "STEAL", thief.URL), args)
+	result := strings.ReplaceAll(strings.Join(hostile, "\n\n"), "STEAL", thief.URL) + strings.Repeat("QUJDRA==", 5<<20/8)
+	err := f.api.CoreV1alpha1().RESTClient().Post().Namespace("team").Resource("tasks").Name("hostile").SubResource("result").
+		SetHeader("Content-Type", "text/plain").Body([]byte(result)).Do(t.Context()).Error()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.drive("hostile.mjs", 3, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id)
+	if n := asked.Load(); n > 0 {
+		t.Errorf("%d requests went to an address in a text", n)
+	}
+}
+
+// Somebody with a keyboard and the right decides on an approval; somebody without the right is shown no button.
+func TestDecideByKeyboard(t *testing.T) {
+	t.Parallel()
+	tools(t)
+	f := fill(t)
+	yes := f.ask("asks", "a first action", map[string]string{"code": "one"})
+	no := f.ask("plain", "a second action", map[string]string{"code": "two"})
+	f.drive("decide.mjs", 3, "TOKEN="+f.token("ann", "platform-approver"), "VIEWER="+f.token("vic", "platform-viewer"), "YES="+yes, "NO="+no)
+	for id, want := range map[string]v1alpha1.ApprovalStatus{
+		yes: {State: v1alpha1.ApprovalApproved, DecisionReason: "go on"},
+		no:  {State: v1alpha1.ApprovalDeclined, DecisionReason: "not now"},
+	} {
+		a, err := f.api.CoreV1alpha1().Approvals("team").Get(t.Context(), id, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := a.Status; s.State != want.State || s.DecisionReason != want.DecisionReason || s.DecisionActor != "system:serviceaccount:team:ann" {
+			t.Errorf("%s: %+v", a.Spec.Action, s)
+		}
+	}
+}
