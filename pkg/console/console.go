@@ -37,6 +37,8 @@ type Options struct {
 	Way Way
 	// Enter returns what the Authorization of a request stands for, or an error for a person.
 	Enter func(*http.Request) (Entry, error)
+	// More are further paths below Path.
+	More map[string]http.HandlerFunc
 	// Good reports whether a credential is still accepted.
 	Good func(ctx context.Context, credential string) bool
 }
@@ -73,6 +75,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == Path+"session":
 		c.session(w, r)
 	default:
+		if more := c.o.More[strings.TrimPrefix(r.URL.Path, Path)]; more != nil {
+			more(w, r)
+			return
+		}
 		c.static.ServeHTTP(w, r)
 	}
 }
@@ -94,7 +100,7 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request) {
 		if x := c.find(r); x != nil {
 			c.sessions.End(x)
 		}
-		http.SetCookie(w, Cookie(r, ""))
+		http.SetCookie(w, Cookie(r, Encrypted(r), ""))
 		Answer(w, http.StatusOK, map[string]any{})
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
@@ -114,7 +120,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if old := c.find(r); old != nil {
 		c.sessions.End(old)
 	}
-	x, secrets, err := c.sessions.Begin(entry.User, entry.Namespace, entry.Credential)
+	secrets, err := c.Begin(entry)
 	switch {
 	case errors.Is(err, ErrFull):
 		Refuse(w, http.StatusTooManyRequests, err.Error())
@@ -123,8 +129,14 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusInternalServerError, "the session could not be made")
 		return
 	}
-	http.SetCookie(w, Cookie(r, secrets.Cookie))
-	Answer(w, http.StatusCreated, map[string]any{"key": secrets.Key, "user": x.User, "namespace": x.Namespace})
+	http.SetCookie(w, Cookie(r, Encrypted(r), secrets.Cookie))
+	Answer(w, http.StatusCreated, map[string]any{"key": secrets.Key, "user": entry.User, "namespace": entry.Namespace})
+}
+
+// Begin begins a session. It returns ErrFull if there are too many.
+func (c *Console) Begin(e Entry) (Secrets, error) {
+	_, secrets, err := c.sessions.Begin(e.User, e.Namespace, e.Credential)
+	return secrets, err
 }
 
 // find returns the session that a request presents; nil if there is none.

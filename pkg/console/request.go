@@ -19,6 +19,8 @@ const (
 	// cookieName begins the names of cookies. Cookies of all ports of a host are kept together, so the port is part of the
 	// name.
 	cookieName = "platform-console"
+	// loginCookieName begins the names of cookies of a login at an identity provider.
+	loginCookieName = "platform-login"
 	// hostPrefix makes browsers accept a cookie only from a host itself, over TLS, for all paths.
 	hostPrefix = "__Host-"
 )
@@ -47,19 +49,38 @@ func Encrypted(r *http.Request) bool {
 }
 
 // names returns the names that a cookie may have, with and without TLS.
-func names(r *http.Request) []string {
-	name := cookieName
+func names(r *http.Request, name string) []string {
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		name += "-" + port
 	}
 	return []string{hostPrefix + name, name}
 }
 
-// Cookie returns a cookie for the browser that made a request. An empty value removes it.
-func Cookie(r *http.Request, value string) *http.Cookie {
-	c := &http.Cookie{Name: names(r)[1], Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
-	if Encrypted(r) {
-		c.Name, c.Secure = names(r)[0], true
+// Cookie returns the cookie of a session for the browser that made a request, over TLS or not. An empty value removes it.
+func Cookie(r *http.Request, secure bool, value string) *http.Cookie {
+	return cookie(r, cookieName, secure, value, http.SameSiteStrictMode)
+}
+
+// LoginCookie returns a cookie with which a browser comes back from an identity provider. That is a page of another site, so
+// the cookie is sent with what such pages open.
+func LoginCookie(r *http.Request, secure bool, value string) *http.Cookie {
+	return cookie(r, loginCookieName, secure, value, http.SameSiteLaxMode)
+}
+
+// LoginAttempt returns the value of the LoginCookie that a request has, or "".
+func LoginAttempt(r *http.Request) string {
+	for _, name := range names(r, loginCookieName) {
+		if found := r.CookiesNamed(name); len(found) == 1 {
+			return found[0].Value
+		}
+	}
+	return ""
+}
+
+func cookie(r *http.Request, name string, secure bool, value string, site http.SameSite) *http.Cookie {
+	c := &http.Cookie{Name: names(r, name)[1], Value: value, Path: "/", HttpOnly: true, SameSite: site} //nolint:gosec // see below
+	if secure {
+		c.Name, c.Secure = names(r, name)[0], true
 	}
 	if value == "" {
 		c.MaxAge = -1
@@ -76,7 +97,7 @@ func Presented(r *http.Request) (secrets Secrets, ok bool) {
 		}
 	}
 	secrets.Key = r.Header.Get(HeaderKey)
-	for _, name := range names(r) {
+	for _, name := range names(r, cookieName) {
 		found := r.CookiesNamed(name)
 		if len(found) > 1 { // somebody else set one of them
 			return Secrets{}, false

@@ -88,9 +88,13 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err := o.keepUsage(g, st); err != nil {
 		return nil, err
 	}
+	login, err := callers.Login(o.Identity)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := console.New(console.Options{
 		Off: !o.Console, Idle: o.ConsoleIdle, Life: o.ConsoleLife, Clock: o.Clock,
-		Authenticate: g.Authentication.Authenticator, Audiences: g.Authentication.APIAudiences,
+		Authenticate: g.Authentication.Authenticator, Audiences: g.Authentication.APIAudiences, Login: login,
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,15 @@
 // sends the key in the header below; without both it is nobody's.
 const header = 'X-Platform-Console';
 const stored = 'platform.console.key';
+const pending = 'platform.console.state';
+
+// What can go wrong at an identity provider. The address names one of these, so that it cannot show a text of its own.
+const errors = {
+  other: 'This login was not begun here, or too long ago. Try again.',
+  provider: 'The identity provider did not accept the login.',
+  refused: 'The identity provider knows you, but this server does not accept you. Ask its operator.',
+  full: 'The server has too many sessions. Try again later.',
+};
 
 const $ = (id) => document.getElementById(id);
 
@@ -72,7 +81,8 @@ $('form').addEventListener('submit', async (e) => {
 
 $('provider').addEventListener('click', async () => {
   try {
-    const { location: to } = await ask('POST', '/console/provider', { 'X-Platform-Next': encodeURI(next()) });
+    const { location: to, state } = await ask('POST', '/console/provider', { 'X-Platform-Next': encodeURI(next()) });
+    sessionStorage.setItem(pending, state);
     location.assign(to);
   } catch (error) {
     say(error.message, true);
@@ -83,14 +93,16 @@ $('provider').addEventListener('click', async () => {
 const given = new URLSearchParams(location.hash.slice(1));
 history.replaceState(null, '', location.pathname + location.search);
 try {
-  if (given.has('key')) {
+  const state = sessionStorage.getItem(pending);
+  sessionStorage.removeItem(pending);
+  if (given.has('key') && state && state === given.get('state')) { // an answer to the login that this tab began
     enter(given.get('key'));
   } else if (given.has('once')) {
     say('Opening the console …');
     await begin(`Once ${given.get('once')}`);
   } else {
     form(await ask('GET', '/console/ways'));
-    if (given.has('error')) say(given.get('error'), true);
+    if (given.has('error') || given.has('key')) say(errors[given.get('error')] ?? errors.other, true);
   }
 } catch (error) {
   say(error.message, true);

@@ -4,10 +4,15 @@
 // Package console serves the web console on the listeners of the API server. A person exchanges a token for a session;
 // each request of the session is then a request with this token, so it is authenticated and authorized as any other, and
 // a token that is revoked is of no use in a session either.
+//
+//	console.go   the console before the listeners, and logins with a token
+//	provider.go  logins at an OpenID provider
+//	seal.go      what a browser keeps of such a login
 package console
 
 import (
 	"context"
+	"crypto/cipher"
 	"crypto/tls"
 	"net/http"
 	"strings"
@@ -20,6 +25,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
 const (
@@ -42,12 +48,17 @@ type Options struct {
 	// Authenticate finds the user of a request, and Audiences are those that tokens must name.
 	Authenticate authenticator.Request
 	Audiences    authenticator.Audiences
+	// Login is how people get tokens of an OpenID provider; nil if they do not.
+	Login *external.Login
+	// Sparse receives the failures of logins. Default: a new sparse log on Clock.
+	Sparse *sparse.Log
 }
 
 // Handler serves the console.
 type Handler struct {
-	o     Options
-	pages *console.Console
+	o      Options
+	pages  *console.Console
+	sealer cipher.AEAD
 }
 
 // New makes a handler.
@@ -61,11 +72,21 @@ func New(o Options) (*Handler, error) {
 	if o.Life == 0 {
 		o.Life = DefaultLife
 	}
+	if o.Sparse == nil {
+		o.Sparse = sparse.New(o.Clock)
+	}
 	h := &Handler{o: o}
 	var err error
+	if h.sealer, err = newSealer(); err != nil {
+		return nil, err
+	}
+	more := map[string]http.HandlerFunc{}
+	if o.Login != nil {
+		more["provider"], more["provider/callback"] = h.begin, h.finish
+	}
 	h.pages, err = console.New(console.Options{
 		Sessions: console.SessionOptions{Idle: o.Idle, Life: o.Life, Clock: o.Clock},
-		Way:      console.Way{Token: true}, Enter: h.enter, Good: h.good,
+		Way:      console.Way{Token: true, Provider: o.Login != nil}, Enter: h.enter, Good: h.good, More: more,
 	})
 	return h, err
 }

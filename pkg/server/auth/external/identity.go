@@ -15,6 +15,7 @@
 //	constraints.go    the constraints in the context of a transaction
 //	task.go           the same, for tasks
 //	denied.go         what happens to requests that a transaction does not cover
+//	login.go          how people in browsers get a token of the provider
 //	seal.go           the seal of a task's requester
 //
 // What is known about a caller is carried in the extras of its user, so it reaches audit, policies and the requests that

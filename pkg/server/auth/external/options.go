@@ -52,6 +52,10 @@ type OIDC struct {
 	CAFile string
 	// AllowedSubjects are patterns of the sub claim, with the wildcards * and ?. Without any, nobody is accepted.
 	AllowedSubjects []string
+	// ClientID, if set, lets people log in to the web console at the provider, as this client; ClientSecretFile has its
+	// secret, if it has one. Scopes are what is asked for.
+	ClientID, ClientSecretFile string
+	Scopes                     []string
 	// Namespace is the namespace of all these callers.
 	Namespace string
 }
@@ -93,6 +97,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	text(&o.OIDC.Namespace, "oidc-namespace", "default", "the only namespace of callers with a token of --oidc-issuer, and of those with a transaction token that names none")
 	text(&o.OIDC.JWKSURL, "oidc-jwks-url", "", "address of the provider's keys (default: as its metadata says)")
 	text(&o.OIDC.CAFile, "oidc-ca-file", "", "PEM file with the authorities of the provider's certificate (default: those of the system)")
+	text(&o.OIDC.ClientID, "oidc-client-id", "", "client of --oidc-issuer as which people log in to the web console; its redirect URI is https://HOST/console/provider/callback, and its ID tokens or access tokens must name --oidc-audience. Without, the console takes tokens only")
+	text(&o.OIDC.ClientSecretFile, "oidc-client-secret-file", "", "file with the secret of --oidc-client-id; a public client has none")
+	list(&o.OIDC.Scopes, "oidc-scopes", []string{"openid", "profile", "email"}, "scopes that a login to the web console asks for; openid must be one of them")
 	c := &o.ContextToken
 	text(&c.Profile, "context-token-profile", "", "transaction-token accepts transaction tokens; empty accepts none, and refuses requests that carry one")
 	text(&c.Issuer, "context-token-issuer", "", "issuer (https) of transaction tokens")
@@ -127,12 +134,21 @@ func (o *Options) Check() error {
 
 func (o *OIDC) check() error {
 	switch {
-	case o.Issuer == "" && o.Audience == "" && o.JWKSURL == "" && len(o.AllowedSubjects) == 0:
+	case o.Issuer == "" && o.Audience == "" && o.JWKSURL == "" && o.ClientID == "" && len(o.AllowedSubjects) == 0:
 		return nil
 	case o.Issuer == "":
 		return errors.New("--oidc-issuer is needed with the other --oidc flags")
 	case o.Audience == "":
 		return errors.New("--oidc-audience is needed with --oidc-issuer: without it, tokens for other services would be accepted")
+	}
+	if o.ClientID != "" && len(o.Scopes) == 0 {
+		o.Scopes = []string{"openid", "profile", "email"}
+	}
+	switch {
+	case o.ClientID == "" && o.ClientSecretFile != "":
+		return errors.New("--oidc-client-id is needed with --oidc-client-secret-file")
+	case o.ClientID != "" && !slices.Contains(o.Scopes, "openid"):
+		return errors.New("--oidc-scopes must include openid")
 	}
 	return errors.Join(checkURL("--oidc-issuer", o.Issuer), checkURL("--oidc-jwks-url", o.JWKSURL))
 }
