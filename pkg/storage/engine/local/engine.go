@@ -36,7 +36,8 @@ type Options struct {
 	Dir string
 	// FS is the file system. Default: that of the operating system.
 	FS FS
-	// BlockCacheBytes bounds the cache of blocks read. Its memory is allocated on use. Default: 64 MiB.
+	// BlockCacheBytes is the size of the cache of blocks read, which may also use what the memtables leave of twice
+	// MemTableBytes. Its memory is allocated on use. Default: 64 MiB.
 	BlockCacheBytes int64
 	// MemTableBytes is the size that a memtable grows to under load. It starts at 256 KiB, and up to four
 	// exist. Default: 32 MiB, or 1/128 of a volume smaller than 4 GiB.
@@ -216,7 +217,9 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 	if o.Mark != "" {
 		e.marked = newMarkedFS(&o, check.m, e.Revision)
 	}
-	cache := pebble.NewCache(o.BlockCacheBytes)
+	// Pebble counts memtables against the cache: the one that is written, and one that it keeps for the next. Without room
+	// for both, a store that is written has no cache left.
+	cache := pebble.NewCache(o.BlockCacheBytes + 2*e.opts.MemTableBytes)
 	defer cache.Unref()
 	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
 		return nil, err
