@@ -90,6 +90,7 @@ func (o *Options) addLoopback(g *genericapiserver.Config) error {
 	if g.LoopbackClientConfig, err = g.SecureServing.NewLoopbackClientConfig(string(uuid.NewUUID()), certPEM); err != nil {
 		return err
 	}
+	g.LoopbackClientConfig.DisableCompression = true
 	// On HTTP/2, a listener that stops waits a second for each connection that its client does not close.
 	own := connrotation.NewDialer((&net.Dialer{}).DialContext)
 	g.LoopbackClientConfig.Dial = own.DialContext

@@ -56,6 +56,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	if err := startLarge(ctx, o, r); err != nil {
 		return err
 	}
+	if err := many(ctx, o, r); err != nil {
+		return err
+	}
 	if err := traces(ctx, o, dir, r); err != nil {
 		return err
 	}

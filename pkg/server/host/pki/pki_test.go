@@ -258,6 +258,16 @@ func TestKubeconfig(t *testing.T) {
 	if got := a.AdminConfig(c.Host); !bytes.Equal(got.CertData, c.CertData) || !bytes.Equal(got.CAData, c.CAData) {
 		t.Error("AdminConfig differs from the kubeconfig file")
 	}
+	for server, compressed := range map[string]bool{
+		"https://127.0.0.1:7443": false, "https://[::1]:7443": false, "https://localhost": false, "https://10.0.0.1": true, "https://example.org": true,
+	} {
+		if err := a.WriteKubeconfig(path, server); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = clientcmd.BuildConfigFromFlags("", path); err != nil || c.DisableCompression == compressed || a.AdminConfig(server).DisableCompression == compressed {
+			t.Errorf("%s: compression %v, want %v; error %v", server, !c.DisableCompression, compressed, err)
+		}
+	}
 }
 
 func TestIssueClient(t *testing.T) {

@@ -1,0 +1,193 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serverbench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/platform-ai/platform/test/bench/report"
+)
+
+// Rows about many tasks that wait for a slot, while the controllers look at each of them.
+const (
+	rowManyCreate = "20,000 tasks: created, 64 clients"
+	rowManyCPU    = "20,000 tasks: processor time a create"
+	rowManyList   = "20,000 tasks: one whole list"
+	rowManyTable  = "20,000 tasks: as kubectl lists them"
+	rowManyPeak   = "20,000 tasks: peak memory"
+	rowManyRest   = "20,000 tasks: memory a minute later"
+)
+
+// manyTasks is the number of tasks, and tablePage the number that kubectl asks for at a time.
+const manyTasks, tablePage = 20_000, 500
+
+// tableAccept is what kubectl get accepts.
+const tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+// many measures the processor time of the server, because a busy machine does not change it much, and its memory.
+func many(ctx context.Context, o Options, r *report.Report) (err error) {
+	wanted := false
+	for _, name := range []string{rowManyCreate, rowManyCPU, rowManyList, rowManyTable, rowManyPeak, rowManyRest} {
+		wanted = wanted || o.wants(name)
+	}
+	if !wanted {
+		return nil
+	}
+	dir := filepath.Join(o.Dir, "many")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	s, err := start(ctx, o.Bin, dir, "--max-running-tasks=1")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	c, url, err := s.client("")
+	if err != nil {
+		return err
+	}
+	if err := openTask(ctx, c, url, "first"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, deleteTask(context.WithoutCancel(ctx), c, url, "first")) }()
+	idle, err := s.rss()
+	if err == nil {
+		err = s.resetPeak()
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.createMany(ctx, r); err != nil {
+		return err
+	}
+	if err := s.listMany(ctx, r); err != nil {
+		return err
+	}
+	peak, err := s.peak()
+	if err != nil {
+		return err
+	}
+	wait(ctx, time.Minute)
+	rest, err := s.rss()
+	if err != nil {
+		return err
+	}
+	return addAll(r,
+		report.Row{Name: rowManyPeak, Unit: "MiB", Better: report.Lower, Ours: peak, Other: 776, OtherName: "(before)"},
+		report.Row{Name: rowManyRest, Unit: "MiB", Better: report.Lower, Ours: rest, Other: 1.5 * idle, OtherName: "1.5x idle"})
+}
+
+func (s *server) createMany(ctx context.Context, r *report.Report) error {
+	used, err := s.cpu()
+	if err != nil {
+		return err
+	}
+	const clients = 64
+	from := time.Now()
+	work, ctx := errgroup.WithContext(ctx)
+	for i := range clients {
+		c, url, err := s.client("")
+		if err != nil {
+			return err
+		}
+		work.Go(func() error {
+			defer c.CloseIdleConnections()
+			for n := i; n < manyTasks; n += clients {
+				body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"task-%05d"},"spec":{"type":"container","command":["true"]}}`, n)
+				if err := send(ctx, c, http.MethodPost, url+base+"tasks", []byte(body), nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	took := time.Since(from)
+	until, err := s.cpu()
+	if err != nil {
+		return err
+	}
+	return addAll(r,
+		report.Row{Name: rowManyCreate, Unit: "tasks/s", Better: report.Higher, Ours: manyTasks / took.Seconds(), Other: 1000, OtherName: "(aim)"},
+		report.Row{Name: rowManyCPU, Unit: "µs", Better: report.Lower, Ours: (until - used) * 1e6 / manyTasks})
+}
+
+// listMany lists all tasks at once, and in pages as kubectl does.
+func (s *server) listMany(ctx context.Context, r *report.Report) error {
+	c, url, err := s.client("")
+	if err != nil {
+		return err
+	}
+	cpu := func(f func() error) (float64, error) {
+		before, err := s.cpu()
+		if err == nil {
+			err = f()
+		}
+		if err != nil {
+			return 0, err
+		}
+		after, err := s.cpu()
+		return after - before, err
+	}
+	whole, err := cpu(func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+base+"tasks", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		return errors.Join(err, resp.Body.Close())
+	})
+	if err != nil {
+		return err
+	}
+	table, err := cpu(func() error { return pages(ctx, c, url) })
+	if err != nil {
+		return err
+	}
+	return addAll(r,
+		report.Row{Name: rowManyList, Unit: "s CPU", Better: report.Lower, Ours: whole, Other: 0.7, OtherName: "(aim)"},
+		report.Row{Name: rowManyTable, Unit: "s CPU", Better: report.Lower, Ours: table, Other: 3, OtherName: "(aim)"})
+}
+
+// pages walks through all tasks as kubectl get does.
+func pages(ctx context.Context, c *http.Client, url string) error {
+	for token := ""; ; {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%stasks?limit=%d&continue=%s", url, base, tablePage, token), nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Accept", tableAccept)
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		token, err = continued(resp)
+		if token == "" || err != nil {
+			return err
+		}
+	}
+}
+
+// continued returns the token of the next page.
+func continued(resp *http.Response) (string, error) {
+	var page struct{ Metadata struct{ Continue string } }
+	err := json.NewDecoder(resp.Body).Decode(&page)
+	return page.Metadata.Continue, errors.Join(err, resp.Body.Close())
+}
