@@ -1,0 +1,91 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/server/standalone"
+)
+
+// TestChatSessionDeleted: deleting the session of a turn cancels the turn, whose client learns why, and leaves no session.
+func TestChatSessionDeleted(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, waitingModel)
+	p.neverEnds("forever")
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	next, _ := c.openChat(t.Context(), map[string]any{"message": "wait for it", "sessionId": "doomed"})
+	for kind, _ := next(); kind != "tool_call"; kind, _ = next() {
+		if kind == "" {
+			t.Fatal("the turn ended before it called a tool")
+		}
+	}
+	sessions := p.client().CoreV1alpha1().Sessions("default")
+	if err := sessions.Delete(t.Context(), "doomed", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var last chatEnvelope
+	for kind, f := next(); kind != ""; kind, f = next() {
+		last = f
+	}
+	if last.Error == nil || last.Error.Code != "cancelled" {
+		t.Errorf("the last frame is %+v: %+v", last, last.Error)
+	}
+	if list, err := sessions.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("%d sessions are left: %v", len(list.Items), err)
+	}
+}
+
+// TestChatRateLimited: a turn that a rate limit of its Provider refuses ends with rate_limited, as JSON with 429 and the time
+// after which to try again. The vendor is not asked.
+func TestChatRateLimited(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, orchestrator)
+	patch := []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`)
+	if _, err := p.client().CoreV1alpha1().Providers("default").Patch(t.Context(), "default", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	c.chat(map[string]any{"message": "hello"}, http.StatusOK)
+	asked := len(model.Exchanges())
+	frames := c.chatStream(t.Context(), map[string]any{"message": "hello again"})
+	if last := frames[len(frames)-1]; last.event != "error" || last.Error == nil || last.Error.Code != "rate_limited" || !strings.Contains(last.Error.Message, "Provider") {
+		t.Errorf("the last frame is %s %s", last.event, last.data)
+	}
+	got := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello again"}`)
+	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", got.code, got.header, got.body)
+	}
+	if n := len(model.Exchanges()); n != asked {
+		t.Errorf("the vendor was asked %d times more", n-asked)
+	}
+}
+
+// TestChatTruncates: a session keeps the first message of its user and the newest messages, in the size that is configured.
+func TestChatTruncates(t *testing.T) {
+	t.Parallel()
+	const size, turns = 2000, 25
+	p, _ := withChat(t, orchestrator, func(o *standalone.Options) { o.Chat.MaxSessionBytes = size })
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	for n := range turns {
+		c.chat(map[string]any{"sessionId": "long", "message": fmt.Sprintf("hello %d %s", n, strings.Repeat("x", 100))}, http.StatusOK)
+	}
+	kept, total := p.transcript("long", 100), 0
+	for _, m := range kept {
+		total += len(m.Content)
+	}
+	first, last := kept[0], kept[len(kept)-2]
+	if !strings.HasPrefix(first.Content, "hello 0 ") || !strings.HasPrefix(last.Content, fmt.Sprintf("hello %d ", turns-1)) {
+		t.Errorf("the first message is %.20q, the last one %.20q", first.Content, last.Content)
+	}
+	if len(kept) >= 2*turns || total > size {
+		t.Errorf("%d messages with %d bytes are kept", len(kept), total)
+	}
+}
