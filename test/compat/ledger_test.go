@@ -5,6 +5,7 @@ package compat
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -26,10 +27,12 @@ import (
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
-// TestLedgerOfCutClients: 320 clients leave after a random number of bytes. The ledger then has what the vendor counted,
+var cuts = flag.Int("cuts", 320, "clients that leave in TestLedgerOfCutClients")
+
+// TestLedgerOfCutClients: clients leave after a random number of bytes. The ledger then has what the vendor counted,
 // request by request, and a gap for each request whose usage the vendor did not report.
 func TestLedgerOfCutClients(t *testing.T) {
-	const clients, atOnce = 320, 16
+	const atOnce = 16
 	reg := prometheus.NewRegistry()
 	s := start(t, func(o *standalone.Options) { o.Metrics = reg })
 	s.namespace("team")
@@ -52,7 +55,7 @@ func TestLedgerOfCutClients(t *testing.T) {
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL, "m")
 	token := s.token("team", "client", "chat")
 	slots, all := make(chan struct{}, atOnce), sync.WaitGroup{}
-	for i := range clients {
+	for i := range *cuts {
 		r := rand.New(rand.NewPCG(uint64(i), 7))
 		slots <- struct{}{}
 		all.Go(func() {
@@ -118,7 +121,7 @@ func TestLedgerOfCutClients(t *testing.T) {
 			seen[*o.InputTokens] = true
 		}
 	}
-	if int64(len(seen)) != asked.Load()-silent.Load() || gaps != silent.Load() || asked.Load() != clients {
+	if int64(len(seen)) != asked.Load()-silent.Load() || gaps != silent.Load() || asked.Load() != int64(*cuts) {
 		t.Errorf("the ledger has %d measurements and %d gaps of %d requests, of which %d are without usage", len(seen), gaps, asked.Load(), silent.Load())
 	}
 }

@@ -75,6 +75,8 @@ type ContextToken struct {
 	Scopes map[string]*[]string
 	// exchange is a setting of a feature that is not built.
 	exchange string
+	// unbuilt are variables of the environment with other settings of it.
+	unbuilt []string
 }
 
 // AddFlags binds the options to flags, whose defaults are in environment variables of the same name.
@@ -109,6 +111,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	list(&c.Headers, "context-token-headers", []string{defaultHeader}, "headers with a transaction token; Authorization:Bearer accepts them as Bearer tokens")
 	text(&c.Mode, "context-token-authz-mode", ModeOff, "what the scopes of a transaction token mean: off, nothing; audit, what they do not cover is counted and logged; enforce, it is refused (403). RBAC applies in each mode")
 	text(&c.exchange, "context-token-tts-endpoint", "", "not built yet, and refused: the service that exchanges tokens for children and tools")
+	for _, name := range unbuiltExchange() {
+		if v := variable("context-token-" + name); os.Getenv(v) != "" {
+			c.unbuilt = append(c.unbuilt, v)
+		}
+	}
 	c.Scopes = map[string]*[]string{}
 	for _, f := range families() {
 		c.Scopes[f] = new([]string)
@@ -153,7 +160,19 @@ func (o *OIDC) check() error {
 	return errors.Join(checkURL("--oidc-issuer", o.Issuer), checkURL("--oidc-jwks-url", o.JWKSURL))
 }
 
+// unbuiltExchange are settings of the exchange of transaction tokens, without their common prefix. They are no
+// flags, so an unknown flag is refused anyway, but a variable of the environment would go unnoticed.
+func unbuiltExchange() []string {
+	return []string{
+		"tts-audience", "tts-timeout", "tts-token-source", "subject-token-type", "subject-token-file", "child-scope", "outbound-scope",
+		"child-token-ttl", "tool-token-ttl",
+	}
+}
+
 func (c *ContextToken) check() error {
+	if len(c.unbuilt) > 0 {
+		return fmt.Errorf("%s: the exchange of transaction tokens for child tasks and tools is not built yet; leave it out. Child tasks are bound to the transaction of their parent without a token of their own", strings.Join(c.unbuilt, ", "))
+	}
 	if c.exchange != "" {
 		return errors.New("--context-token-tts-endpoint: the exchange of transaction tokens for child tasks and tools is not built yet; leave it out. Child tasks are bound to the transaction of their parent without a token of their own")
 	}
