@@ -26,7 +26,6 @@
 //	problem.go   errors, in the form of the vendor whose path was called
 //	list.go      the list of models
 //	home.go      the namespaces that tokens name
-//	stack.go     the stack of a request
 //
 // The paths are outside the Kubernetes API. Wrap gives each request to the handler chain as a create of chats (or a
 // list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
@@ -202,7 +201,6 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request, chain http.Handl
 	}
 	out := &answer{ResponseWriter: w, style: style}
 	defer h.recoverPanic(out, r)
-	growStack()
 	c, err := h.begin(r, id)
 	if err != nil {
 		h.fail(r.Context(), out.direct(), style, err)
