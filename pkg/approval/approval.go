@@ -43,6 +43,9 @@ import (
 // MaxTextChars bounds each free text of an approval, in characters.
 const MaxTextChars = 1024
 
+// MaxPending is how many approvals of one task may wait for a decision. An answer of a model has at most 128 calls.
+const MaxPending = 256
+
 // ID returns the id of an approval: the lower-case hex SHA-256 of exactly what is to be approved. The
 // length of each part precedes it, so that different lists of parts never have the same bytes. An empty
 // specDigest is left out.
@@ -67,6 +70,15 @@ func DecisionKey(id string) string { return "approval/" + id + "/decision" }
 // OutcomeKey returns the de-duplication key of the event that reports an outcome.
 func OutcomeKey(id string, o v1alpha1.ApprovalOutcome) string {
 	return "approval/" + id + "/execution/" + string(o)
+}
+
+// OutcomeKeys returns the de-duplication keys of all events that report an outcome.
+func OutcomeKeys(id string) []string {
+	var keys []string
+	for _, o := range []v1alpha1.ApprovalOutcome{v1alpha1.ApprovalRunning, v1alpha1.ApprovalSucceeded, v1alpha1.ApprovalFailed, v1alpha1.ApprovalUnknown} {
+		keys = append(keys, OutcomeKey(id, o))
+	}
+	return keys
 }
 
 // Verify checks that the id of an approval belongs to the call that the approval shows. The error states

@@ -32,6 +32,10 @@ type Guard struct {
 	Allow []string
 }
 
+// ForProviders returns the guard of everything that asks the address of a Provider: runs, chats, the vendors' APIs and the
+// controller's probe. Models may be served on the same machine or inside the operator's network.
+func ForProviders() Guard { return Guard{Private: true} }
+
 // ParseAllow parses a comma-separated list of host:port.
 func ParseAllow(s string) ([]string, error) {
 	var out []string

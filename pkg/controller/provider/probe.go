@@ -64,7 +64,7 @@ type keptAnswer struct {
 // serve their metadata.
 func newProbes(now func() time.Time) *probes {
 	return &probes{now: now, kept: map[probed]keptAnswer{}, client: &http.Client{
-		Timeout: probeTimeout, Transport: egress.Guard{Private: true}.Transport(),
+		Timeout: probeTimeout, Transport: egress.ForProviders().Transport(),
 		// The key is for this address alone.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

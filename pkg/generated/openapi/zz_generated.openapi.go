@@ -8267,14 +8267,14 @@ func schema_pkg_apis_core_v1alpha1_TaskAI(ref common.ReferenceCallback) common.O
 					},
 					"prompt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prompt is used where spec.prompt is empty.",
+							Description: "prompt is used where spec.prompt is empty. It has at most 1 MiB.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"systemPrompt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "systemPrompt replaces the Agent's system prompt.",
+							Description: "systemPrompt replaces the Agent's system prompt. It has at most 1 MiB.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10244,7 +10244,7 @@ func schema_pkg_apis_core_v1alpha1_TaskSpec(ref common.ReferenceCallback) common
 					},
 					"prompt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prompt is what the agent or model is asked.",
+							Description: "prompt is what the agent or model is asked, in at most 1 MiB.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

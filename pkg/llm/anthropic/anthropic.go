@@ -79,10 +79,7 @@ func New(c Config) (*Client, error) {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = wire.HeaderTimeout
 	}
-	client, err := wire.Client(c.HeaderTimeout, c.Transport, c.Hosts)
-	if err != nil {
-		return nil, err
-	}
+	client := wire.Client(c.HeaderTimeout, c.Transport, c.Hosts)
 	opts := []option.RequestOption{
 		option.WithBaseURL(base + "/"),
 		option.WithMaxRetries(0),

@@ -59,23 +59,18 @@ func BaseURL(raw string) (*url.URL, error) {
 }
 
 // Client returns an HTTP client that follows no redirect, so that a key is sent to the configured address only, and only
-// if its hosts permit that. If transport is nil, it is one that uses no proxy and waits for the header of an answer for
-// headerTimeout.
-func Client(headerTimeout time.Duration, transport http.RoundTripper, hosts egress.Hosts) (*http.Client, error) {
+// if its hosts permit that. If transport is nil, it is one that uses no proxy, does not reach metadata services, and waits
+// for the header of an answer for headerTimeout.
+func Client(headerTimeout time.Duration, transport http.RoundTripper, hosts egress.Hosts) *http.Client {
 	if transport == nil {
-		standard, ok := http.DefaultTransport.(*http.Transport)
-		if !ok {
-			return nil, errors.New("http.DefaultTransport was replaced")
-		}
-		own := standard.Clone()
-		own.Proxy = nil
+		own := egress.ForProviders().Transport()
 		own.ResponseHeaderTimeout = headerTimeout
 		transport = own
 	}
 	return &http.Client{
 		Transport:     boundedErrors{hosts.Transport(transport)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, nil
+	}
 }
 
 // boundedErrors limits the size of error responses, which the SDKs read as a whole, so that a hostile or broken

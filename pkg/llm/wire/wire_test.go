@@ -4,10 +4,13 @@
 package wire_test
 
 import (
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 )
 
@@ -31,5 +34,25 @@ func TestRetryAfter(t *testing.T) {
 	}
 	if got := wire.RetryAfter(http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, now); got != 1500*time.Millisecond {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestClientRefuses: a model is not asked at the address of a metadata service, nor where its key may not be sent.
+func TestClientRefuses(t *testing.T) {
+	hosts := egress.Hosts{Rule: "api.example.com", Set: true}
+	for address, rule := range map[string]egress.Hosts{
+		"http://169.254.169.254/v1/chat/completions": {}, "http://[fd00:ec2::254]/": {}, "http://127.0.0.1:1/": hosts, "https://api.example.com.evil.test/": hosts,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := wire.Client(time.Second, nil, rule).Do(req)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		if !errors.Is(err, egress.ErrRefused) {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }

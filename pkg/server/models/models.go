@@ -94,7 +94,7 @@ func New(o Options) (*Models, error) {
 		return nil, fmt.Errorf("models: client of the host: %w", err)
 	}
 	// A Provider's address may be inside the operator's network, as for runs. Metadata services stay out of reach.
-	transport := egress.Guard{Private: true}.Transport()
+	transport := egress.ForProviders().Transport()
 	transport.ResponseHeaderTimeout = wire.HeaderTimeout
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, idlePerHost
 	m := &Models{o: o, objects: objects, secrets: secrets, transport: transport}

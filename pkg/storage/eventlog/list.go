@@ -87,7 +87,7 @@ func decodeToken(s string) (t token, err error) {
 
 // position returns the revision to read and the place to start at.
 func position(q *Query, f *filter, current uint64) (rev uint64, from place, err error) {
-	rev = q.Revision
+	rev, from = q.Revision, place(q.From)
 	if q.Continue != "" {
 		t, err := decodeToken(q.Continue)
 		if err != nil || t.Query != f.hash() {

@@ -34,9 +34,17 @@ type Query struct {
 	Revision uint64
 	// NotOlderThan makes Revision a lower bound, and the newest state is read.
 	NotOlderThan bool
+	// From is where the list begins, unless Continue is set.
+	From Position
 	// Limit bounds the items of a page; 0 is no bound. A page may be short and still have a Continue.
 	Limit    int
 	Continue string
+}
+
+// Position is a place in a list: at or after a revision of a namespace. The namespace is empty in a list of one.
+type Position struct {
+	Namespace string
+	Revision  uint64
 }
 
 // filter is a query in the terms of the store.

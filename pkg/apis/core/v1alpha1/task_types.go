@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// MaxPromptBytes is how long a prompt and a system prompt of a task may be, in bytes.
+const MaxPromptBytes = 1 << 20
+
 // TaskType says what runs a task.
 // +enum
 // +k8s:enum
@@ -173,7 +176,7 @@ type TaskSpec struct {
 	// +optional
 	// +k8s:optional
 	AgentRef *NamespacedReference `json:"agentRef,omitempty"`
-	// prompt is what the agent or model is asked.
+	// prompt is what the agent or model is asked, in at most 1 MiB.
 	// +optional
 	// +k8s:optional
 	Prompt string `json:"prompt,omitempty"`
@@ -311,11 +314,11 @@ type TaskAI struct {
 	// +k8s:optional
 	// +k8s:maxLength=256
 	Model string `json:"model,omitempty"`
-	// prompt is used where spec.prompt is empty.
+	// prompt is used where spec.prompt is empty. It has at most 1 MiB.
 	// +optional
 	// +k8s:optional
 	Prompt string `json:"prompt,omitempty"`
-	// systemPrompt replaces the Agent's system prompt.
+	// systemPrompt replaces the Agent's system prompt. It has at most 1 MiB.
 	// +optional
 	// +k8s:optional
 	SystemPrompt string `json:"systemPrompt,omitempty"`

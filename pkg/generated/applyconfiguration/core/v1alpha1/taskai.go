@@ -20,9 +20,9 @@ type TaskAIApplyConfiguration struct {
 	Provider *corev1alpha1.ProviderType `json:"provider,omitempty"`
 	// model is the model's name; empty means the Agent's, or else the Provider's default.
 	Model *string `json:"model,omitempty"`
-	// prompt is used where spec.prompt is empty.
+	// prompt is used where spec.prompt is empty. It has at most 1 MiB.
 	Prompt *string `json:"prompt,omitempty"`
-	// systemPrompt replaces the Agent's system prompt.
+	// systemPrompt replaces the Agent's system prompt. It has at most 1 MiB.
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
 	// temperature is the sampling temperature, from 0 to 2.
 	Temperature *float64 `json:"temperature,omitempty"`

@@ -47,7 +47,7 @@ type TaskSpecApplyConfiguration struct {
 	SessionRef *TaskSessionReferenceApplyConfiguration `json:"sessionRef,omitempty"`
 	// agentRef is the Agent that does the work; an agent task needs it.
 	AgentRef *NamespacedReferenceApplyConfiguration `json:"agentRef,omitempty"`
-	// prompt is what the agent or model is asked.
+	// prompt is what the agent or model is asked, in at most 1 MiB.
 	Prompt *string `json:"prompt,omitempty"`
 	// ai configures an ai task.
 	AI *TaskAIApplyConfiguration `json:"ai,omitempty"`

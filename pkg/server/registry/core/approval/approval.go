@@ -5,7 +5,7 @@
 // agreed. They are a view of the event log. Lists and watches read only the events of approvals,
 // which the log finds by type, so their cost does not grow with the length of the streams. A list
 // of one task reads the approval events of that task; a list of a namespace reads those of the
-// namespace, again for each page. To find a single approval by its id, the package remembers ids
+// namespace. A list with a limit reads only those of its page. To find a single approval by its id, the package remembers ids
 // that it has seen; for another id it goes through the requests of the namespace.
 package approval
 

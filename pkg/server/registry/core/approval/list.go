@@ -37,37 +37,55 @@ func (v *view) list(ctx context.Context, o *internalversion.ListOptions) (runtim
 		}
 		q.Revision, q.NotOlderThan = from.Revision, false
 	}
-	state, rev, err := v.fold(ctx, q)
-	if expired := (*eventlog.ExpiredError)(nil); errors.As(err, &expired) && o.Continue != "" {
-		from.Revision = 0 // the next page continues in the newest state
-		expired.Continue = from.encode()
-	}
-	if err != nil {
-		return nil, resource.PositionError(err)
-	}
 	list := &v1alpha1.ApprovalList{Items: []v1alpha1.Approval{}}
-	list.ResourceVersion = strconv.FormatUint(rev, 10)
-	left, last := int64(0), token{Revision: rev, Query: s.hash()}
-	state.Each(func(a *v1alpha1.Approval, asked string) {
-		at := token{Namespace: a.Namespace, Asked: number(asked)}
-		if !s.takes(a) || !from.before(at) {
-			return
+	if o.Limit <= 0 {
+		return list, v.whole(ctx, q, s, from, list)
+	}
+	if from.Asked > 0 {
+		q.From = eventlog.Position{Namespace: from.Namespace, Revision: from.Asked + 1}
+	}
+	last, left, more, err := v.page(ctx, q, s, o.Limit, list)
+	if err != nil {
+		return nil, positionError(err, from)
+	}
+	list.ResourceVersion = strconv.FormatUint(last.Revision, 10)
+	if left > 0 || more {
+		last.Query = s.hash()
+		if len(list.Items) == 0 {
+			last.Namespace, last.Asked = from.Namespace, from.Asked
 		}
-		if o.Limit > 0 && int64(len(list.Items)) >= o.Limit {
-			left++
-			return
-		}
-		v.remember(a)
-		list.Items = append(list.Items, *a)
-		last.Namespace, last.Asked = at.Namespace, at.Asked
-	})
-	if left > 0 {
 		list.Continue = last.encode()
-		if s.all() {
+		if s.all() && !more {
 			list.RemainingItemCount = &left
 		}
 	}
 	return list, nil
+}
+
+// whole adds all selected approvals after the position to the list.
+func (v *view) whole(ctx context.Context, q eventlog.Query, s *selection, from token, list *v1alpha1.ApprovalList) error {
+	state, rev, err := v.fold(ctx, q)
+	if err != nil {
+		return positionError(err, from)
+	}
+	list.ResourceVersion = strconv.FormatUint(rev, 10)
+	state.Each(func(a *v1alpha1.Approval, asked string) {
+		if s.takes(a) && from.before(token{Namespace: a.Namespace, Asked: number(asked)}) {
+			v.remember(a)
+			list.Items = append(list.Items, *a)
+		}
+	})
+	return nil
+}
+
+// positionError is the API error about a list. If the state of a continued list is no longer kept, the next page continues
+// in the newest state.
+func positionError(err error, from token) error {
+	if expired := (*eventlog.ExpiredError)(nil); errors.As(err, &expired) && from.Query != 0 {
+		from.Revision = 0
+		expired.Continue = from.encode()
+	}
+	return resource.PositionError(err)
 }
 
 // token is the position where the next page of a list begins: after the
@@ -110,13 +128,4 @@ func (s *selection) hash() uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%q %q %q", s.namespace, s.fields, s.labels) //nolint:errcheck // a hash never fails
 	return h.Sum32()
-}
-
-// number parses a resourceVersion that the log made.
-func number(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -34,6 +34,8 @@ const (
 	maxContent = 10 << 20
 	// maxEvents is the maximum size of a list of events, in bytes.
 	maxEvents = 15 << 20
+	// maxListedEvents is how many events one request may append.
+	maxListedEvents = 5000
 	// maxFilename is the maximum length of an artifact's name, in bytes.
 	maxFilename = 255
 	// followInterval is the time between two reads of a log that is being followed.

@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // events serves GET of a page of events and of their counts, and POST of one event or of a list of events that are stored as one commit.
@@ -62,6 +63,9 @@ func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alp
 		}
 		return stored[0], nil
 	case *v1alpha1.ExecutionEventList:
+		if n := len(o.Items); n > maxListedEvents {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("items: must have at most %d events, not %d; send the others in further requests", maxListedEvents, n))
+		}
 		events := make([]*v1alpha1.ExecutionEvent, len(o.Items))
 		for i := range o.Items {
 			events[i] = &o.Items[i]
@@ -122,6 +126,15 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if dryRun {
 		return events, nil
 	}
+	release, err := r.pendings.admit(ctx, r.log, stream(t), all)
+	if err != nil {
+		r.log.Refused(events...)
+		if limit, ok := errors.AsType[*quota.LimitError](err); ok {
+			r.log.NoteLimit(ctx, stream(t), "approvals", v1alpha1.ReasonEventLimitReached, limit)
+		}
+		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	defer release()
 	claims, err := gated{r}.claims(ctx, t, all)
 	if err != nil {
 		r.log.Refused(events...)

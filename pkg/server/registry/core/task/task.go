@@ -93,6 +93,7 @@ type Resource struct {
 	ends       ends
 	trees      trees
 	inboxes    inboxes
+	pendings   *pendings
 	meters     meters
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	gone       func(ctx context.Context, t *v1alpha1.Task)       // may be nil
@@ -151,6 +152,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.updateProvider, r.seal, r.checkTask = o.UpdateProvider, o.Seal, o.CheckTask
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
+	r.pendings = newPendings()
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.definition = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),

@@ -24,7 +24,7 @@ func started(s *v1alpha1.TaskStatus) bool {
 // and transaction, which tags of the type protect.
 func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := slices.Concat(validateIdentity(t, old), validateRequester(t, old), validateMarkers(t, old))
+	errs := slices.Concat(validateIdentity(t, old), validateRequester(t, old), validateMarkers(t, old), validateTexts(&t.Spec, &old.Spec))
 	if started(&old.Status) {
 		return append(errs, validateStarted(&t.Spec, &old.Spec, path)...)
 	}

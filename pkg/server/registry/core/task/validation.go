@@ -43,7 +43,7 @@ func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	path, spec := field.NewPath("spec"), &t.Spec
 	var errs field.ErrorList
 	if t.ResourceVersion == "" && stampOf(ctx) == nil { // it is being created, and the server set nothing
-		errs = validateServerSet(t)
+		errs = append(validateServerSet(t), validateTexts(spec, nil)...)
 	}
 	errs = append(errs, validateType(spec, path)...)
 	errs = append(errs, validateSchedule(t, path)...)
@@ -68,6 +68,29 @@ func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 		errs = append(errs, r.validateExecutionWorkspace(spec, path.Child("execution", "workspace"))...)
 	}
 	return append(errs, r.validatePlan(ctx, t, errs)...)
+}
+
+// validateTexts limits the texts that a task is given, unless old, which may be nil, has them too.
+func validateTexts(spec, old *v1alpha1.TaskSpec) field.ErrorList {
+	texts := func(s *v1alpha1.TaskSpec) [3]string {
+		switch {
+		case s == nil:
+			return [3]string{}
+		case s.AI == nil:
+			return [3]string{s.Prompt}
+		default:
+			return [3]string{s.Prompt, s.AI.Prompt, s.AI.SystemPrompt}
+		}
+	}
+	now, before := texts(spec), texts(old)
+	var errs field.ErrorList
+	path := field.NewPath("spec")
+	for i, at := range []*field.Path{path.Child("prompt"), path.Child("ai", "prompt"), path.Child("ai", "systemPrompt")} {
+		if len(now[i]) > v1alpha1.MaxPromptBytes && now[i] != before[i] {
+			errs = append(errs, field.TooLong(at, "", v1alpha1.MaxPromptBytes))
+		}
+	}
+	return errs
 }
 
 // validateServerSet refuses values of a new task that only the server may set.
