@@ -84,4 +84,9 @@ say 'A fork: a new task that continues the first one from its third event (or: p
 post tasks/primes/fork '{"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskFork","spec":{"afterSeq":3,"newTaskName":"primes-again","prompt":"Find the first ten primes once more."}}'
 show platform task watch primes-again
 show kubectl get tasks
-say "Done in ${SECONDS} s. To keep a server and try more: make run"
+took=$SECONDS
+if [[ -n ${CONSOLE:-} ]]; then
+  say 'The server stays until Ctrl-C. All of it in a browser:'
+  show platform console --no-open
+fi
+say "Done in $took s. To look at it in a browser: CONSOLE=1 make demo. To keep a server and try more: make run"

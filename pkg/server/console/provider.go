@@ -5,6 +5,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -72,6 +73,10 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request) {
 	}
 	back.RawQuery = url.Values{"next": {a.Next}}.Encode()
 	tokens, err := h.o.Login.Finish(r.Context(), &a.Attempt, r.URL.Query())
+	if errors.Is(err, external.ErrBusy) {
+		fail("full")
+		return
+	}
 	if err != nil {
 		h.o.Sparse.Error(r.Context(), err, "A login at the OpenID provider failed")
 		fail("provider")

@@ -17,6 +17,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Login lets people in browsers get a token of the OpenID provider: the authorization code flow (OpenID Connect Core,
@@ -25,7 +27,19 @@ type Login struct {
 	provider   *issuer
 	id, secret string // of the client; a public client has no secret
 	scopes     string
+	exchanges  chan struct{} // holds one element for each exchange with the provider
+
+	mu    sync.Mutex // guards all below
+	known *endpoints
+	err   error     // of the last attempt to read them
+	tried time.Time // when that was
 }
+
+// maxExchanges is how many codes are exchanged at the same time: anybody can present one.
+const maxExchanges = 8
+
+// ErrBusy is the error of Finish while too many codes are being exchanged.
+var ErrBusy = errors.New("too many people log in at the same time")
 
 // Attempt is a login that was begun. The browser that began it keeps it, sealed, so nothing is kept here.
 type Attempt struct {
@@ -40,7 +54,7 @@ func (s *Service) Login(o Options) (*Login, error) {
 	if s.oidc == nil || o.OIDC.ClientID == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	l := &Login{provider: s.oidc, id: o.OIDC.ClientID, scopes: strings.Join(o.OIDC.Scopes, " ")}
+	l := &Login{provider: s.oidc, id: o.OIDC.ClientID, scopes: strings.Join(o.OIDC.Scopes, " "), exchanges: make(chan struct{}, maxExchanges)}
 	if file := o.OIDC.ClientSecretFile; file != "" {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -61,7 +75,20 @@ type endpoints struct {
 	Methods       []string `json:"token_endpoint_auth_methods_supported"`
 }
 
+// endpoints returns the metadata. They are read as rarely as keys are, because anybody can begin a login.
 func (l *Login) endpoints(ctx context.Context) (*endpoints, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.provider.clock.Now()
+	if age := now.Sub(l.tried); !l.tried.IsZero() && (age < pauseBetween || l.err == nil && age < refreshAfter) {
+		return l.known, l.err
+	}
+	l.known, l.err = l.fetch(context.WithoutCancel(ctx)) // others wait for it, too
+	l.tried = now
+	return l.known, l.err
+}
+
+func (l *Login) fetch(ctx context.Context) (*endpoints, error) {
 	var e endpoints
 	if err := l.provider.keys.get(ctx, strings.TrimSuffix(l.provider.name, "/")+"/.well-known/openid-configuration", &e); err != nil {
 		return nil, err
@@ -72,7 +99,12 @@ func (l *Login) endpoints(ctx context.Context) (*endpoints, error) {
 	if e.Authorization == "" || e.Token == "" {
 		return nil, errors.New("the metadata have no authorization_endpoint or no token_endpoint")
 	}
-	return &e, errors.Join(checkURL("authorization_endpoint", e.Authorization), checkURL("token_endpoint", e.Token))
+	authorization, _, _ := strings.Cut(e.Authorization, "?") // these may have a query (RFC 6749, section 3)
+	token, _, _ := strings.Cut(e.Token, "?")
+	if err := errors.Join(checkURL("authorization_endpoint", authorization), checkURL("token_endpoint", token)); err != nil {
+		return nil, err
+	}
+	return &e, nil
 }
 
 // Begin begins a login. It returns the address of the provider to which the browser goes.
@@ -108,6 +140,12 @@ func (l *Login) Finish(ctx context.Context, a *Attempt, answer url.Values) ([]st
 		return nil, fmt.Errorf("the provider refused: %q", answer.Get("error"))
 	case answer.Get("code") == "":
 		return nil, errors.New("the answer has no code")
+	}
+	select {
+	case l.exchanges <- struct{}{}:
+		defer func() { <-l.exchanges }()
+	default:
+		return nil, ErrBusy
 	}
 	e, err := l.endpoints(ctx)
 	if err != nil {
