@@ -152,6 +152,7 @@ export interface Span {
 }
 
 export interface Trace {
+  terminalEvent?: { seq: number };
   metadata?: { continue?: string };
   latestSeq: number;
   gap?: Gap;

@@ -18,9 +18,11 @@ import { Waterfall, type Bar } from '../../ui/waterfall';
 function bars(t: Trace): Bar[] {
   const critical = new Set(t.criticalPath.map((s) => s.id).filter(Boolean));
   const end = Date.now();
-  const of = (kind: Bar['kind'], spans: Span[]): Bar[] => spans.filter((s) => s.startedAt).map((s) => ({
+  // A fork that is made later does not belong to the time of the run.
+  const last = t.terminalEvent?.seq ?? Infinity;
+  const of = (kind: Bar['kind'], spans: Span[]): Bar[] => spans.filter((s) => s.startedAt && s.startSeq < last).map((s) => ({
     id: s.id, kind, name: s.name ?? s.model ?? kind, seq: s.startSeq,
-    from: Date.parse(s.startedAt ?? ''), to: s.endedAt ? Date.parse(s.endedAt) : end,
+    from: Date.parse(s.startedAt ?? ''), to: s.durationMs !== undefined ? Date.parse(s.startedAt ?? '') + s.durationMs : s.endedAt ? Date.parse(s.endedAt) : end,
     failed: s.status === 'failed', running: !s.endedAt, critical: critical.has(s.id),
   }));
   return [...of('model', t.modelRequests), ...of('tool', t.toolCalls), ...of('child', t.childTasks)].sort((a, b) => a.from - b.from || a.seq - b.seq);
@@ -43,6 +45,7 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
   if (!t) return <Loading what="the trace" />;
   if (all.length === 0) return <Empty>This run has made no model request, no tool call and no child task yet.</Empty>;
   const span = at < 0 ? undefined : [...t.modelRequests, ...t.toolCalls, ...t.childTasks].find((s) => s.id === id);
+  const later = t.childTasks.filter((c) => c.startSeq > (t.terminalEvent?.seq ?? Infinity));
   const work = t.criticalPath.filter((s) => s.kind !== 'idle' || s.durationMs > 0);
   return (
     <>
@@ -51,6 +54,7 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
         <span class="key c-model">model requests</span><span class="key c-tool">tool calls</span><span class="key c-message">child tasks</span><span class="key bad">failed</span>
         <span class="muted">A line below a bar: it is on the critical path.</span>
       </p>
+      {later.length > 0 && <p>Forked later: {later.slice(0, 20).map((c, i) => <span key={c.id}>{i > 0 && ', '}<a href={href('/compare', { a: name, b: c.name })}><Text>{c.name}</Text></a></span>)}</p>}
       {span && (
         <section aria-label="Span">
           <h2><Text>{span.name ?? span.model ?? span.id}</Text></h2>
