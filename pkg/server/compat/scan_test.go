@@ -61,5 +61,5 @@ func decoded(data []byte) (names []string, values []json.RawMessage, ok bool) {
 		return nil, nil, false
 	}
 	_, err := dec.Token()
-	return names, values, err == io.EOF //nolint:errorlint // it is never wrapped
+	return names, values, err == io.EOF
 }

@@ -41,6 +41,7 @@ func TestPause(t *testing.T) {
 		}
 		time.AfterFunc(10*timeout, func() { close(resume) })
 		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
 		if err != nil || string(body) != "one two" || (resp.ProtoMajor == 2) != two {
 			t.Errorf("%s: %q, %v", resp.Proto, body, err)
 		}
