@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// maxBatchItems and maxBatchBytes bound one request.
-	maxBatchItems = 100
+	// maxBatchItems and maxBatchBytes bound one request. What arrives while a request is under way goes with the next, so
+	// a slow way to the server makes larger requests and not a lower rate: 10,000 events a second at 50 ms a request.
+	maxBatchItems = 500
 	maxBatchBytes = 512 << 10
 	// maxQueueBytes bounds what is queued while the API is unavailable.
 	maxQueueBytes = 32 << 20

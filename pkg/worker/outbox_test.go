@@ -120,11 +120,11 @@ func TestOutboxBatches(t *testing.T) {
 	o := newOutbox(t, s, &noWait{})
 	o.add("first")
 	// The others gather while the first request is under way, or go with it.
-	for i := range 250 {
+	for i := range 1000 {
 		o.add(strconv.Itoa(i))
 	}
 	close(release)
-	if lost := o.close(time.Hour); lost != 0 || len(s.got) != 251 || len(sizes) > 5 || sizes[len(sizes)-1] > maxBatchItems {
+	if lost := o.close(time.Hour); lost != 0 || len(s.got) != 1001 || len(sizes) > 4 || slices.Max(sizes) > maxBatchItems {
 		t.Errorf("lost %d, got %d in batches of %v", lost, len(s.got), sizes)
 	}
 }
