@@ -38,6 +38,7 @@ func main() {
 func run(ctx context.Context) (err error) {
 	etcd := flag.String("etcd", "", "etcd program to compare the store with; without it the store is not measured")
 	bin := flag.String("bin", "", "folder of our built programs; without it the server is not measured")
+	kube := flag.String("kube", "", "folder of kube-apiserver and etcd to compare the server with; without it, it is not compared")
 	rows := flag.String("rows", "", "regular expression of the rows to measure")
 	seconds := flag.Float64("seconds", 3, "how long each row runs for each subject")
 	repeat := flag.Int("repeat", 1, "how often each row of the store is measured; the median counts")
@@ -73,7 +74,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	if *bin != "" {
-		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Dir: work, Rows: selected, Window: window}, r); err != nil {
+		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Kube: *kube, Dir: work, Rows: selected, Window: window}, r); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Bin is the folder of the built programs.
 	Bin string
+	// Kube is the folder of a built kube-apiserver and etcd; without them, the rows beside them are not measured.
+	Kube string
 	// Dir is a folder on the disk that is measured.
 	Dir string
 	// Rows selects rows by name; nil means all.
@@ -57,6 +59,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 		return err
 	}
 	if err := many(ctx, o, r); err != nil {
+		return err
+	}
+	if err := beside(ctx, o, r); err != nil {
 		return err
 	}
 	if err := traces(ctx, o, dir, r); err != nil {
