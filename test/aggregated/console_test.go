@@ -10,9 +10,11 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/cli"
@@ -89,6 +91,7 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rules := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"console-a"}}`
 	for name, send := range map[string]func(method, path, body string) (int, string){
 		"through kube-apiserver": login(t, http.DefaultClient, link[1], "Once "+link[2]),
 		"directly":               login(t, client, direct.Host, "Bearer "+ann.BearerToken),
@@ -104,11 +107,26 @@ func TestConsole(t *testing.T) {
 		if code, text := send(http.MethodPost, mine, task); code != http.StatusForbidden {
 			t.Errorf("%s: a viewer creates a task: %d %s", name, code, text)
 		}
+		code, text := send(http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules)
+		var review authorizationv1.SelfSubjectRulesReview
+		if err := json.Unmarshal([]byte(text), &review); err != nil || code != http.StatusCreated {
+			t.Errorf("%s: rules: %d %s", name, code, text)
+		}
+		for _, c := range []struct {
+			verb, resource string
+			want           bool
+		}{{"list", "tasks", true}, {"create", "tasks", false}, {"create", "tasks/fork", false}, {"create", "approvals/decision", false}, {"get", "tasks/log", true}} {
+			may := slices.ContainsFunc(review.Status.ResourceRules, func(r authorizationv1.ResourceRule) bool {
+				return slices.Contains(r.Verbs, c.verb) && slices.Contains(r.Resources, c.resource) && slices.Contains(r.APIGroups, "core.platform.ai")
+			})
+			if may != c.want {
+				t.Errorf("%s: a viewer may %s %s: %v", name, c.verb, c.resource, may)
+			}
+		}
 		if code, text := send(http.MethodGet, "/console/session", ""); code != http.StatusOK || !strings.Contains(text, `"namespace":"console-a"`) || !strings.Contains(text, "console-a:ann") {
 			t.Errorf("%s: the session: %d %s", name, code, text)
 		}
 	}
-	rules := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"console-a"}}`
 	resp, text := page(t, http.DefaultClient, http.MethodPost, link[1]+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules, nil)
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a session: %s %s", resp.Status, text)

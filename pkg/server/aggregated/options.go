@@ -10,6 +10,7 @@
 //
 //	options.go       flags and their rules
 //	delegate.go      identities and permissions
+//	rules.go         what a caller may do, as the cluster answers
 //	worker.go        which task a worker belongs to
 //	admission.go     the chain of admission
 //	certificate.go   the serving certificate

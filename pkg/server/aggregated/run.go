@@ -152,7 +152,8 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	if err != nil {
 		return nil, err
 	}
-	config.Resources = append(config.Resources, review.WhoAmI()) // the REST paths need it to tell callers their identity
+	// The REST paths need the first to tell callers their identity, the web console the second to know what to offer.
+	config.Resources = append(config.Resources, review.WhoAmI(), review.Rules(asked{g.Authorization.Authorizer, config.Resources}))
 	if config.Identify, err = a.identify(config); err != nil {
 		return nil, err
 	}

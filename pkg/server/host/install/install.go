@@ -51,9 +51,12 @@ func Install(s *runtime.Scheme) error {
 	return err
 }
 
-// WhoAmI registers only what callers need to ask for their own identity.
+// WhoAmI registers only what callers need to ask for their own identity and their own rules.
 func WhoAmI(s *runtime.Scheme) error {
-	return add(s, map[schema.GroupVersion][]runtime.Object{authenticationv1.SchemeGroupVersion: {&authenticationv1.SelfSubjectReview{}}})
+	return add(s, map[schema.GroupVersion][]runtime.Object{
+		authenticationv1.SchemeGroupVersion: {&authenticationv1.SelfSubjectReview{}},
+		authorizationv1.SchemeGroupVersion:  {&authorizationv1.SelfSubjectRulesReview{}},
+	})
 }
 
 func add(s *runtime.Scheme, groups map[schema.GroupVersion][]runtime.Object) error {

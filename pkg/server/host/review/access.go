@@ -42,12 +42,17 @@ func Access(a authorizer.UnconditionalAuthorizer, r authorizer.RuleResolver) []r
 			Kind:      "SelfSubjectAccessReview", Singular: "selfsubjectaccessreview", ClusterScoped: true,
 			Shape: resource.Action[*authorizationv1.SelfSubjectAccessReview]{Create: access{a}.self},
 		},
-		&resource.Definition[*authorizationv1.SelfSubjectRulesReview]{
-			Unguarded: true,
-			Resource:  gv.WithResource("selfsubjectrulesreviews"),
-			Kind:      "SelfSubjectRulesReview", Singular: "selfsubjectrulesreview", ClusterScoped: true,
-			Shape: resource.Action[*authorizationv1.SelfSubjectRulesReview]{Create: rules{r}.create},
-		},
+		Rules(r),
+	}
+}
+
+// Rules serves SelfSubjectRulesReview, with which callers ask what they may do.
+func Rules(r authorizer.RuleResolver) resource.Resource {
+	return &resource.Definition[*authorizationv1.SelfSubjectRulesReview]{
+		Unguarded: true,
+		Resource:  authorizationv1.SchemeGroupVersion.WithResource("selfsubjectrulesreviews"),
+		Kind:      "SelfSubjectRulesReview", Singular: "selfsubjectrulesreview", ClusterScoped: true,
+		Shape: resource.Action[*authorizationv1.SelfSubjectRulesReview]{Create: rules{r}.create},
 	}
 }
 
