@@ -5,8 +5,9 @@
 import { batch, signal } from '@preact/signals';
 import { ApiError, aborted, get, inNamespace, query } from './client';
 import { visible } from './list';
+import { overview, type EventCounts, type Mark, type Overview } from './overview';
 import { Backoff, frames } from './stream';
-import { failed, kindOf, type Kind } from '../ui/kinds';
+import { failed, kindOf } from '../ui/kinds';
 import type { Event, EventPage, Gap } from './types';
 
 const pageSize = 100;
@@ -20,14 +21,6 @@ export interface Rows {
   at(index: number): Event | undefined;
   need(from: number, to: number): void; // loads [from, to) if it is missing
   indexOf(seq: number): number; // -1 if it is not among the rows
-}
-
-// Mark counts the kinds of events in a part of the stream.
-export interface Mark {
-  from: number;
-  to: number;
-  total: number;
-  counts: Partial<Record<Kind, number>>;
 }
 
 export type Live = 'loading' | 'live' | 'waiting' | 'complete';
@@ -71,8 +64,26 @@ export class Timeline implements Rows {
   }
 
   // marks describes what is known of the stream, in parts of a length that suits an overview.
-  marks(): Iterable<Mark> {
-    return this.known.values();
+  marks(): Mark[] {
+    const known = [...this.known.values()];
+    return this.counted ? [...this.counted.marks, ...known.filter((m) => m.from > (this.counted?.latest ?? 0))] : known;
+  }
+
+  private counted: Overview | undefined;
+  private counting = false;
+
+  // count reads what the server has counted of the whole stream, and again when the stream has become a tenth longer.
+  private async count(): Promise<void> {
+    const latest = this.latest.peek();
+    if (this.counting || latest < 300 || latest < 1.1 * (this.counted?.latest ?? 0)) return;
+    this.counting = true;
+    try {
+      this.counted = overview(await get<EventCounts>(query(`${this.path}/events/counts`, { buckets: 300 }), this.end.signal));
+      this.version.value++;
+    } catch {
+      // The overview shows what was loaded.
+    }
+    setTimeout(() => (this.counting = false), 5000);
   }
 
   need(from: number, to: number): void {
@@ -154,6 +165,7 @@ export class Timeline implements Rows {
       this.error.value = null;
       this.version.value++;
     });
+    void this.count();
   }
 
   private put(e: Event): void {
@@ -243,5 +255,6 @@ export class Timeline implements Rows {
       }
       this.version.value++;
     });
+    void this.count();
   }
 }
