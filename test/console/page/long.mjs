@@ -6,7 +6,19 @@ import { BASE, MORE, assert, nodes, run, signedIn } from './drive.mjs';
 
 const count = Number(process.env.COUNT);
 const more = async (n) => assert.ok((await fetch(`${MORE}?task=long&n=${n}`)).ok);
-const shows = (page, text) => page.locator('.line', { hasText: text }).first().waitFor();
+
+// shows waits for a row with a text.
+async function shows(page, text) {
+  try {
+    await page.locator('.line', { hasText: text }).first().waitFor();
+  } catch {
+    const state = await page.evaluate(() => {
+      const rows = document.querySelector('.rows');
+      return [rows?.scrollTop, rows?.clientHeight, rows?.scrollHeight, document.querySelector('.bar [role=status]')?.innerText, rows?.innerText.slice(-300)].join(' | ');
+    });
+    throw new Error(`there is no row with ${text}: ${state}`);
+  }
+}
 
 async function measured(browser, path) {
   const it = await signedIn(browser);

@@ -50,7 +50,7 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     const b = box.current;
     if (!b) return;
     top.value = b.scrollTop * ratio();
-    atEnd.current = b.scrollTop + height.value >= Math.min(all.current, highest) - 2;
+    atEnd.current = b.scrollTop + b.clientHeight >= Math.min(all.current, highest) - 2;
   };
   const scrollTo = (px: number) => {
     const b = box.current;

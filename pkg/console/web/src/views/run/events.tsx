@@ -58,11 +58,11 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
 
   // The first view: the event of the address, or the end of a run that goes on.
   useEffect(() => {
-    if (opened.current || total === 0) return;
+    if (opened.current || total === 0 || !task) return;
     opened.current = true;
     if (at >= 0) list.current?.show(at, 'center');
     else if (task && !task.status?.completionTime) list.current?.toEnd();
-  }, [total > 0]);
+  }, [total > 0, task !== undefined]);
 
   const select = (index: number, where?: 'center') => {
     const n = selection ? source.at(index)?.seq : index + timeline.oldest.value;
