@@ -262,6 +262,9 @@ func TestRESTEvents(t *testing.T) {
 	c.get("/api/v1/tasks/a/events?namespace=other").problem(t, 403, "cannot get")
 	c.get("/api/v1/tasks/nosuch/stream").problem(t, 404, `"nosuch" not found`)
 	c.get("/api/v1/tasks/a/stream?after=x").problem(t, 400, "after")
+	c.get("/api/v1/tasks/a/stream?tasks=nosuch").problem(t, 404, `"nosuch" not found`)
+	c.get("/api/v1/tasks/a/stream?sessions=nosuch").problem(t, 404, `"nosuch" not found`)
+	worker.get("/api/v1/tasks/a/stream?tasks=b").problem(t, 403, "stream")
 
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
@@ -278,6 +281,43 @@ func TestRESTEvents(t *testing.T) {
 				t.Fatalf("%s: event %d: %+v %v", proto, seq, e, err)
 			}
 		}
+	}
+}
+
+// One stream has the events of several tasks, to whoever may read each.
+func TestRESTStreamOfSeveral(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	_, first := restTask(t, s, "a")
+	_, second := restTask(t, s, "b")
+	first.post("/internal/v1/events/default/task/a", `{"type":"ModelMessage","summary":"of a"}`).want(t, 201)
+	second.post("/internal/v1/events/default/task/b", `{"type":"ModelMessage","summary":"of b"}`).want(t, 201)
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	c := restAs(t, s, "default", "vi", "view")
+	resp := c.open(ctx, "GET", "/api/v1/tasks/a/stream?tasks=b", "")
+	defer resp.Body.Close()
+	got := map[string]string{}
+	last := ""
+	for r := sse.NewReader(resp.Body, sse.Options{}); len(got) < 2; {
+		f, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e v1alpha1.ExecutionEvent
+		if err := json.Unmarshal([]byte(f.Data), &e); err != nil {
+			t.Fatal(err)
+		}
+		got[e.StreamID], last = e.Summary, f.ID
+	}
+	if got["a"] != "of a" || got["b"] != "of b" || last != "1.1" {
+		t.Errorf("%v, the last id is %s", got, last)
+	}
+	second.post("/internal/v1/events/default/task/b", `{"type":"ModelMessage","summary":"more"}`).want(t, 201)
+	again := c.with(sse.LastEventID, last).open(ctx, "GET", "/api/v1/tasks/a/stream?tasks=b", "")
+	defer again.Body.Close()
+	if f, err := sse.NewReader(again.Body, sse.Options{}).Next(); err != nil || f.ID != "1.2" || !strings.Contains(f.Data, "more") {
+		t.Errorf("resumed: %+v %v", f, err)
 	}
 }
 

@@ -33,6 +33,19 @@ var (
 // first byte.
 func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if s.others != nil && several(req.URL.Query()) {
+			q, err := parse(req)
+			var list []Part
+			if err == nil {
+				list, err = s.parts(req, t, q.after)
+			}
+			if err != nil {
+				respond.Error(err)
+				return
+			}
+			s.Together(w, req, list, q.types, respond.Error)
+			return
+		}
 		q, err := parseStream(req)
 		if err != nil {
 			respond.Error(err)

@@ -32,6 +32,8 @@
 // A reconnect with the header that has everything of an ended task gets 204, which keeps a browser from connecting
 // again; with the parameter, it gets stream_complete again.
 //
+// The parameters tasks and sessions add those of other tasks and sessions to a stream; see Together.
+//
 // A stream that ends without stream_complete was cut off, either by the server's shutdown or because the client did
 // not read fast enough. No event is lost by that: the client can resume.
 package timeline
@@ -88,6 +90,7 @@ type Server struct {
 	opts    Options
 	metrics *metrics
 	buffers sync.Pool // of *[]byte; an idle stream holds no buffer
+	others  Others    // nil if streams have one timeline
 
 	mu   sync.Mutex // guards open
 	open map[types.UID]map[*context.CancelCauseFunc]struct{}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -32,16 +34,34 @@ func (r *Resource) getEvents(req *http.Request, p parent, respond rest.Responder
 	respond.Object(http.StatusOK, page)
 }
 
-func timelineOf(p parent) *timeline.Timeline {
+// Timeline returns the timeline of a task in the request's namespace. The caller must already have been authorized to
+// read it. Errors are API errors.
+func (r *Resource) Timeline(ctx context.Context, name string) (*timeline.Timeline, error) {
+	t, err := r.get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return timelineFrom(t, func(ctx context.Context) (*v1alpha1.Task, error) {
+		now, err := r.get(request.WithNamespace(ctx, t.Namespace), name)
+		if err == nil && now.UID != t.UID {
+			err = apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
+		}
+		return now, err
+	}, nil), nil
+}
+
+func timelineOf(p parent) *timeline.Timeline { return timelineFrom(p.Object, p.Reload, p.Allowed) }
+
+func timelineFrom(t *v1alpha1.Task, reload func(context.Context) (*v1alpha1.Task, error), allowed func(context.Context) error) *timeline.Timeline {
 	return &timeline.Timeline{
-		Type: v1alpha1.StreamTask, Namespace: p.Object.Namespace, Name: p.Object.Name, UID: p.Object.UID,
+		Type: v1alpha1.StreamTask, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
 		Reload: func(ctx context.Context) error {
-			_, err := p.Reload(ctx)
+			_, err := reload(ctx)
 			return err
 		},
-		Allowed: p.Allowed,
+		Allowed: allowed,
 		Leaving: func(ctx context.Context) bool {
-			now, err := p.Reload(ctx)
+			now, err := reload(ctx)
 			return err == nil && now.DeletionTimestamp != nil
 		},
 	}
