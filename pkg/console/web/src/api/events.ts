@@ -93,9 +93,14 @@ export class Timeline implements Rows {
       if (n > this.latest.value) break;
       if (!this.seq(n)) missing.add(Math.floor((n - 1) / pageSize));
     }
-    this.wanted = [...missing].filter((p) => !this.loading.has(p));
     if (missing.size === 0) return;
-    for (const [p, c] of this.loading) if (!missing.has(p)) c.abort(); // scrolled past
+    const kept = new Set([...missing].map((p) => this.loading.get(p)));
+    for (const [p, c] of this.loading) {
+      if (kept.has(c)) continue;
+      c.abort(); // scrolled past
+      this.loading.delete(p);
+    }
+    this.wanted = [...missing].filter((p) => !this.loading.has(p));
     // Who scrolls fast does not look at what passes: it is read when the view has come to rest.
     if (Math.abs(from - this.seenFrom) > to - from) {
       clearTimeout(this.timer);
@@ -143,20 +148,22 @@ export class Timeline implements Rows {
       const p = this.wanted.shift();
       if (p === undefined) return;
       const c = new AbortController();
-      this.loading.set(p, c);
-      this.page(p, c.signal)
+      const parts = this.wanted[0] === p + 1 ? [p, p + 1] : [p]; // neighbours are one request
+      if (parts.length > 1) this.wanted.shift();
+      for (const part of parts) this.loading.set(part, c);
+      this.page(p, c.signal, parts.length)
         .catch((e: unknown) => {
           if (!aborted(e)) this.error.value = e;
         })
         .finally(() => {
-          this.loading.delete(p);
+          for (const part of parts) if (this.loading.get(part) === c) this.loading.delete(part);
           this.pump();
         });
     }
   }
 
-  private async page(p: number, signal: AbortSignal): Promise<void> {
-    const got = await get<EventPage>(query(`${this.path}/events`, { after: p * pageSize, limit: pageSize }), signal);
+  private async page(p: number, signal: AbortSignal, pages = 1): Promise<void> {
+    const got = await get<EventPage>(query(`${this.path}/events`, { after: p * pageSize, limit: pages * pageSize }), signal);
     this.read = Date.now();
     batch(() => {
       for (const e of got.events) this.put(e);
