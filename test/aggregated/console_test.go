@@ -21,8 +21,8 @@ import (
 	"github.com/platform-ai/platform/pkg/console"
 )
 
-// page sends a request as the console's page does, and returns the answer with its body read.
-func page(t *testing.T, client *http.Client, method, url string, body string, cookie *http.Cookie, header ...string) (*http.Response, string) {
+// page sends a request as the console's page does, and returns the answer.
+func page(t *testing.T, client *http.Client, method, url, body string, cookie *http.Cookie, header ...string) (code int, cookies []*http.Cookie, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -45,22 +45,21 @@ func page(t *testing.T, client *http.Client, method, url string, body string, co
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(text)
+	return resp.StatusCode, resp.Cookies(), string(text)
 }
 
 // login returns a func that sends requests of a new session.
 func login(t *testing.T, client *http.Client, base, authorization string) func(method, path, body string) (int, string) {
 	t.Helper()
-	resp, text := page(t, client, http.MethodPost, base+"/console/session", "", nil, "Authorization", authorization, console.HeaderKey, "new")
+	code, cookies, text := page(t, client, http.MethodPost, base+"/console/session", "", nil, "Authorization", authorization, console.HeaderKey, "new")
 	var got struct{ Key string }
-	cookies := resp.Cookies()
-	if resp.StatusCode != http.StatusCreated || json.Unmarshal([]byte(text), &got) != nil || len(cookies) != 1 {
-		t.Fatalf("login: %s %s", resp.Status, text)
+	if code != http.StatusCreated || json.Unmarshal([]byte(text), &got) != nil || len(cookies) != 1 {
+		t.Fatalf("login: %d %s", code, text)
 	}
 	return func(method, path, body string) (int, string) {
 		t.Helper()
-		resp, text := page(t, client, method, base+path, body, cookies[0], console.HeaderKey, got.Key)
-		return resp.StatusCode, text
+		code, _, text := page(t, client, method, base+path, body, cookies[0], console.HeaderKey, got.Key)
+		return code, text
 	}
 }
 
@@ -127,9 +126,9 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%s: the session: %d %s", name, code, text)
 		}
 	}
-	resp, text := page(t, http.DefaultClient, http.MethodPost, link[1]+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules, nil)
-	if resp.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a session: %s %s", resp.Status, text)
+	code, _, text := page(t, http.DefaultClient, http.MethodPost, link[1]+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules, nil)
+	if code != http.StatusUnauthorized {
+		t.Errorf("without a session: %d %s", code, text)
 	}
 	cancel()
 	go func() { _, _ = io.Copy(io.Discard, in) }()
