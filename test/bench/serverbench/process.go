@@ -31,10 +31,9 @@ type server struct {
 	ready time.Duration // from exec to the ready message
 }
 
-// start runs the server of bin on dir, with more flags, and waits for its ready message.
-func start(ctx context.Context, bin, dir string, more ...string) (*server, error) {
-	args := append([]string{"--data-dir", dir, "--secure-port", "0", "--rest-bind-address", "", "--allow-host-commands"}, more...)
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "platform-standalone"), args...)
+// start runs the server of bin on dir and waits for its ready message.
+func start(ctx context.Context, bin, dir string) (*server, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "platform-standalone"), "--data-dir", dir, "--secure-port", "0", "--rest-bind-address", "", "--allow-host-commands")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	out, err := cmd.StdoutPipe()
 	if err != nil {
