@@ -34,3 +34,17 @@ func TestWorkersReadTheirOwnEvents(t *testing.T) {
 		}
 	}
 }
+
+// A stream of several is refused, before anything is sent, to whoever may not get the stream of each: also to the worker
+// of one of the tasks.
+func TestStreamsOfSeveral(t *testing.T) {
+	s := start(t)
+	a := s.mustTask("a", `{type: container}`)
+	s.mustTask("b", `{type: container}`)
+	if w := s.Call(s.User(), "tasks/stream", "a", "", http.MethodGet+" ?tasks=nosuch", nil); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"nosuch" not found`) {
+		t.Errorf("a task that does not exist: %d %s", w.Code, w.Body)
+	}
+	if w := s.Call(s.worker(a), "tasks/stream", "a", "", http.MethodGet+" ?tasks=b", nil); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "needs the right to get it") {
+		t.Errorf("a worker: %d %s", w.Code, w.Body)
+	}
+}
