@@ -25,7 +25,7 @@ const (
 	EnvCredentials = "PLATFORM_CREDENTIALS" //nolint:gosec // the name of a variable
 	// EnvSecretHosts is a SecretHosts as JSON, where EnvCredentials is a folder. An empty value means the zero
 	// SecretHosts.
-	EnvSecretHosts = "PLATFORM_SECRET_HOSTS" //nolint:gosec // the name of a variable
+	EnvSecretHosts = "PLATFORM_SECRET_HOSTS"
 	// EnvTokenPath is the path of a file with the worker's token, for projected tokens that
 	// rotate. It overrides Credentials.Token.
 	EnvTokenPath = "PLATFORM_SA_TOKEN_PATH" //nolint:gosec // the name of a variable

@@ -3495,7 +3495,7 @@ func schema_pkg_apis_core_v1alpha1_ChildTask(ref common.ReferenceCallback) commo
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is the phase of the child.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Description: "phase is the phase of the child.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -8946,7 +8946,7 @@ func schema_pkg_apis_core_v1alpha1_TaskExecutionOutcome(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is the terminal phase that the work itself earned.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Description: "phase is the terminal phase that the work itself earned.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -10372,7 +10372,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is where the task is in its life: Pending, Running, Finalizing, Succeeded, Failed, Scheduled or Cancelled.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Description: "phase is where the task is in its life: Pending, Running, Finalizing, Succeeded, Failed, Scheduled or Cancelled.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -12701,7 +12701,7 @@ func schema_pkg_apis_core_v1alpha1_TraceTask(ref common.ReferenceCallback) commo
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is where the task is in its life.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Description: "phase is where the task is in its life.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -14724,7 +14724,7 @@ func schema_pkg_apis_core_v1alpha1_UsageTask(ref common.ReferenceCallback) commo
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is the phase of the task at asOf.\n\nPossible enum values:\n - `\"Cancelled\"`\n - `\"Failed\"`\n - `\"Finalizing\"`\n - `\"Pending\"`\n - `\"Running\"`\n - `\"Scheduled\"`\n - `\"Succeeded\"`",
+							Description: "phase is the phase of the task at asOf.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -197,7 +197,7 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	if c.REST != nil {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
-			inside, calls := chain(api, g), c.callChain(vendors, g)
+			inside, calls := chain(api, g), c.callChain(vendors, g) //nolint:contextcheck // requests have theirs
 			var f *facade.Facade
 			o := *c.REST
 			o.Document = sync.OnceValues(func() ([]byte, error) { return facade.Document(merged(c.Definitions)) })

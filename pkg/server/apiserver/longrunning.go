@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
@@ -83,20 +84,16 @@ func handlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
 }
 
 func endStreams(next http.Handler, longRunning request.LongRunningRequestCheck, stopping <-chan struct{}) http.Handler {
-	running, stop := context.WithCancel(context.Background())
-	go func() { // ends when the server begins to shut down
-		<-stopping
-		stop()
-	}()
+	running := wait.ContextForChannel(stopping) // ends when the server begins to shut down
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
 		if !ok || info.Verb == "watch" || !longRunning(r, info) {
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r) //nolint:contextcheck // the request has it
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(running, cancel)()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // the request has it
 	})
 }

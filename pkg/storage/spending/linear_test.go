@@ -223,7 +223,8 @@ func play(t *testing.T, seed uint64, kill bool) []*op {
 		}
 		again, other := start(disk)
 		defer other.Close()
-		history = append(kept, &op{action: restart, from: after, to: after + 1})
+		history = kept
+		history = append(history, &op{action: restart, from: after, to: after + 1})
 		l := &op{action: read, from: after + 2, to: after + 3}
 		_ = look(again, l) // it cannot fail
 		history = append(history, l)

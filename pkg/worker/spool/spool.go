@@ -124,13 +124,6 @@ func (s *Spool) Keep(e End) error {
 	return nil
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
 // Delivered records that the server has everything. If a crash of the machine loses the record,
 // everything is delivered again, which changes nothing.
 func (s *Spool) Delivered() error {

@@ -15,15 +15,21 @@ type TaskPhase string
 
 // Task phases. Succeeded, Failed and Cancelled are terminal.
 const (
+	// TaskPending is for a task that has not started: it is new, or waits for a slot, a session or a retry.
 	TaskPending TaskPhase = "Pending"
+	// TaskRunning is for a task whose run was started, also while it waits for an approval or for its children.
 	TaskRunning TaskPhase = "Running"
-	// TaskFinalizing is for a task whose work is done while its workspace or its delivery is not settled. No task enters
-	// it yet: a task with a workspace and a task of type agent are refused (package support), and nothing is delivered.
+	// TaskFinalizing is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet:
+	// tasks with a workspace and tasks of type agent are refused, and nothing is delivered.
 	TaskFinalizing TaskPhase = "Finalizing"
-	TaskSucceeded  TaskPhase = "Succeeded"
-	TaskFailed     TaskPhase = "Failed"
-	TaskScheduled  TaskPhase = "Scheduled"
-	TaskCancelled  TaskPhase = "Cancelled"
+	// TaskSucceeded is final: the work was done.
+	TaskSucceeded TaskPhase = "Succeeded"
+	// TaskFailed is final: the work was not done; the condition Failed has the reason.
+	TaskFailed TaskPhase = "Failed"
+	// TaskScheduled is for a task with a schedule, which makes a task for each of its times.
+	TaskScheduled TaskPhase = "Scheduled"
+	// TaskCancelled is final: somebody cancelled the task.
+	TaskCancelled TaskPhase = "Cancelled"
 )
 
 // Terminal reports whether a task in this phase never changes phase again.

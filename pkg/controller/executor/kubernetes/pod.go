@@ -277,7 +277,7 @@ func secretHosts(secrets []executor.Secret) string {
 	if hosts.Providers == nil && hosts.Tools == nil {
 		return ""
 	}
-	text, _ := json.Marshal(hosts) // strings alone
+	text, _ := json.Marshal(hosts) //nolint:errchkjson // it consists of strings alone
 	return string(text)
 }
 

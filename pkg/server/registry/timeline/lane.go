@@ -20,7 +20,7 @@ type lane struct {
 	running  bool
 	over     bool // the last frame was sent
 
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // a deletion ends the lane, and with it this context
 	end   context.CancelCauseFunc
 	leave func()
 	done  chan struct{} // closed when the lane's goroutine has ended
@@ -39,9 +39,9 @@ func (l *lane) follow(ctx context.Context, pages chan<- pageOf) {
 	go func() {
 		defer close(l.done)
 		for ended := false; ; {
-			p, err := l.tail.Next(l.ctx)
+			p, err := l.tail.Next(l.ctx) //nolint:contextcheck // it is derived from ctx
 			if errors.Is(err, context.Canceled) {
-				if !errors.Is(context.Cause(l.ctx), errGone) {
+				if !errors.Is(context.Cause(l.ctx), errGone) { //nolint:contextcheck // as above
 					return
 				}
 				if !ended { // what was stored before the end is still sent

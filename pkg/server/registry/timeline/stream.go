@@ -37,7 +37,7 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 			q, err := parse(req)
 			var list []Part
 			if err == nil {
-				list, err = s.parts(req, t, q.after)
+				list, err = s.parts(req, t, q.after) //nolint:contextcheck // the request has it
 			}
 			if err != nil {
 				respond.Error(err)

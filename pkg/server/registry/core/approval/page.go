@@ -32,7 +32,7 @@ func (v *view) page(ctx context.Context, q eventlog.Query, s *selection, limit i
 			return last, 0, false, err
 		}
 		last.Revision = requests.Revision
-		for i, e := range requests.Items {
+		for _, e := range requests.Items {
 			full := int64(len(list.Items)) >= limit
 			if full && ahead == countAhead {
 				return last, remain, true, nil
@@ -47,7 +47,7 @@ func (v *view) page(ctx context.Context, q eventlog.Query, s *selection, limit i
 			switch {
 			case !s.takes(a):
 			case full && !s.all(): // what remains of a selection is not counted
-				return last, 1, i < len(requests.Items), nil
+				return last, 1, true, nil
 			case full:
 				remain++
 			default:

@@ -22,7 +22,7 @@ type parent = resource.Parent[*v1alpha1.Session]
 // the order in which they were stored.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		page, err := r.timelines.Page(req, timelineOf(p))
+		page, err := r.timelines.Page(req, timelineOf(p)) //nolint:contextcheck // the request has it
 		if err != nil {
 			respond.Error(err)
 			return
