@@ -86,9 +86,9 @@ func handlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
 func endStreams(next http.Handler, longRunning request.LongRunningRequestCheck, stopping <-chan struct{}) http.Handler {
 	running := wait.ContextForChannel(stopping) // ends when the server begins to shut down
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, ok := request.RequestInfoFrom(r.Context())
+		info, ok := request.RequestInfoFrom(r.Context()) //nolint:contextcheck // the request has it
 		if !ok || info.Verb == "watch" || !longRunning(r, info) {
-			next.ServeHTTP(w, r) //nolint:contextcheck // the request has it
+			next.ServeHTTP(w, r)
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())
