@@ -166,6 +166,7 @@ func TestViews(t *testing.T) {
 	t.Parallel()
 	tools(t)
 	f := fill(t)
+	f.objects()
 	id := f.ask("asks", "remove the old files", map[string]string{"code": "rm -r old", "language": "bash"})
 	f.drive("views.mjs", 4, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id)
 }
