@@ -6,6 +6,7 @@ package rbac
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -99,12 +100,13 @@ func (v *View) visit(u user.Info, namespace string, f func(source, *rbacv1.Polic
 	for _, g := range u.GetGroups() {
 		principals = append(principals, principal{rbacv1.GroupKind, g})
 	}
-	visited := map[*binding]bool{} // of those with several subjects
+	visited := map[*binding]bool{} // of those that can be found in several ways
+	again := repeats(u.GetGroups())
 	scopes := [...]string{"", namespace}
 	for _, scope := range scopes[:min(1+len(namespace), 2)] {
 		for _, p := range principals {
 			for _, b := range v.bindings[scope][p] {
-				if len(b.subjects) > 1 {
+				if again || len(b.subjects) > 1 {
 					if visited[b] {
 						continue
 					}
@@ -116,6 +118,19 @@ func (v *View) visit(u user.Info, namespace string, f func(source, *rbacv1.Polic
 			}
 		}
 	}
+}
+
+// repeats reports whether a group may occur twice. Few are compared with each other.
+func repeats(groups []string) bool {
+	if len(groups) > 16 {
+		return true
+	}
+	for i, g := range groups {
+		if slices.Contains(groups[:i], g) {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *View) visitBinding(s source, f func(source, *rbacv1.PolicyRule, error) bool) bool {

@@ -108,7 +108,9 @@ func All(o Options) []resource.Resource {
 	})
 	o.Chat.Keep(sessions)
 	workers.Session = sessions.Get
-	o.Timelines.Join(others(tasks, sessions, o.Authorizer))
+	if o.Timelines != nil { // nil where only the definitions are wanted
+		o.Timelines.Join(others(tasks, sessions, o.Authorizer))
+	}
 	reports := usagereport.New(usagereport.Options{
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),
 		Links: guard.UsageLinks(workers), PutLink: o.PutLink,
