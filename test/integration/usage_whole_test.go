@@ -108,7 +108,7 @@ func TestUsageOfAWholeRequest(t *testing.T) {
 	give("boss", "chief", "Ask the clerk.", issue)
 	give("flaky", "clerk", "Try twice.", issue)
 	give("other", "clerk", "Nothing to do with it.", nil)
-	must[*v1alpha1.TaskFork](t)(p.tasks().Fork(t.Context(), "boss", forkOf(v1alpha1.TaskForkSpec{NewTaskName: "again"}), metav1.CreateOptions{}))
+	must[*v1alpha1.TaskFork](t)(p.tasks().Fork(t.Context(), "boss", forkOf(v1alpha1.TaskForkSpec{NewTaskName: "again", Prompt: "Say yes."}), metav1.CreateOptions{}))
 	p.awaitPhase("again", v1alpha1.TaskSucceeded)
 
 	all := must[*v1alpha1.TaskList](t)(p.tasks().List(t.Context(), metav1.ListOptions{}))

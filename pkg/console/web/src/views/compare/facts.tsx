@@ -24,7 +24,7 @@ const rows: Array<{ title: string; value: (t: Task) => string; show?: (t: Task) 
 
 export function Facts({ a, b }: { a: Task; b: Task }) {
   return (
-    <div class="scroll-x">
+    <div class="scroll-x" tabIndex={0} role="region" aria-label="The runs">
       <table class="compare" aria-label="The runs">
         <thead><tr><th scope="col"><span class="unseen">What</span></th>{[a, b].map((t) => <th key={t.metadata.uid} scope="col"><a href={href(`/tasks/${encodeURIComponent(t.metadata.name)}`)}><Text>{t.metadata.name}</Text></a></th>)}</tr></thead>
         <tbody>

@@ -49,10 +49,10 @@ function Step({ task, event, ended }: { task: string; event: Event | undefined; 
   if (!event) return <div class="turn none muted">Nothing more</div>;
   return (
     <div class={`turn ${failed(event) ? 'failed' : ''}`}>
-      <h3>
+      <h2>
         {words(event.type)} {event.toolName && <Text>{event.toolName}</Text>} <a href={href(`/tasks/${encodeURIComponent(task)}`, {}, `seq=${event.seq}`)}>#{event.seq}</a>
         {may('create', 'tasks/fork') && <button type="button" class="quiet small" aria-expanded={forking.value} onClick={() => (forking.value = !forking.value)}>Fork from here</button>}
-      </h3>
+      </h2>
       {event.contentText ? <Markdown text={event.contentText} /> : <p><Text>{event.summary}</Text></p>}
       {forking.value && <ForkForm task={task} after={event.seq} close={() => (forking.value = false)} />}
     </div>

@@ -36,7 +36,7 @@ function One({ memory }: { memory: Memory }) {
   const scope = [spec.agentName && `agent ${spec.agentName}`, spec.sessionName && `session ${spec.sessionName}`].filter(Boolean).join(', ') || 'all tasks of the namespace';
   return (
     <article class="turn">
-      <h3><Text>{metadata.name}</Text>{status?.disabled && ' (disabled)'}</h3>
+      <h2><Text>{metadata.name}</Text>{status?.disabled && ' (disabled)'}</h2>
       <Markdown text={spec.content} />
       <p class="muted small">
         For {<Text>{scope}</Text>}. Recalled {count(status?.recalledCount ?? 0)} times{status?.lastRecalledAt && `, last ${ago(status.lastRecalledAt)}`}.

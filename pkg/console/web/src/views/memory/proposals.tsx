@@ -50,7 +50,7 @@ function One({ proposal }: { proposal: Proposal }) {
   const actions: Action[] = now === 'pending' ? [review('accepted'), review('rejected')] : now === 'accepted' ? [{ title: 'Apply', sub: 'apply', kind: 'MemoryProposalApplication', primary: true }, { title: 'Archive', sub: 'archive' }] : now === 'rejected' ? [{ title: 'Archive', sub: 'archive' }] : [];
   return (
     <article class="turn">
-      <div class="title"><h3><Text>{spec.title}</Text></h3><Phase phase={now} /></div>
+      <div class="title"><h2><Text>{spec.title}</Text></h2><Phase phase={now} /></div>
       {spec.description && <Markdown text={spec.description} />}
       {spec.content && <blockquote><Markdown text={spec.content} /></blockquote>}
       {spec.patch && <Long text={spec.patch} label="Change" />}

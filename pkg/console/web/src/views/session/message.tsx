@@ -21,9 +21,9 @@ export function Said({ message }: { message: Message }) {
     <>
       {(content || !toolCalls) && (
         <div class={`turn ${role}`}>
-          <h3>
+          <h2>
             {names[role]} {task && <a href={href(`/tasks/${encodeURIComponent(task)}`)}><Text>{task}</Text></a>} {ts && <time dateTime={ts}>{clock(ts)}</time>}
-          </h3>
+          </h2>
           <Markdown text={content ?? ''} />
         </div>
       )}
@@ -37,8 +37,8 @@ export function Answer({ talk }: { talk: Conversation }) {
   const { question, steps, busy, problem } = talk;
   return (
     <div aria-live="polite" aria-busy={busy.value}>
-      {question.value && <div class="turn user"><h3>User</h3><Markdown text={question.value} /></div>}
-      {steps.value.map((s, i) => ('text' in s ? <div key={i} class="turn"><h3>Model</h3><Markdown text={s.text} /></div> : <CallStep key={i} call={s.call} />))}
+      {question.value && <div class="turn user"><h2>User</h2><Markdown text={question.value} /></div>}
+      {steps.value.map((s, i) => ('text' in s ? <div key={i} class="turn"><h2>Model</h2><Markdown text={s.text} /></div> : <CallStep key={i} call={s.call} />))}
       {busy.value && <p class="step" role="status">The model is at work …</p>}
       {problem.value !== null && <p class="notice bad" role="alert">{explain(problem.value)}</p>}
     </div>

@@ -23,7 +23,7 @@ export function Budgets() {
   return (
     <section>
       <h2>Budgets</h2>
-      <div class="scroll-x">
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Budgets">
         <table aria-label="Budgets">
           <thead><tr><th class="wide" scope="col">Budget</th><th scope="col">Used</th><th class="number" scope="col">Spent</th><th class="number" scope="col">Reserved</th><th class="number" scope="col">Limit</th><th class="number minor" scope="col">Renews</th></tr></thead>
           <tbody>{items.map((b) => <Row key={b.metadata.name} budget={b} />)}</tbody>

@@ -23,7 +23,7 @@ function figure(n: number | null, t: Totals): string {
 
 export function UsageTable({ label, first, rows }: { label: string; first: string; rows: Line[] }) {
   return (
-    <div class="scroll-x">
+    <div class="scroll-x" tabIndex={0} role="region" aria-label={label}>
       <table aria-label={label}>
         <thead>
           <tr><th class="wide" scope="col">{first}</th><th class="number" scope="col">In</th><th class="number" scope="col">Out</th><th class="number minor" scope="col">From caches</th><th class="number minor" scope="col">Into caches</th><th class="number" scope="col">Requests</th><th class="number" scope="col">Cost</th></tr>
