@@ -390,7 +390,7 @@ func TestCostDoesNotGrow(t *testing.T) {
 			"last page": allocations(func() {
 				must[*eventlog.StreamPage](t)(l.TaskSpan(ctx, s, eventlog.Span{Backward: true, Limit: 10}))
 			}),
-			"counts": allocations(func() { must[*eventlog.Counts](t)(l.Count(ctx, s, nil, 10)) }),
+			"counts": allocations(func() { must[*eventlog.Counts](t)(l.Count(ctx, s, nil, 0)) }), // buckets read marks, whose number is bounded
 			"last of a type": allocations(func() {
 				must[*eventlog.StreamPage](t)(l.TaskSpan(ctx, s, eventlog.Span{Backward: true, Limit: 1, Types: []v1alpha1.EventType{"ToolCallFailed"}}))
 			}),
