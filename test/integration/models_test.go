@@ -221,7 +221,7 @@ func TestCoolDownReachesARunningRun(t *testing.T) {
 	t.Parallel()
 	p, model := withModel(t, `
 turns:
-- {match: {turn: 1, contains: slowly}, reply: {text: I look., toolCalls: [{name: file_read, arguments: {path: none}}]}, fault: {chunkDelay: 2500ms}}
+- {match: {turn: 1, contains: slowly}, reply: {text: I look., toolCalls: [{name: file_read, arguments: {path: none}}]}, fault: {chunkDelay: 4s}}
 - {times: 1, match: {contains: unlucky}, fault: {status: 429, retryAfter: '600', message: slow down}}
 - {reply: {text: Hello.}}`)
 	p.withBackup()
@@ -234,6 +234,10 @@ turns:
 	p.poll("the first request", func() bool { return len(model.Exchanges()) == 1 })
 	byAgent("other", "Be unlucky.")
 	p.awaitPhase("other", v1alpha1.TaskSucceeded)
+	p.poll("the cool-down", func() bool {
+		vendor := must[*v1alpha1.Provider](t)(p.client().CoreV1alpha1().Providers("default").Get(t.Context(), "model", metav1.GetOptions{}))
+		return vendor.Status.CoolDownUntil != nil
+	})
 	if n := len(p.eventsOf("t", v1alpha1.EventModelRequestCompleted)); n != 0 {
 		t.Skip("this machine is too slow: the slow answer ended before the cool-down began")
 	}
