@@ -86,7 +86,13 @@ turns:
 - name: a foreman waits
   match: {system: You are a foreman., turn: 2, lastRole: tool}
   reply: {toolCalls: [{name: wait_for_tasks, arguments: {tasks: [FIRST, SECOND]}}]}
-# Everybody who delegates.
+# Everybody who delegates. What leads to an approval is asked for as it was, since both approvals must be given.
+- name: a foreman has failed
+  match: {lastRole: tool, regexp: '"agent":"foreman","phase":"(Failed|Cancelled)'}
+  reply: {toolCalls: [{name: delegate_task, arguments: {agent: foreman, prompt: Oversee the gate.}}]}
+- name: a keeper has failed
+  match: {lastRole: tool, regexp: '"agent":"keeper","phase":"(Failed|Cancelled)'}
+  reply: {toolCalls: [{name: delegate_task, arguments: {agent: keeper, prompt: Work.}}]}
 - name: it has failed
   match: {lastRole: tool, regexp: '"phase":"(Failed|Cancelled)'}
   reply: {toolCalls: [{name: delegate_task, arguments: {agent: clerk, prompt: Work again.}}]}
