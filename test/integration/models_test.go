@@ -215,42 +215,6 @@ turns:
 	}
 }
 
-// TestCoolDownReachesARunningRun: a run whose first answer takes longer than it keeps what it knew of Providers asks the
-// fallback for its second one, because another run met a refusal meanwhile.
-func TestCoolDownReachesARunningRun(t *testing.T) {
-	t.Parallel()
-	p, model := withModel(t, `
-turns:
-- {match: {turn: 1, contains: slowly}, reply: {text: I look., toolCalls: [{name: file_read, arguments: {path: none}}]}, fault: {chunkDelay: 4s}}
-- {times: 1, match: {contains: unlucky}, fault: {status: 429, retryAfter: '600', message: slow down}}
-- {reply: {text: Hello.}}`)
-	p.withBackup()
-	byAgent := func(name, prompt string) {
-		p.onModel(name, func(s *v1alpha1.TaskSpec) {
-			s.AI, s.AgentRef, s.Prompt = nil, &v1alpha1.NamespacedReference{Name: "careful"}, prompt
-		})
-	}
-	byAgent("t", "Work slowly.")
-	p.poll("the first request", func() bool { return len(model.Exchanges()) == 1 })
-	byAgent("other", "Be unlucky.")
-	p.awaitPhase("other", v1alpha1.TaskSucceeded)
-	p.poll("the cool-down", func() bool {
-		vendor := must[*v1alpha1.Provider](t)(p.client().CoreV1alpha1().Providers("default").Get(t.Context(), "model", metav1.GetOptions{}))
-		return vendor.Status.CoolDownUntil != nil
-	})
-	if n := len(p.eventsOf("t", v1alpha1.EventModelRequestCompleted)); n != 0 {
-		t.Skip("this machine is too slow: the slow answer ended before the cool-down began")
-	}
-	p.awaitPhase("t", v1alpha1.TaskSucceeded)
-	var asked []string
-	for _, e := range p.eventsOf("t", v1alpha1.EventModelRequestStarted) {
-		asked = append(asked, e.Provider+"/"+e.Model)
-	}
-	if diff := cmp.Diff([]string{"model/scripted-1", "backup/scripted-2"}, asked); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 // withBackup makes the Provider backup and the Agent careful, which falls back to it from the Provider model.
 func (p *platform) withBackup() {
 	t := p.t
