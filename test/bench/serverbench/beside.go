@@ -205,7 +205,7 @@ func pageRate(ctx context.Context, s httpSubject, d time.Duration) (float64, err
 	defer c.CloseIdleConnections()
 	from := time.Now()
 	for time.Since(from) < d {
-		body, err := page(ctx, c, s.url+besidePath+"?limit=500&continue="+token)
+		body, err := fetch(ctx, c, s.url+besidePath+"?limit=500&continue="+token, "")
 		if err != nil {
 			return 0, err
 		}
@@ -218,10 +218,14 @@ func pageRate(ctx context.Context, s httpSubject, d time.Duration) (float64, err
 	return float64(n) / time.Since(from).Seconds(), nil
 }
 
-func page(ctx context.Context, c *http.Client, url string) ([]byte, error) {
+// fetch returns the body of an answer, undecoded. accept is the kinds that the client takes; empty for any.
+func fetch(ctx context.Context, c *http.Client, url, accept string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
 	}
 	resp, err := c.Do(req)
 	if err != nil {

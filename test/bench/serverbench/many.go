@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -136,16 +135,8 @@ func (s *server) listMany(ctx context.Context, r *report.Report) error {
 		return after - before, err
 	}
 	whole, err := cpu(func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+base+"tasks", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := c.Do(req)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		return errors.Join(err, resp.Body.Close())
+		_, err := fetch(ctx, c, url+base+"tasks", "")
+		return err
 	})
 	if err != nil {
 		return err
@@ -162,25 +153,16 @@ func (s *server) listMany(ctx context.Context, r *report.Report) error {
 // pages walks through all tasks as kubectl get does.
 func pages(ctx context.Context, c *http.Client, url string) error {
 	for token := ""; ; {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%stasks?limit=%d&continue=%s", url, base, tablePage, token), nil)
+		body, err := fetch(ctx, c, fmt.Sprintf("%s%stasks?limit=%d&continue=%s", url, base, tablePage, token), tableAccept)
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Accept", tableAccept)
-		resp, err := c.Do(req)
-		if err != nil {
+		var page struct{ Metadata struct{ Continue string } }
+		if err := json.Unmarshal(body, &page); err != nil {
 			return err
 		}
-		token, err = continued(resp)
-		if token == "" || err != nil {
-			return err
+		if token = page.Metadata.Continue; token == "" {
+			return nil
 		}
 	}
-}
-
-// continued returns the token of the next page.
-func continued(resp *http.Response) (string, error) {
-	var page struct{ Metadata struct{ Continue string } }
-	err := json.NewDecoder(resp.Body).Decode(&page)
-	return page.Metadata.Continue, errors.Join(err, resp.Body.Close())
 }
