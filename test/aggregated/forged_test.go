@@ -35,6 +35,21 @@ func (w *workload) imitate(t *testing.T, genuine *corev1.Pod, name string, chang
 	return p
 }
 
+// place marks a Pod as running on a node, as the scheduler and the kubelet do. The Job controller then deletes other Pods
+// first when there are more than it wants.
+func (w *workload) place(t *testing.T, p *corev1.Pod) {
+	t.Helper()
+	pods := w.host.CoreV1().Pods(w.namespace)
+	b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
+	if err := pods.Bind(t.Context(), b, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"status": {"phase": "Running"}}`)
+	if _, err := pods.Patch(t.Context(), p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // begin has an executor start the first attempt of a task.
 func (w *workload) begin(t *testing.T, o *v1alpha1.Task) (*kubernetes.Executor, executor.Run, executor.State) {
 	t.Helper()
@@ -61,6 +76,7 @@ func TestForgedPods(t *testing.T) {
 		t.Fatalf("a repeated start gave %v, %v", again, err)
 	}
 	genuine := w.pod(t, "t-1")
+	w.place(t, genuine)
 	forged := w.imitate(t, genuine, "z-forged", func(s *corev1.PodSpec) {
 		s.Containers[0].Command = []string{"sh", "-c", "trap '' TERM; sleep 3600"}
 		s.TerminationGracePeriodSeconds = new(int64(3600))
