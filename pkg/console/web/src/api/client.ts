@@ -5,7 +5,8 @@
 // and a key that the login leaves to this origin authenticate them together; the page never holds a credential.
 import { namespace } from '../router';
 
-export const group = '/apis/core.platform.ai/v1alpha1';
+export const apiVersion = 'core.platform.ai/v1alpha1';
+export const group = `/apis/${apiVersion}`;
 
 // key returns the key of the session. Any other page of this machine lacks it, although it may share the cookie.
 function key(): string {

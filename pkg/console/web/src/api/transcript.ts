@@ -3,7 +3,7 @@
 
 // The messages of a session, read in parts, and the turn that is being answered.
 import { batch, signal } from '@preact/signals';
-import { ApiError, aborted, get, inNamespace, query, type Options } from './client';
+import { ApiError, aborted, get, inNamespace, query, type Options, apiVersion } from './client';
 import type { Message, Transcript } from './kinds';
 import { Backoff, frames, type Frame } from './stream';
 
@@ -93,7 +93,7 @@ export class Conversation {
   async say(message: string, background: boolean, provider: string): Promise<void> {
     this.begin(message, background);
     const spec = { message, background, ...(this.name ? { sessionId: this.name } : {}), ...(provider ? { provider } : {}) };
-    await this.follow({ method: 'POST', body: { apiVersion: 'core.platform.ai/v1alpha1', kind: 'Chat', spec } });
+    await this.follow({ method: 'POST', body: { apiVersion, kind: 'Chat', spec } });
   }
 
   // attach shows the newest turn in the background, as long as it is not over.

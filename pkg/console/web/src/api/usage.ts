@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Sums of usage. A figure that nobody reported is null, and stays apart from 0.
-import type { Totals } from './kinds';
+import { apiVersion, inNamespace, post } from './client';
+import type { Totals, UsageReport } from './kinds';
+
+// report asks for a report. Only who may create usagereports gets one.
+export function report(spec: { by: 'day' | 'model' | 'agent'; from: string; limit?: number }, signal: AbortSignal): Promise<UsageReport> {
+  return post<UsageReport>(inNamespace('usagereports'), { apiVersion, kind: 'UsageReport', spec }, signal);
+}
 
 // periods are the choices of a report, with the number of days before today at which they start; -1 is all that is kept.
 export const periods: Record<string, { title: string; days: number }> = {

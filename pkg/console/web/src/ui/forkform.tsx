@@ -3,7 +3,7 @@
 
 // A form that forks a run at one of its events, and then compares the fork with its source.
 import { useSignal } from '@preact/signals';
-import { explain, group, inNamespace, post } from '../api/client';
+import { apiVersion, explain, inNamespace, post } from '../api/client';
 import { go, href } from '../router';
 
 export function ForkForm({ task, after, close }: { task: string; after: number; close: () => void }) {
@@ -19,7 +19,7 @@ export function ForkForm({ task, after, close }: { task: string; after: number; 
     problem.value = '';
     try {
       const spec = { afterSeq: after, ...(prompt ? { prompt } : {}), ...(name ? { newTaskName: name } : { idempotencyKey: key.value }) };
-      const made = await post<{ status: { newTaskName: string } }>(inNamespace('tasks', task, 'fork'), { apiVersion: group.slice('/apis/'.length), kind: 'TaskFork', spec });
+      const made = await post<{ status: { newTaskName: string } }>(inNamespace('tasks', task, 'fork'), { apiVersion, kind: 'TaskFork', spec });
       go(href('/compare', { a: task, b: made.status.newTaskName }));
     } catch (err) {
       problem.value = explain(err);

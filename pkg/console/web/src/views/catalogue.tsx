@@ -6,8 +6,7 @@ import { inNamespace } from '../api/client';
 import type { Entry } from '../api/kinds';
 import { useList } from '../api/list';
 import { href, location, set } from '../router';
-import { count } from '../ui/format';
-import { Empty, Failure, Loading, Notice } from '../ui/states';
+import { Listed } from '../ui/listed';
 import { Table, type Column } from '../ui/table';
 import { kinds, state, type Kind } from './catalogue/kinds';
 
@@ -26,9 +25,9 @@ export function Catalogue() {
 }
 
 function Entries({ kind }: { kind: Kind }) {
-  const { items, loading, error, rest, more } = useList<Entry>(inNamespace(kind.resource));
+  const list = useList<Entry>(inNamespace(kind.resource));
   const text = location.value.query.get('q') ?? '';
-  const rows = items.value
+  const rows = list.items.value
     .filter((e) => `${e.metadata.name} ${kind.about(e)}`.toLowerCase().includes(text.toLowerCase()))
     .sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
   const columns: Array<Column<Entry>> = [
@@ -39,12 +38,9 @@ function Entries({ kind }: { kind: Kind }) {
   return (
     <>
       <div class="bar"><input type="search" placeholder="Name or text" aria-label={`Find among ${kind.title.toLowerCase()}`} value={text} onInput={(e) => set({ q: e.currentTarget.value })} /></div>
-      {items.value.length > 0 && <Notice error={error.value} />}
-      {items.value.length === 0 && (error.value ? <Failure error={error.value} /> : loading.value && <Loading what={kind.title.toLowerCase()} />)}
-      {!loading.value && !error.value && items.value.length === 0 && <Empty>There are no {kind.title.toLowerCase()} in this namespace.</Empty>}
-      {items.value.length > 0 && rows.length === 0 && <Empty>Nothing matches what you look for.</Empty>}
-      {rows.length > 0 && <Table label={kind.title} rows={rows} columns={columns} id={(e) => e.metadata.uid ?? e.metadata.name} link={(e) => href(`/catalogue/${kind.resource}/${encodeURIComponent(e.metadata.name)}`)} />}
-      {rest.value !== 0 && <p class="more"><button type="button" onClick={more}>Load more</button> <span class="muted">{rest.value > 0 ? `${count(rest.value)} are not shown.` : ''}</span></p>}
+      <Listed list={list} what={kind.title.toLowerCase()} shown={rows.length} none={`There are no ${kind.title.toLowerCase()} in this namespace.`} unmatched="Nothing matches what you look for.">
+        <Table label={kind.title} rows={rows} columns={columns} id={(e) => e.metadata.uid ?? e.metadata.name} link={(e) => href(`/catalogue/${kind.resource}/${encodeURIComponent(e.metadata.name)}`)} />
+      </Listed>
     </>
   );
 }

@@ -3,11 +3,12 @@
 
 // What happens now: what runs, what waits for somebody, what failed, and what today has used.
 import type { ComponentChildren } from 'preact';
-import { inNamespace, post } from '../api/client';
+import { inNamespace } from '../api/client';
 import { useList } from '../api/list';
 import { useLoad } from '../api/load';
 import { may } from '../api/may';
 import type { Approval, Task } from '../api/types';
+import { report } from '../api/usage';
 import { href } from '../router';
 import { ApprovalTable, pendingFirst } from '../ui/approvaltable';
 import { now, short } from '../ui/format';
@@ -17,18 +18,12 @@ import { TaskTable, started } from '../ui/tasktable';
 
 const most = 20; // rows of a section
 
-interface Report {
-  status: {
-    breakdown?: Array<{ usage: { totalTokens: number | null; calls: number; cost: { completeness: string; amounts: Array<{ currency: string; amount: string }> } } }>;
-  };
-}
-
 export function Now() {
   const tasks = useList<Task>(inNamespace('tasks'), {}, 500);
   const approvals = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' }, 0);
   const today = new Date(now.value).toISOString().slice(0, 10); // reports count days in UTC
   const usage = useLoad(may('create', 'usagereports') ? `${today}/${Math.floor(now.value / 60_000)}` : '', (signal) =>
-    post<Report>(inNamespace('usagereports'), { apiVersion: 'core.platform.ai/v1alpha1', kind: 'UsageReport', spec: { from: today, by: 'day', limit: 1 } }, signal));
+    report({ from: today, by: 'day', limit: 1 }, signal));
   const pending = approvals.items.value.filter((a) => a.status?.state === 'pending').sort(pendingFirst);
   const all = [...tasks.items.value].sort((a, b) => started(b).localeCompare(started(a)));
   const active = all.filter((t) => ['Running', 'Finalizing', 'Pending'].includes(t.status?.phase ?? 'Pending'));
@@ -37,7 +32,7 @@ export function Now() {
   const recent = failed.filter((t) => Date.parse(t.status?.completionTime ?? started(t)) > since);
   const plus = tasks.rest.value ? '+' : '';
   const day = usage.data.value?.status.breakdown?.[0]?.usage;
-  const amounts = day?.cost.amounts ?? [];
+  const amounts = day?.cost?.amounts ?? [];
   if (tasks.error.value && all.length === 0) return <Failure error={tasks.error.value} />;
   return (
     <>
@@ -48,7 +43,7 @@ export function Now() {
         <Card title="active tasks" to={href('/tasks', { phase: 'active' })}>{active.length}{plus}</Card>
         <Card title="failed in 24 hours" to={href('/tasks', { phase: 'failed' })}>{recent.length}{plus}</Card>
         <Card title="tokens today (UTC)">{usage.error.value ? '–' : short(usage.data.value ? (day?.totalTokens ?? (day ? undefined : 0)) : undefined)}</Card>
-        <Card title={day && day.cost.completeness !== 'complete' && amounts.length > 0 ? 'cost today, of what has a price' : 'cost today (UTC)'}>
+        <Card title={day && day.cost?.completeness !== 'complete' && amounts.length > 0 ? 'cost today, of what has a price' : 'cost today (UTC)'}>
           {amounts.length > 0 ? amounts.map((a) => `${money(a.amount)} ${a.currency}`).join(', ') : '–'}
         </Card>
       </div>

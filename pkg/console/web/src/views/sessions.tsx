@@ -10,7 +10,7 @@ import { may } from '../api/may';
 import { useKeys } from '../keys';
 import { href, location, set } from '../router';
 import { ago, count, short } from '../ui/format';
-import { Empty, Failure, Loading, Notice } from '../ui/states';
+import { Listed } from '../ui/listed';
 import { Table, type Column } from '../ui/table';
 import { Text } from '../ui/text';
 
@@ -27,11 +27,11 @@ const columns: Array<Column<Session>> = [
 ];
 
 export function Sessions() {
-  const { items, loading, error, rest, more } = useList<Session>(inNamespace('sessions'));
+  const list = useList<Session>(inNamespace('sessions'));
   const search = useRef<HTMLInputElement>(null);
   useKeys([{ key: '/', label: 'Find a session', run: () => search.current?.focus() }]);
   const text = location.value.query.get('q') ?? '';
-  const rows = items.value.filter((s) => s.metadata.name.toLowerCase().includes(text.toLowerCase())).sort((a, b) => changed(b).localeCompare(changed(a)) || a.metadata.name.localeCompare(b.metadata.name));
+  const rows = list.items.value.filter((s) => s.metadata.name.toLowerCase().includes(text.toLowerCase())).sort((a, b) => changed(b).localeCompare(changed(a)) || a.metadata.name.localeCompare(b.metadata.name));
   return (
     <>
       <div class="title">
@@ -41,16 +41,9 @@ export function Sessions() {
           {may('create', 'chats') && <a class="button primary" href={href('/chat')}>New chat</a>}
         </div>
       </div>
-      {items.value.length > 0 && <Notice error={error.value} />}
-      {items.value.length === 0 && (error.value ? <Failure error={error.value} /> : loading.value && <Loading what="sessions" />)}
-      {!loading.value && !error.value && items.value.length === 0 && <Empty>There are no conversations in this namespace yet. A task begins one with <code>spec.sessionRef</code>.</Empty>}
-      {items.value.length > 0 && rows.length === 0 && <Empty>No session has this in its name.</Empty>}
-      {rows.length > 0 && <Table label="Sessions" rows={rows} columns={columns} id={(s) => s.metadata.uid ?? s.metadata.name} link={(s) => href(`/sessions/${encodeURIComponent(s.metadata.name)}`)} />}
-      {rest.value !== 0 && (
-        <p class="more">
-          <button type="button" onClick={more}>Load more</button> <span class="muted">{rest.value > 0 ? `${count(rest.value)} sessions are not shown.` : 'Not all sessions are shown.'}</span>
-        </p>
-      )}
+      <Listed list={list} what="sessions" shown={rows.length} none={<>There are no conversations in this namespace yet. A task begins one with <code>spec.sessionRef</code>.</>} unmatched="No session has this in its name.">
+        <Table label="Sessions" rows={rows} columns={columns} id={(s) => s.metadata.uid ?? s.metadata.name} link={(s) => href(`/sessions/${encodeURIComponent(s.metadata.name)}`)} />
+      </Listed>
     </>
   );
 }

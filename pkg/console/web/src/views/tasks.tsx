@@ -8,9 +8,8 @@ import { useList } from '../api/list';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
 import { location, set } from '../router';
-import { count } from '../ui/format';
+import { Listed } from '../ui/listed';
 import { phaseOf } from '../ui/phase';
-import { Empty, Failure, Loading, Notice } from '../ui/states';
 import { TaskTable, agentOf, lasted, started } from '../ui/tasktable';
 
 const phases: Record<string, string[]> = {
@@ -31,7 +30,7 @@ const orders: Record<string, (a: Task, b: Task) => number> = {
 };
 
 export function Tasks() {
-  const { items, loading, error, rest, more } = useList<Task>(inNamespace('tasks'));
+  const list = useList<Task>(inNamespace('tasks'));
   const search = useRef<HTMLInputElement>(null);
   useKeys([{ key: '/', label: 'Find a task', run: () => search.current?.focus() }]);
   const query = location.value.query;
@@ -39,7 +38,7 @@ export function Tasks() {
   const phase = query.get('phase') ?? '';
   const sort = query.get('sort') ?? '';
   const wanted = phases[phase] ?? [];
-  const rows = items.value
+  const rows = list.items.value
     .filter((t) => wanted.length === 0 || wanted.includes(phaseOf(t)))
     .filter((t) => `${t.metadata.name} ${agentOf(t)}`.toLowerCase().includes(text.toLowerCase()))
     .sort(orders[sort] ?? orders['']);
@@ -63,16 +62,9 @@ export function Tasks() {
           </label>
         </div>
       </div>
-      {loading.value && <Loading what="tasks" />}
-      {!loading.value && error.value && items.value.length === 0 ? <Failure error={error.value} /> : <Notice error={error.value} />}
-      {!loading.value && !error.value && items.value.length === 0 && <Empty>There are no tasks in this namespace yet. Create one with <code>kubectl apply</code>.</Empty>}
-      {items.value.length > 0 && rows.length === 0 && <Empty>No task matches what you look for.</Empty>}
-      {rows.length > 0 && <TaskTable tasks={rows} label="Tasks" />}
-      {rest.value !== 0 && (
-        <p class="more">
-          <button type="button" onClick={more}>Load more</button> <span class="muted">{rest.value > 0 ? `${count(rest.value)} tasks are not shown.` : 'Not all tasks are shown.'}</span>
-        </p>
-      )}
+      <Listed list={list} what="tasks" shown={rows.length} none={<>There are no tasks in this namespace yet. Create one with <code>kubectl apply</code>.</>} unmatched="No task matches what you look for.">
+        <TaskTable tasks={rows} label="Tasks" />
+      </Listed>
     </>
   );
 }

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What models were used for, and what budgets have left.
-import { group, inNamespace, post } from '../api/client';
 import type { UsageReport } from '../api/kinds';
 import { useLoad } from '../api/load';
-import { cost, daysOf, periods, since, total } from '../api/usage';
+import { cost, daysOf, periods, report as ask, since, total } from '../api/usage';
 import { location, namespace, set } from '../router';
 import { Bars } from '../ui/bars';
 import { clock, count, short } from '../ui/format';
@@ -22,7 +21,7 @@ export function Usage() {
   const period = query.get('period') ?? '';
   const choice = query.get('by') ?? '';
   const report = useLoad(`${namespace()}/${period}/${choice}`, (signal) =>
-    post<UsageReport>(inNamespace('usagereports'), { apiVersion: group.slice('/apis/'.length), kind: 'UsageReport', spec: { by: by[choice] ?? 'day', from: since(period) } }, signal));
+    ask({ by: by[choice] ?? 'day', from: since(period) }, signal));
   const s = report.data.value?.status;
   return (
     <>

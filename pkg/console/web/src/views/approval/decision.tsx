@@ -4,7 +4,7 @@
 // The decision on an approval. y and n choose it, and Enter confirms it, so that one key alone decides nothing.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { explain, inNamespace, post } from '../../api/client';
+import { explain, inNamespace, post, apiVersion } from '../../api/client';
 import { may } from '../../api/may';
 import type { Approval } from '../../api/types';
 import { useKeys } from '../../keys';
@@ -42,7 +42,7 @@ export function Decision({ approval }: { approval: Approval }) {
     problem.value = '';
     try {
       await post(inNamespace('approvals', approval.metadata.name, 'decision'), {
-        apiVersion: 'core.platform.ai/v1alpha1', kind: 'ApprovalDecision',
+        apiVersion, kind: 'ApprovalDecision',
         spec: { decision: choice.value, reason: reason.current?.value.trim() ?? '', taskName: approval.spec.taskName },
       });
     } catch (e) {

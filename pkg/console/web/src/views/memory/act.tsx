@@ -3,7 +3,7 @@
 
 // Buttons for subresources that the viewer may use.
 import { useSignal } from '@preact/signals';
-import { explain, group, inNamespace, post } from '../../api/client';
+import { apiVersion, explain, inNamespace, post } from '../../api/client';
 import { may } from '../../api/may';
 
 export interface Action {
@@ -22,7 +22,7 @@ export function Act({ resource, name, actions }: { resource: string; name: strin
     busy.value = true;
     problem.value = '';
     try {
-      await post(inNamespace(resource, name, a.sub), { apiVersion: group.slice('/apis/'.length), kind: a.kind ?? 'MemoryChange', ...(a.spec ? { spec: a.spec } : {}) });
+      await post(inNamespace(resource, name, a.sub), { apiVersion, kind: a.kind ?? 'MemoryChange', ...(a.spec ? { spec: a.spec } : {}) });
     } catch (e) {
       problem.value = explain(e);
     }

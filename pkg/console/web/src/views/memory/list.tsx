@@ -7,26 +7,23 @@ import type { Memory } from '../../api/kinds';
 import { useList } from '../../api/list';
 import { href, location, set } from '../../router';
 import { ago, count } from '../../ui/format';
+import { Listed } from '../../ui/listed';
 import { Markdown } from '../../ui/markdown';
-import { Empty, Failure, Loading, Notice } from '../../ui/states';
 import { Text } from '../../ui/text';
 import { Act } from './act';
 
 export function MemoryList() {
-  const { items, loading, error, rest, more } = useList<Memory>(inNamespace('memories'));
+  const list = useList<Memory>(inNamespace('memories'));
   const text = location.value.query.get('q') ?? '';
-  const rows = items.value
+  const rows = list.items.value
     .filter((m) => !m.status?.deleted && `${m.metadata.name} ${m.spec.content} ${(m.spec.tags ?? []).join(' ')}`.toLowerCase().includes(text.toLowerCase()))
     .sort((a, b) => (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? ''));
   return (
     <>
       <div class="bar"><input type="search" placeholder="Text or tag" aria-label="Find a memory" value={text} onInput={(e) => set({ q: e.currentTarget.value })} /></div>
-      {items.value.length > 0 && <Notice error={error.value} />}
-      {items.value.length === 0 && (error.value ? <Failure error={error.value} /> : loading.value && <Loading what="memories" />)}
-      {!loading.value && !error.value && items.value.length === 0 && <Empty>Nothing is remembered in this namespace yet.</Empty>}
-      {items.value.length > 0 && rows.length === 0 && <Empty>No memory matches what you look for.</Empty>}
-      <div class="transcript">{rows.map((m) => <One key={m.metadata.name} memory={m} />)}</div>
-      {rest.value !== 0 && <p class="more"><button type="button" onClick={more}>Load more</button></p>}
+      <Listed list={list} what="memories" shown={rows.length} none={'Nothing is remembered in this namespace yet.'} unmatched="No memory matches what you look for.">
+        <div class="transcript">{rows.map((m) => <One key={m.metadata.name} memory={m} />)}</div>
+      </Listed>
     </>
   );
 }

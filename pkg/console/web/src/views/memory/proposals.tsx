@@ -10,9 +10,9 @@ import { may } from '../../api/may';
 import { href, location, set } from '../../router';
 import { ago } from '../../ui/format';
 import { Markdown } from '../../ui/markdown';
+import { Listed } from '../../ui/listed';
 import { Long } from '../../ui/long';
 import { Phase } from '../../ui/phase';
-import { Empty, Failure, Loading, Notice } from '../../ui/states';
 import { Text } from '../../ui/text';
 import { Act, type Action } from './act';
 
@@ -21,9 +21,9 @@ const stateOf = (p: Proposal) => p.status?.state ?? 'pending';
 const rank: Record<string, number> = { pending: 0, accepted: 1 };
 
 export function Proposals() {
-  const { items, loading, error, rest, more } = useList<Proposal>(inNamespace('memoryproposals'));
+  const list = useList<Proposal>(inNamespace('memoryproposals'));
   const state = location.value.query.get('state') ?? '';
-  const rows = items.value
+  const rows = list.items.value
     .filter((p) => (state ? stateOf(p) === state : stateOf(p) !== 'archived'))
     .sort((a, b) => (rank[stateOf(a)] ?? 2) - (rank[stateOf(b)] ?? 2) || (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? ''));
   return (
@@ -33,11 +33,9 @@ export function Proposals() {
           <select value={state} onChange={(e) => set({ state: e.currentTarget.value })}>{states.map((s) => <option key={s} value={s}>{s || 'all but archived'}</option>)}</select>
         </label>
       </div>
-      {items.value.length > 0 && <Notice error={error.value} />}
-      {items.value.length === 0 && (error.value ? <Failure error={error.value} /> : loading.value && <Loading what="proposals" />)}
-      {!loading.value && !error.value && rows.length === 0 && <Empty>{items.value.length ? 'No proposal is in this state.' : 'Nothing was proposed yet. Agents propose what is worth keeping, and nothing is recalled before somebody has applied it.'}</Empty>}
-      <div class="transcript">{rows.map((p) => <One key={p.metadata.name} proposal={p} />)}</div>
-      {rest.value !== 0 && <p class="more"><button type="button" onClick={more}>Load more</button></p>}
+      <Listed list={list} what="proposals" shown={rows.length} none={'Nothing was proposed yet. Agents propose what is worth keeping, and nothing is recalled before somebody has applied it.'} unmatched="No proposal is in this state.">
+        <div class="transcript">{rows.map((p) => <One key={p.metadata.name} proposal={p} />)}</div>
+      </Listed>
     </>
   );
 }

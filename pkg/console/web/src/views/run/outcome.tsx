@@ -3,7 +3,7 @@
 
 // What a run left: its result, artifacts and log, and the object itself.
 import { useSignal } from '@preact/signals';
-import { explain, get, inNamespace, query, send } from '../../api/client';
+import { explain, get, inNamespace, query, send, apiVersion } from '../../api/client';
 import { useLoad } from '../../api/load';
 import type { Task } from '../../api/types';
 import { bytes } from '../../ui/format';
@@ -96,5 +96,5 @@ export function RunLog({ name, task }: Props) {
 export function RunYAML({ task }: Props) {
   if (!task) return <Loading what="the task" />;
   const { managedFields: _, ...metadata } = task.metadata as Task['metadata'] & { managedFields?: unknown };
-  return <Long text={yaml({ apiVersion: 'core.platform.ai/v1alpha1', kind: 'Task', ...task, metadata })} label="The task as YAML" />;
+  return <Long text={yaml({ apiVersion, kind: 'Task', ...task, metadata })} label="The task as YAML" />;
 }
