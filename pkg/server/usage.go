@@ -40,6 +40,9 @@ func (o *Options) keepUsage(g *genericapiserver.Config, st *Stores) error {
 			if err == nil {
 				err = st.Ledger.Catch(hook, st.Events)
 			}
+			if err == nil {
+				err = st.Ledger.Index(hook)
+			}
 			if failed(hook, err) {
 				log.Error(err, "The use of models by older tasks is recorded at the next start")
 			}

@@ -6,6 +6,7 @@ package usage
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -200,11 +201,35 @@ func ask(t *testing.T, l *usagetest.Ledger, spec v1alpha1.UsageReportSpec, now t
 	if err != nil {
 		t.Fatal(err)
 	}
+	if spec.Mode == v1alpha1.UsageOfWork {
+		v = indexed{v, t, spec.WorkID}
+	}
 	out, err := q.Report(Source{View: v, NamespaceUID: "u", Prices: prices(), Gateway: func(name string) (bool, error) { return name == "open", nil }})
 	if err != nil {
 		t.Fatalf("%+v: %v", spec, err)
 	}
 	return out
+}
+
+// indexed is a view for the report on one work request. It must be read by its index if a task that names the request was
+// recorded together with the identity of the namespace.
+type indexed struct {
+	records.View
+
+	t       *testing.T
+	request string
+}
+
+func (v indexed) Tasks(p records.Period) iter.Seq2[*records.Task, error] {
+	for found := range v.Joined(records.JoinWork(v.request)) {
+		v.t.Fatalf("the report on %s reads all tasks, although %s leads to it", v.request, found.UID)
+	}
+	return v.View.Tasks(p)
+}
+
+func (v indexed) Observations(records.Period) iter.Seq2[*records.Observation, error] {
+	v.t.Fatalf("the report on %s reads all observations", v.request)
+	return nil
 }
 
 // flat is what the recomputation and the report have in common: figures by what they are about.
@@ -286,8 +311,8 @@ func TestNull(t *testing.T) {
 // The ID of a work request never changes, and differs between namespaces of the same name.
 func TestID(t *testing.T) {
 	t.Parallel()
-	s := subject{v1alpha1.UsageOfIssue, "o/r", 1}
-	if got := s.id("u"); got != "work-2e94afb7001ded71d32a060201d3eea8" || got == s.id("v") {
+	s := subject{Kind: records.KindIssue, Repository: "o/r", Number: 1}
+	if got := s.ID("u"); got != "work-2e94afb7001ded71d32a060201d3eea8" || got == s.ID("v") {
 		t.Errorf("id %s", got)
 	}
 }

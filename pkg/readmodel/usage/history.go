@@ -4,28 +4,13 @@
 package usage
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	records "github.com/platform-ai/platform/pkg/usage"
 )
 
 // subject is the issue or pull request that a work request is about.
-type subject struct {
-	kind       v1alpha1.UsageKind
-	repository string
-	number     int64
-}
-
-// id returns the ID of the work request of a namespace.
-func (s subject) id(namespaceUID string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%d", namespaceUID, s.kind, s.repository, s.number))
-	return "work-" + hex.EncodeToString(sum[:16])
-}
+type subject = records.Subject
 
 // node is a task with what belongs to it.
 type node struct {
@@ -62,47 +47,9 @@ func (q *Query) ours(namespaceUID string) bool {
 	return namespaceUID == "" || q.uid == "" || namespaceUID == q.uid
 }
 
-// readHistory reads the tasks and links of the namespace and finds out which work requests they belong to.
-func (q *Query) readHistory(v records.View) (*history, error) {
-	h := &history{byUID: map[string]*node{}, works: map[subject]*work{}, alias: map[subject]int64{}}
-	for t, err := range v.Tasks(records.Period{}) {
-		if err != nil {
-			return nil, err
-		}
-		if n := h.byUID[t.UID]; n != nil && q.ours(t.NamespaceUID) {
-			// An earlier version recorded the creation of a task with its nanoseconds, and its later states without.
-			if n.ObservedAt.Before(t.ObservedAt) {
-				n.Task = t
-			}
-			continue
-		}
-		if q.ours(t.NamespaceUID) {
-			n := &node{Task: t}
-			h.tasks, h.byUID[t.UID] = append(h.tasks, n), n
-		}
-	}
-	for l, err := range v.Links("") {
-		if err != nil {
-			return nil, err
-		}
-		if n := h.byUID[l.TaskUID]; n != nil && q.ours(l.NamespaceUID) {
-			n.links = append(n.links, l)
-			if l.GithubID != 0 {
-				h.alias[pull(l.Repository, l.Number)] = l.GithubID
-			}
-		}
-	}
-	h.assign()
-	return h, nil
-}
-
-func pull(repository string, number int64) subject {
-	return subject{v1alpha1.UsageOfPullRequest, strings.ToLower(repository), number}
-}
-
 // identity returns what is the same for all records about a pull request, also after its repository was renamed.
 func (h *history) identity(l *records.Link) subject {
-	return h.identityOf(pull(l.Repository, l.Number), l.GithubID)
+	return h.identityOf(records.Pull(l.Repository, l.Number), l.GithubID)
 }
 
 func (h *history) identityOf(s subject, id int64) subject {
@@ -110,23 +57,9 @@ func (h *history) identityOf(s subject, id int64) subject {
 		id = h.alias[s]
 	}
 	if id != 0 {
-		return subject{kind: v1alpha1.UsageOfPullRequest, number: id}
+		return subject{Kind: records.KindPullRequest, Number: id}
 	}
 	return s
-}
-
-// issue returns the issue that a task names.
-func issue(t *records.Task) (subject, bool) {
-	w := t.Work
-	return subject{v1alpha1.UsageOfIssue, strings.ToLower(w.Repository), w.Number}, w.Kind == records.KindIssue && w.Repository != "" && w.Number > 0
-}
-
-// pullOf returns the pull request that a task reviews or repairs.
-func pullOf(t *records.Task) (subject, bool) {
-	if w := t.Work; w.Kind == records.KindPullRequest && w.Repository != "" && w.Number > 0 {
-		return pull(w.Repository, w.Number), true
-	}
-	return pull(t.Repository, t.PRNumber), t.Repository != "" && t.PRNumber > 0
 }
 
 // sources returns the tasks that a task inherits its requests from.
@@ -147,7 +80,7 @@ func (h *history) assign() {
 	issues := make(map[*node][]subject, len(h.tasks))
 	linked := map[subject][]subject{} // issues of pull requests
 	for _, n := range h.tasks {
-		if s, ok := issue(n.Task); ok {
+		if s, ok := n.Issue(); ok {
 			issues[n] = []subject{s}
 		}
 	}
@@ -184,11 +117,11 @@ func (h *history) assign() {
 // inherit adds what follows for a task and for the pull requests that are linked with it, and reports whether anything
 // was added.
 func (h *history) inherit(n *node, issues map[*node][]subject, linked map[subject][]subject) (added bool) {
-	if _, own := issue(n.Task); !own {
+	if _, own := n.Issue(); !own {
 		for _, from := range h.sources(n) {
 			added = merge(issues, n, issues[from]) || added
 		}
-		if pr, ok := pullOf(n.Task); ok {
+		if pr, ok := n.Pull(); ok {
 			added = merge(issues, n, linked[h.identityOf(pr, 0)]) || added
 		}
 	}
@@ -202,7 +135,7 @@ func (h *history) inherit(n *node, issues map[*node][]subject, linked map[subjec
 
 // reviewed returns the pull request that a task, or the task it comes from, reviews or repairs.
 func (h *history) reviewed(n *node, pulls map[*node]subject) (pr subject, ok bool) {
-	pr, ok = pullOf(n.Task)
+	pr, ok = n.Pull()
 	for _, from := range h.sources(n) {
 		if !ok {
 			pr, ok = pulls[from]

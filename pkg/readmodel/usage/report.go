@@ -70,10 +70,10 @@ func (r *report) choose() error {
 	category := v1alpha1.UsageCategory(r.spec.Category)
 	for _, w := range r.history.works {
 		switch {
-		case kind != "" && w.kind != kind, r.spec.Repository != "" && w.repository != r.spec.Repository:
-		case r.spec.Mode == v1alpha1.UsageOfWork && w.id(r.uid) != r.spec.WorkID:
-		case r.spec.Mode == v1alpha1.UsageOther && (category != v1alpha1.UsageReviewOnly || w.kind != v1alpha1.UsageOfPullRequest):
-		case w.kind == v1alpha1.UsageOfIssue:
+		case kind != "" && v1alpha1.UsageKind(w.Kind) != kind, r.spec.Repository != "" && w.Repository != r.spec.Repository:
+		case r.spec.Mode == v1alpha1.UsageOfWork && w.ID(r.uid) != r.spec.WorkID:
+		case r.spec.Mode == v1alpha1.UsageOther && (category != v1alpha1.UsageReviewOnly || w.Kind != records.KindPullRequest):
+		case w.Kind == records.KindIssue:
 			r.issues = append(r.issues, w)
 		default:
 			r.pulls = append(r.pulls, w)
@@ -125,8 +125,8 @@ func (r *report) narrow(list *[]*work) error {
 		kept = slices.DeleteFunc(kept, func(w *work) bool { return !slices.Contains(w.models(), r.spec.Model) })
 	}
 	slices.SortFunc(kept, func(a, b *work) int {
-		return cmp.Or(b.first().CreatedAt.Compare(a.first().CreatedAt), strings.Compare(a.repository, b.repository), cmp.Compare(a.number, b.number),
-			strings.Compare(string(a.kind), string(b.kind)), strings.Compare(a.first().UID, b.first().UID))
+		return cmp.Or(b.first().CreatedAt.Compare(a.first().CreatedAt), strings.Compare(a.Repository, b.Repository), cmp.Compare(a.Number, b.Number),
+			strings.Compare(a.Kind, b.Kind), strings.Compare(a.first().UID, b.first().UID))
 	})
 	*list = kept
 	return nil
@@ -350,7 +350,7 @@ func workID(uid string, n *node) string {
 	if len(n.works) != 1 {
 		return ""
 	}
-	return n.works[0].id(uid)
+	return n.works[0].ID(uid)
 }
 
 // breakdown returns the usage of all that was selected, by day, model or agent.

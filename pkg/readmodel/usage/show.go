@@ -34,7 +34,7 @@ func (r *report) show(w *work) (*v1alpha1.UsageWork, error) {
 		return nil, err
 	}
 	out := &v1alpha1.UsageWork{
-		ID: w.id(r.uid), Namespace: r.namespace, NamespaceUID: types.UID(r.uid), Repository: w.repository, Kind: w.kind, Number: w.number,
+		ID: w.ID(r.uid), Namespace: r.namespace, NamespaceUID: types.UID(r.uid), Repository: w.Repository, Kind: v1alpha1.UsageKind(w.Kind), Number: w.Number,
 		StartedAt: stamp(w.first().CreatedAt), Summary: *s, Models: w.models(),
 	}
 	for _, n := range w.tasks {

@@ -11,6 +11,7 @@
 //	fold.go       observations of workers, written in the commits of their events
 //	counter.go    cumulative counters that agents report
 //	tasks.go      tasks, written in the commits of their objects
+//	join.go       the index of what belongs together
 //	view.go       reading as of a time
 //	catch.go      events of a store that is older than the ledger
 //	retention.go  removing whole cohorts
@@ -26,6 +27,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +45,9 @@ type Ledger struct {
 	uid    atomic.Pointer[func(namespace string) string]
 
 	endings endings
+	indexed atomic.Bool // the index of joins is complete
+	// views is held by open views for reading, and for writing by the removal of records.
+	views sync.RWMutex
 
 	// What follows is used by the commit leader alone, and before Open returns.
 
@@ -62,6 +67,11 @@ func Open(e engine.Engine, c clock.PassiveClock) (*Ledger, error) {
 	if ok && len(v) == 8 {
 		l.last = int64(binary.BigEndian.Uint64(v))
 	}
+	indexed, err := l.isIndexed()
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	l.indexed.Store(indexed)
 	if err := l.abandon(); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
@@ -85,7 +95,12 @@ func (l *Ledger) now(b engine.Batch) (time.Time, error) { return l.stamp(b, l.cl
 // stamp is now for a change that was made at a time.
 func (l *Ledger) stamp(b engine.Batch, at time.Time) (time.Time, error) {
 	l.last = max(at.UnixNano(), l.last+1)
-	return time.Unix(0, l.last).UTC(), b.Set(timeKey, binary.BigEndian.AppendUint64(nil, uint64(l.last)))
+	v := binary.BigEndian.AppendUint64(nil, uint64(l.last))
+	err := b.Set(timeKey, v)
+	if l.indexed.Load() {
+		err = errors.Join(err, b.Set(indexedKey, v))
+	}
+	return time.Unix(0, l.last).UTC(), err
 }
 
 // change is a Txn of the ledger alone.

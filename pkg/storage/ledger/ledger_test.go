@@ -108,6 +108,7 @@ func (s *store) view(asOf time.Time) usage.View {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	v.Close() // so that a test may remove records
 	return v
 }
 

@@ -203,6 +203,7 @@ func putTask(b engine.Batch, t *usage.Task) error {
 	return errors.Join(
 		b.Set(appendNewest(key, t.ObservedAt), encode(func(c *coder) { c.task(t) })),
 		b.Set(taskOfKey(t.UID), key),
+		indexTask(b, t),
 	)
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
-// A cohort is what a report shows as one request: the tasks of a tree, their forks, and the tasks that name the same
-// issue or pull request, with all their observations and links. It is removed as a whole, once all of its tasks have
+// A cohort is what a report shows as one request: the tasks of a tree, their forks, and the tasks that name or are linked
+// with the same issue or pull request, with all their observations and links. It is removed as a whole, once all of its tasks have
 // ended and nothing of it was recorded for the time of retention. Usage without a task is a cohort of its own.
 
 // Retention removes old records of a ledger.
@@ -76,12 +76,12 @@ func (c *cohort) join(other *cohort) {
 
 // cohorts groups the tasks of a view.
 func cohorts(v usage.View) (map[*cohort]bool, error) {
-	named := map[string]*cohort{}
-	get := func(name string) *cohort {
-		if named[name] == nil {
-			named[name] = &cohort{}
+	named := map[usage.Join]*cohort{}
+	get := func(j usage.Join) *cohort {
+		if named[j] == nil {
+			named[j] = &cohort{}
 		}
-		return named[name]
+		return named[j]
 	}
 	var all []*usage.Task
 	for t, err := range v.Tasks(usage.Period{}) {
@@ -89,18 +89,22 @@ func cohorts(v usage.View) (map[*cohort]bool, error) {
 			return nil, err
 		}
 		all = append(all, t)
-		c := get(t.UID)
-		c.join(get(t.RootTaskUID))
-		if t.ForkSourceUID != "" {
-			c.join(get(t.ForkSourceUID))
+		c := get(usage.JoinTask(t.UID))
+		for _, j := range append(t.Joins(), usage.JoinTask(t.RootTaskUID)) {
+			c.join(get(j))
 		}
-		if w := t.Work; w.Number != 0 {
-			c.join(get(fmt.Sprintf("%s\x00%s\x00%d", w.Kind, w.Repository, w.Number)))
+	}
+	for l, err := range v.Links("") {
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range l.Joins() {
+			get(usage.JoinTask(l.TaskUID)).join(get(j))
 		}
 	}
 	out := map[*cohort]bool{}
 	for _, t := range all {
-		c := named[t.UID].top()
+		c := get(usage.JoinTask(t.UID)).top()
 		c.tasks = append(c.tasks, t)
 		c.active = c.active || !t.Ended()
 		if t.ObservedAt.After(c.newest) {
@@ -112,7 +116,7 @@ func cohorts(v usage.View) (map[*cohort]bool, error) {
 }
 
 func (l Retention) expireNamespace(ctx context.Context, namespace string, inactive time.Time) (removed int, err error) {
-	v, err := l.At(ctx, namespace, l.clock.Now())
+	v, err := l.at(ctx, namespace, l.clock.Now())
 	if err != nil {
 		return 0, err
 	}
@@ -173,12 +177,58 @@ func (l Retention) expireCohort(v usage.View, c *cohort, namespace string, inact
 				return false, nil
 			}
 			r.ranges = append(r.ranges, linkKey(link.Namespace, link.ID))
+			if err := l.expireLinkJoins(r, link); err != nil {
+				return false, err
+			}
+		}
+		if err := l.expireJoins(r, t); err != nil {
+			return false, err
 		}
 		r.ranges = append(r.ranges, taskKey(t.Namespace, t.CreatedAt, t.UID))
 		r.keys = append(r.keys, taskOfKey(t.UID), stateKey(t.UID))
 		r.started(t.CreatedAt)
 	}
 	return true, l.remove(namespace, r)
+}
+
+// expireJoins collects the rows that lead to a task, of all of its states.
+func (l Retention) expireJoins(r *removal, t *usage.Task) error {
+	key := taskKey(t.Namespace, t.CreatedAt, t.UID)
+	return l.eachOf(key, func(k, value []byte) error {
+		state, err := decodeTask(k, value)
+		if err == nil {
+			r.keys = append(r.keys, keysOfTask(state)...)
+		}
+		return err
+	})
+}
+
+// expireLinkJoins is expireJoins for a link.
+func (l Retention) expireLinkJoins(r *removal, link *usage.Link) error {
+	return l.eachOf(linkKey(link.Namespace, link.ID), func(k, value []byte) error {
+		state, err := decodeLink(k, value)
+		if err != nil {
+			return err
+		}
+		keys, err := l.keysOfLink(state)
+		r.keys = append(r.keys, keys...)
+		return err
+	})
+}
+
+// eachOf calls f for all states of a record.
+func (l Retention) eachOf(record []byte, f func(key, value []byte) error) (err error) {
+	it, err := l.engine.NewIter(record, after(record))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := f(it.Key(), it.Value()); err != nil {
+			return err
+		}
+	}
+	return it.Error()
 }
 
 // expireOthers removes observations without a task, or whose task is not recorded.
@@ -210,6 +260,8 @@ func (l Retention) expireOthers(v usage.View, namespace string, inactive time.Ti
 
 // remove removes records in one commit, and notes from when on the others are complete.
 func (l Retention) remove(namespace string, r *removal) error {
+	l.views.Lock() // so that no report has a request without its measurements
+	defer l.views.Unlock()
 	return l.commit(engine.Free, func(b engine.Batch) error {
 		var err error
 		for _, k := range r.ranges {

@@ -20,6 +20,18 @@ var _ usage.Reader = (*Ledger)(nil)
 // At returns the records of a namespace as of a time. It waits until every change that was given an earlier time can be
 // read, which costs no write to the disk.
 func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usage.View, error) {
+	l.views.RLock()
+	v, err := l.at(ctx, namespace, asOf)
+	if err != nil {
+		l.views.RUnlock()
+		return nil, err
+	}
+	v.release = l.views.RUnlock
+	return v, nil
+}
+
+// at is At for a caller that removes records.
+func (l *Ledger) at(ctx context.Context, namespace string, asOf time.Time) (*view, error) {
 	l.Drain()
 	err := l.commit(engine.Nothing, func(engine.Batch) error {
 		l.last = max(l.last, asOf.UnixNano())
@@ -32,7 +44,7 @@ func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usag
 	if err != nil {
 		return nil, err
 	}
-	w := &view{ctx: ctx, engine: l.engine, namespace: namespace, asOf: asOf}
+	w := &view{ctx: ctx, ledger: l, namespace: namespace, asOf: asOf, release: func() {}}
 	if ok && len(v) == timeLen {
 		w.since = time.Unix(0, int64(binary.BigEndian.Uint64(v))).UTC()
 	}
@@ -42,21 +54,25 @@ func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usag
 // view is a usage.View. It opens an iterator for each iteration: states that are recorded later are newer than asOf.
 type view struct {
 	ctx       context.Context //nolint:containedctx // of the request that the view is for
-	engine    engine.Engine
+	ledger    *Ledger
 	namespace string
 	asOf      time.Time
 	since     time.Time
+	release   func()
 }
 
 // RetainedSince returns the time before which records were removed.
 func (v *view) RetainedSince() time.Time { return v.since }
 
-// Close has nothing to release.
-func (*view) Close() {}
+// Close lets records be removed.
+func (v *view) Close() {
+	v.release()
+	v.release = func() {}
+}
 
 // newest calls f with the newest state as of the view's time of each record in a range of keys, until f returns false.
 func (v *view) newest(lo, hi []byte, f func(key, value []byte) (bool, error)) (err error) {
-	it, err := v.engine.NewIter(lo, hi)
+	it, err := v.ledger.engine.NewIter(lo, hi)
 	if err != nil {
 		return err
 	}
@@ -127,13 +143,16 @@ func (v *view) Observations(p usage.Period) iter.Seq2[*usage.Observation, error]
 
 // Links yields the links of a task, or all of them.
 func (v *view) Links(uid string) iter.Seq2[*usage.Link, error] {
+	if uid != "" && v.Indexed() {
+		return v.linksOf(uid)
+	}
 	lo := named('l', v.namespace)
 	return each(v, lo, after(lo), decodeLink, func(l *usage.Link) bool { return uid == "" || l.TaskUID == uid })
 }
 
 // Task returns one task.
 func (v *view) Task(uid string) (found *usage.Task, err error) {
-	key, ok, err := v.engine.Get(taskOfKey(uid))
+	key, ok, err := v.ledger.engine.Get(taskOfKey(uid))
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -150,7 +169,7 @@ func (v *view) Task(uid string) (found *usage.Task, err error) {
 // OfTask yields the observations of one task.
 func (v *view) OfTask(uid string) iter.Seq2[*usage.Observation, error] {
 	return func(yield func(*usage.Observation, error) bool) {
-		keys, err := ofTask(v.engine, uid)
+		keys, err := ofTask(v.ledger.engine, uid)
 		if err != nil {
 			yield(nil, err)
 			return

@@ -107,6 +107,18 @@ func (v *view) Links(uid string) iter.Seq2[*usage.Link, error] {
 	return each(v.links, func(l *usage.Link) bool { return uid == "" || l.TaskUID == uid })
 }
 
+// Joined returns the tasks that have a join, by the states that can be seen.
+func (v *view) Joined(j usage.Join) iter.Seq2[*usage.Task, error] {
+	return each(v.tasks, func(t *usage.Task) bool {
+		return slices.Contains(t.Joins(), j) || slices.ContainsFunc(v.links, func(l *usage.Link) bool {
+			return l.TaskUID == t.UID && slices.Contains(l.Joins(), j)
+		})
+	})
+}
+
+// Indexed reports true.
+func (*view) Indexed() bool { return true }
+
 // RetainedSince returns the time from which records are complete.
 func (v *view) RetainedSince() time.Time { return v.since }
 
