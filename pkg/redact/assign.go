@@ -24,7 +24,7 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	k := run(s, j, blank)
-	if k >= len(s) {
+	if k >= len(s) || removedAt(s, k) {
 		return 0
 	}
 	if kind >= secretCount {
@@ -55,6 +55,12 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	return x.remove(v.from, v.to)
+}
+
+// removedAt reports whether the marker stands at k, at the end of a line.
+func removedAt(s string, k int) bool {
+	end := k + len(Marker)
+	return s[k] == Marker[0] && strings.HasPrefix(s[k:], Marker) && (end == len(s) || is(s[end], lineEnd))
 }
 
 // ends reports whether the quote at k is the end of a string that an expression continues: "password: " + name.
@@ -201,7 +207,7 @@ func separator(s string, i int) (next int, quotedOnly bool) {
 // exempt reports whether v, found under key, is not a secret. bare is set for a value without quotes.
 func (x *scanner) exempt(kind secretKind, key, v string, bare bool) bool {
 	switch {
-	case v == Marker, harmless[strings.ToLower(v[:min(len(v), 16)])], placeholder(v):
+	case v == Marker, len(v) < 10 && harmless[strings.ToLower(v)], placeholder(v):
 		return true
 	case kind == secretCount && isNumber(strings.Trim(v, "["+closers)):
 		return true

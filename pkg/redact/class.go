@@ -7,8 +7,7 @@ package redact
 type class uint32
 
 const (
-	trigger    class = 1 << iota // a matcher is called at this byte
-	alnum                        // A-Z a-z 0-9
+	alnum      class = 1 << iota // A-Z a-z 0-9
 	keyByte                      // part of a key: alnum and - _ .
 	wordByte                     // base64url: alnum and - _
 	blank                        // space and tab
@@ -29,8 +28,13 @@ var classes = func() (t [256]class) {
 	for c := range t {
 		t[c] = classOf(byte(c))
 	}
+	return t
+}()
+
+// triggers are the bytes at which a matcher is called.
+var triggers = func() (t [256]bool) {
 	for _, c := range "=:-_./?#~>@|$ \tAE" {
-		t[c] |= trigger
+		t[c] = true
 	}
 	return t
 }()

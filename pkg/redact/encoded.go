@@ -59,15 +59,17 @@ func hasFormat(text []byte) bool {
 func encodedText(s string, k int) (n, to int) {
 	var bits uint32
 	i := k
-	for ; i < len(s) && i-k < maxEncoded; i++ {
-		v := sextets[s[i]]
-		if v == 0 {
+	for ; i+4 <= len(s) && i-k < maxEncoded; i += 4 {
+		a, b, c, d := sextets[s[i]], sextets[s[i+1]], sextets[s[i+2]], sextets[s[i+3]]
+		if a == 0 || b == 0 || c == 0 || d == 0 {
 			break
 		}
-		bits = bits<<6 | uint32(v-1)
-		if (i-k)%4 == 3 && (!printable(byte(bits>>16)) || !printable(byte(bits>>8)) || !printable(byte(bits))) {
-			return 0, i
+		bits = uint32(a-1)<<18 | uint32(b-1)<<12 | uint32(c-1)<<6 | uint32(d-1)
+		if !printable[byte(bits>>16)] || !printable[byte(bits>>8)] || !printable[byte(bits)] {
+			return 0, i + 3
 		}
+	}
+	for end := min(i+3, len(s)); i < end && sextets[s[i]] > 0 && i-k < maxEncoded; i++ {
 	}
 	n = (i - k) * 3 / 4
 	for i < len(s) && s[i] == '=' {
@@ -80,7 +82,12 @@ func encodedText(s string, k int) (n, to int) {
 func decode(s string, k, n int) []byte {
 	text := make([]byte, 0, n+2)
 	var bits uint32
-	for i := k; len(text) < n; i++ {
+	i := k
+	for ; len(text)+3 <= n; i += 4 {
+		bits = uint32(sextets[s[i]]-1)<<18 | uint32(sextets[s[i+1]]-1)<<12 | uint32(sextets[s[i+2]]-1)<<6 | uint32(sextets[s[i+3]]-1)
+		text = append(text, byte(bits>>16), byte(bits>>8), byte(bits))
+	}
+	for ; len(text) < n; i++ {
 		bits <<= 6
 		if i < len(s) && sextets[s[i]] > 0 {
 			bits |= uint32(sextets[s[i]] - 1)
@@ -92,9 +99,14 @@ func decode(s string, k, n int) []byte {
 	return text[:n]
 }
 
-func printable(c byte) bool {
-	return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t'
-}
+// printable are the bytes of text.
+var printable = func() (t [256]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		t[c] = true
+	}
+	t['\n'], t['\r'], t['\t'] = true, true, true
+	return t
+}()
 
 // userAndPassword reports whether v is base64 of name:password, as in a
 // configuration of docker or npm.

@@ -37,8 +37,8 @@ type formPart struct {
 }
 
 // forms are the rows of the table.
-var forms = func() []known {
-	var all []known
+var forms = func() []*known {
+	var all []*known
 	for line := range strings.Lines(formTable) {
 		if line[0] == '#' {
 			continue
@@ -55,8 +55,8 @@ var forms = func() []known {
 
 // parseForm reads a pattern: a literal, then classes of characters with a number of repetitions, and literals between
 // them. A pattern that starts with a class has a literal after a fixed number of characters.
-func parseForm(name, pattern string) (known, error) {
-	f := known{name: name}
+func parseForm(name, pattern string) (*known, error) {
+	f := &known{name: name}
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return f, err
@@ -95,6 +95,9 @@ func parseForm(name, pattern string) (known, error) {
 	if f.anchor = strings.LastIndexAny(f.prefix, "-_.") + 1; f.anchor == 1 {
 		return f, fmt.Errorf("the prefix %q begins with its only mark", f.prefix)
 	}
+	if len(f.prefix) == 1 {
+		return f, fmt.Errorf("the prefix %q has only one letter", f.prefix)
+	}
 	return f, nil
 }
 
@@ -132,7 +135,7 @@ func classNamed(ranges []rune) (class, error) {
 }
 
 // marks holds the forms whose prefix has a mark, by the last mark and the byte before it.
-var marks = func() (t [3][256][]known) {
+var marks = func() (t [3][256][]*known) {
 	for _, f := range forms {
 		if f.anchor > 0 {
 			m, before := markOf(f.prefix[f.anchor-1]), f.prefix[f.anchor-2]
@@ -155,7 +158,7 @@ func markOf(c byte) int {
 
 // starts holds the forms whose prefix has no mark by the first byte of the prefix. They are looked for at the start of
 // long words.
-var starts = func() (t [256][]known) {
+var starts = func() (t [256][]*known) {
 	for _, f := range forms {
 		if f.anchor == 0 && f.prefix != "" {
 			t[f.prefix[0]] = append(t[f.prefix[0]], f)
@@ -165,7 +168,7 @@ var starts = func() (t [256][]known) {
 }()
 
 // bodies holds the forms without a prefix. Their first run has a fixed length and ends in a literal.
-var bodies = func() (t []known) {
+var bodies = func() (t []*known) {
 	for _, f := range forms {
 		if f.prefix == "" {
 			t = append(t, f)

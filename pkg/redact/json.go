@@ -22,17 +22,21 @@ var ErrSyntax = errors.New("not valid JSON")
 // token counts, null, booleans and the empty string. All other strings are treated as by Text. Everything
 // that is not replaced keeps its bytes.
 func JSON(b []byte) ([]byte, bool, error) {
-	if !json.Valid(b) {
+	s := string(b)
+	if valid, _ := validJSON(s); !valid {
 		return nil, false, ErrSyntax
 	}
-	out, changed, _ := settleJSON(b, false)
-	return out, changed, nil
+	out, changed, _ := settleJSON(s, false)
+	if !changed {
+		return b, false, nil
+	}
+	return []byte(out), true, nil
 }
 
 // settleJSON repeats the walk over valid JSON until it changes nothing. found are the removed values that must not occur
 // elsewhere, either. They hold no character that JSON writes in another way.
-func settleJSON(b []byte, queries bool) (out []byte, changed bool, found []string) {
-	out = b
+func settleJSON(s string, queries bool) (out string, changed bool, found []string) {
+	out = s
 	for range maxPasses {
 		w := walker{in: out, queries: queries, found: found}
 		w.value("", false)
@@ -40,8 +44,8 @@ func settleJSON(b []byte, queries bool) (out []byte, changed bool, found []strin
 		more := false
 		if w.changed || changed {
 			var clean string
-			if clean, more = again(string(w.result()), found); more {
-				out, changed = []byte(clean), true
+			if clean, more = again(w.result(), found); more {
+				out, changed = clean, true
 				continue
 			}
 		}
@@ -50,13 +54,13 @@ func settleJSON(b []byte, queries bool) (out []byte, changed bool, found []strin
 		}
 		out, changed = w.result(), true
 	}
-	return []byte(quotedMarker), true, found
+	return quotedMarker, true, found
 }
 
 // walker makes one pass over valid JSON. It notes the removed spans and joins the rest at the end, so that
 // a later member can cause the removal of an earlier one.
 type walker struct {
-	in      []byte
+	in      string
 	i       int
 	cuts    []jsonCut
 	changed bool
@@ -75,21 +79,27 @@ type jsonCut struct {
 
 const quotedMarker = `"` + Marker + `"`
 
-func (w *walker) result() []byte {
-	out := make([]byte, 0, len(w.in)+len(w.cuts)*len(quotedMarker))
+func (w *walker) result() string {
+	if !w.changed {
+		return w.in
+	}
+	var out strings.Builder
+	out.Grow(len(w.in) + len(w.cuts)*len(quotedMarker))
 	done := 0
 	for _, c := range w.cuts {
 		if c.from < done {
 			continue // inside a span that was removed as a whole
 		}
-		out = append(append(out, w.in[done:c.from]...), c.with...)
+		out.WriteString(w.in[done:c.from])
+		out.WriteString(c.with)
 		done = c.to
 	}
-	return append(out, w.in[done:]...)
+	out.WriteString(w.in[done:])
+	return out.String()
 }
 
 func (w *walker) cut(from, to int, with string) {
-	if string(w.in[from:to]) == with {
+	if w.in[from:to] == with {
 		return
 	}
 	w.cuts = append(w.cuts, jsonCut{from, to, with})
@@ -194,7 +204,7 @@ func (w *walker) object() {
 				value = m
 			}
 		case "kind":
-			secret = secret || string(w.in[m.from:m.to]) == `"Secret"`
+			secret = secret || w.in[m.from:m.to] == `"Secret"`
 		}
 	}
 	w.i++
@@ -206,7 +216,7 @@ func (w *walker) object() {
 	}
 	slices.SortFunc(data, func(a, b member) int { return b.from - a.from }) // last one first, because each cut moves those after it
 	for _, m := range data {
-		if v := string(w.in[m.from:m.to]); len(v) > 2 && v != quotedMarker {
+		if v := w.in[m.from:m.to]; len(v) > 2 && v != quotedMarker {
 			w.condemn(m)
 		}
 	}
@@ -238,7 +248,7 @@ func (w *walker) array() {
 			w.space()
 		}
 		from := w.i
-		if flagged && w.in[from] == '"' && !bytes.HasPrefix(w.in[from:], []byte(`"-`)) {
+		if flagged && w.in[from] == '"' && !strings.HasPrefix(w.in[from:], `"-`) {
 			w.skip()
 			if w.i-from > 2 {
 				w.cut(from, w.i, quotedMarker)
@@ -247,8 +257,8 @@ func (w *walker) array() {
 			continue
 		}
 		w.value("", false)
-		flagged = bytes.HasPrefix(w.in[from:w.i], []byte(`"--`)) &&
-			bytes.IndexByte(w.in[from:w.i], '=') < 0 && bytes.IndexByte(w.in[from:w.i], ' ') < 0 &&
+		flagged = strings.HasPrefix(w.in[from:w.i], `"--`) &&
+			strings.IndexByte(w.in[from:w.i], '=') < 0 && strings.IndexByte(w.in[from:w.i], ' ') < 0 &&
 			keyKind(unquote(w.in[from:w.i])) >= secretValue
 	}
 	w.i++
@@ -271,14 +281,14 @@ const maxDepth = 4
 // clean makes one pass over a string. A string that contains JSON, such as the arguments of a tool, is
 // treated as JSON.
 func (w *walker) clean(s string) (string, bool) {
-	if v := strings.TrimSpace(s); w.depth < maxDepth && len(v) > 4 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
-		inner := walker{in: []byte(v), depth: w.depth + 1, queries: w.queries, found: w.found}
+	if v := strings.TrimSpace(s); w.depth < maxDepth && len(v) > 4 && (v[0] == '{' || v[0] == '[') && isJSON(v) {
+		inner := walker{in: v, depth: w.depth + 1, queries: w.queries, found: w.found}
 		inner.value("", false)
 		w.found = inner.found
 		if !inner.changed {
 			return s, false
 		}
-		return string(inner.result()), true
+		return inner.result(), true
 	}
 	out, changed, found := scan(s, w.queries, w.found)
 	w.found = found
@@ -287,7 +297,7 @@ func (w *walker) clean(s string) (string, bool) {
 
 // scalar skips a number, true, false or null.
 func (w *walker) scalar() {
-	for w.i < len(w.in) && bytes.IndexByte([]byte(",]} \t\r\n"), w.in[w.i]) < 0 {
+	for w.i < len(w.in) && strings.IndexByte(",]} \t\r\n", w.in[w.i]) < 0 {
 		w.i++
 	}
 }
@@ -321,25 +331,22 @@ func (w *walker) skip() {
 
 // str skips a string.
 func (w *walker) str() {
-	for w.i++; w.in[w.i] != '"'; w.i++ {
-		if w.in[w.i] == '\\' {
-			w.i++
-		}
+	for w.i = plainEnd(w.in, w.i+1); w.in[w.i] != '"'; w.i = plainEnd(w.in, w.i+2) {
 	}
 	w.i++
 }
 
 // unquote returns the text of a valid JSON string.
-func unquote(b []byte) string {
+func unquote(b string) string {
 	inner := b[1 : len(b)-1]
-	at := bytes.IndexByte(inner, '\\')
+	at := strings.IndexByte(inner, '\\')
 	if at < 0 {
-		return string(inner)
+		return inner
 	}
 	var out strings.Builder
 	out.Grow(len(inner))
-	for ; at >= 0; at = bytes.IndexByte(inner, '\\') {
-		out.Write(inner[:at])
+	for ; at >= 0; at = strings.IndexByte(inner, '\\') {
+		out.WriteString(inner[:at])
 		c := inner[at+1]
 		inner = inner[at+2:]
 		if c != 'u' {
@@ -350,7 +357,7 @@ func unquote(b []byte) string {
 		inner = inner[4:]
 		if utf16.IsSurrogate(r) {
 			second := rune(-1)
-			if bytes.HasPrefix(inner, []byte(`\u`)) {
+			if strings.HasPrefix(inner, `\u`) {
 				second = codePoint(inner[2:])
 			}
 			if r = utf16.DecodeRune(r, second); r != utf8.RuneError {
@@ -359,7 +366,7 @@ func unquote(b []byte) string {
 		}
 		out.WriteRune(r)
 	}
-	out.Write(inner)
+	out.WriteString(inner)
 	return out.String()
 }
 
@@ -380,9 +387,9 @@ func unescaped(c byte) byte {
 	return c // a quote, a slash or a backslash
 }
 
-// codePoint returns the value of the four hexadecimal digits at the start of b.
-func codePoint(b []byte) rune {
-	n, err := strconv.ParseUint(string(b[:4]), 16, 16)
+// codePoint returns the value of the four hexadecimal digits at the start of s.
+func codePoint(s string) rune {
+	n, err := strconv.ParseUint(s[:4], 16, 16)
 	if err != nil { // valid JSON has four digits
 		return utf8.RuneError
 	}

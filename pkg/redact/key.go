@@ -66,7 +66,7 @@ func setOf(text string) map[string]bool {
 
 // keyKind classifies a key by its normalised form.
 func keyKind(key string) secretKind {
-	if len(key) < 3 {
+	if len(key) < 3 || !mayName(key) {
 		return notSecret
 	}
 	var buf [2 * keyLimit]byte

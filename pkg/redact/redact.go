@@ -21,10 +21,7 @@
 // digests, UUIDs, base64 images and source code.
 package redact
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "strings"
 
 // Marker replaces a removed secret.
 const Marker = "[REDACTED]"
@@ -49,12 +46,12 @@ func Output(s string) (string, bool) {
 }
 
 func output(s string) (string, bool, []string) {
-	if v := strings.TrimSpace(s); len(v) > 1 && (v[0] == '{' || v[0] == '[' || v[0] == '"') && json.Valid([]byte(v)) {
-		out, changed, found := settleJSON([]byte(v), true)
+	if v := strings.TrimSpace(s); len(v) > 1 && (v[0] == '{' || v[0] == '[' || v[0] == '"') && isJSON(v) {
+		out, changed, found := settleJSON(v, true)
 		if !changed {
 			return s, false, nil
 		}
-		return string(out), true, found
+		return out, true, found
 	}
 	return settle(s, true)
 }

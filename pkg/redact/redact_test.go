@@ -266,7 +266,7 @@ func TestUnquote(t *testing.T) {
 		if err := json.Unmarshal([]byte(s), &want); err != nil {
 			t.Fatal(err)
 		}
-		if got := unquote([]byte(s)); got != want {
+		if got := unquote(s); got != want {
 			t.Errorf("%s: %q, want %q", s, got, want)
 		}
 	}

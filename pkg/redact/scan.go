@@ -59,12 +59,11 @@ func (x *scanner) pass() {
 	s := x.s
 	gap := 0 // start of the run of bytes in which no matcher was called
 	for i := 0; i < len(s); {
-		c := classes[s[i]]
-		if c&trigger == 0 {
+		if !triggers[s[i]] {
 			i++
 			continue
 		}
-		word := c&alnum != 0
+		word := is(s[i], alnum)
 		if word && !x.starts(i) {
 			i++ // in a word, which is passed to words as a whole
 			continue
@@ -97,13 +96,19 @@ func (x *scanner) at(i int) int {
 	s := x.s
 	switch s[i] {
 	case ' ', '\t':
-		return x.afterWord(i)
+		if x.setting > 0 || i+2 < len(s) && s[i+1]|0x20 == 'i' && s[i+2]|0x20 == 's' || i > 1 && wordEnds.has(s[i-2], s[i-1]) {
+			return x.afterWord(i)
+		}
+		return 0
 	case '=':
 		return x.assignment(i)
 	case ':':
 		return x.colon(i)
 	case '/':
-		return x.slash(i)
+		if i+1 < len(s) && s[i+1] == '/' || i > 0 && s[i-1] == 'm' {
+			return x.slash(i)
+		}
+		return 0
 	case '?', '#':
 		return x.tail(i)
 	case '>':
@@ -111,6 +116,9 @@ func (x *scanner) at(i int) int {
 	case '@':
 		return x.dataSource(i)
 	case '-':
+		if i > 0 && is(s[i-1], keyByte) {
+			break // in a word
+		}
 		if end := x.shortFlag(i); end != 0 {
 			return end
 		}
@@ -166,11 +174,13 @@ func (x *scanner) colon(i int) int {
 	s := x.s
 	n := slashes(s, i+1)
 	if n == 0 {
-		if end := x.format(i); end != 0 {
-			return end
-		}
-		if end := x.passFile(i); end != 0 {
-			return end
+		if i+1 < len(s) && is(s[i+1], alnum) {
+			if end := x.format(i); end != 0 {
+				return end
+			}
+			if end := x.passFile(i); end != 0 {
+				return end
+			}
 		}
 		if end := x.assignment(i); end != 0 {
 			return end
@@ -201,6 +211,9 @@ func (x *scanner) replace(from, to int, with string) int {
 	if with == Marker {
 		x.marks++
 		x.found = noted(x.found, x.s[from:to])
+	}
+	if x.out.Cap() == 0 {
+		x.out.Grow(len(x.s))
 	}
 	x.out.WriteString(x.s[x.done:from])
 	x.out.WriteString(with)

@@ -25,7 +25,7 @@ const (
 type Seen struct {
 	mu       sync.Mutex
 	values   []string
-	replacer *strings.Replacer
+	replacer *replacer
 }
 
 // Text is like the function Text. It removes the values that were seen before as well.
@@ -37,16 +37,24 @@ func (k *Seen) Output(s string) (string, bool) { return k.apply(output(s)) }
 // JSON is like the function JSON, and leaves out white space between values. It removes the values that were seen before
 // as well.
 func (k *Seen) JSON(b []byte) ([]byte, bool, error) {
-	compact := bytes.NewBuffer(make([]byte, 0, len(b)))
-	if json.Compact(compact, b) != nil { // checks the syntax as well
+	s := string(b)
+	valid, spaced := validJSON(s)
+	if !valid {
 		return nil, false, ErrSyntax
 	}
-	out, changed, found := settleJSON(compact.Bytes(), false)
-	if k == nil || k.kept() == nil && len(found) == 0 {
-		return out, changed, nil
+	if spaced {
+		var compact bytes.Buffer
+		compact.Grow(len(b))
+		if err := json.Compact(&compact, b); err != nil {
+			return nil, false, ErrSyntax
+		}
+		s = compact.String()
 	}
-	text, changed := k.apply(string(out), changed, found)
-	return []byte(text), changed, nil
+	out, changed, found := settleJSON(s, false)
+	if k != nil {
+		out, changed = k.apply(out, changed, found)
+	}
+	return []byte(out), changed, nil
 }
 
 // Remove returns s without the values that were seen.
@@ -55,13 +63,13 @@ func (k *Seen) Remove(s string) string {
 		return s
 	}
 	if r := k.kept(); r != nil {
-		return r.Replace(s)
+		return r.replace(s)
 	}
 	return s
 }
 
 // kept returns the replacer of the values that were seen; nil for none.
-func (k *Seen) kept() *strings.Replacer {
+func (k *Seen) kept() *replacer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.replacer
@@ -82,7 +90,7 @@ func (k *Seen) add(found []string) {
 	n := len(k.values)
 	for _, v := range found {
 		if len(k.values) < seenCount && !slices.Contains(k.values, v) {
-			k.values = append(k.values, v)
+			k.values = append(k.values, strings.Clone(v)) // v is a part of a longer text
 		}
 	}
 	if len(k.values) > n {
@@ -90,22 +98,15 @@ func (k *Seen) add(found []string) {
 	}
 }
 
-// replacerOf returns a replacer of values by the marker. It prefers the longer one of two that start alike.
-func replacerOf(values []string) *strings.Replacer {
-	values = slices.SortedFunc(slices.Values(values), func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(values))
-	for _, v := range values {
-		pairs = append(pairs, v, Marker)
-	}
-	return strings.NewReplacer(pairs...)
-}
-
 // noted appends a removed value to found if it must be removed wherever it occurs.
 func noted(found []string, v string) []string {
+	if len(found) >= seenOnce {
+		return found
+	}
 	if at := strings.LastIndexByte(v, ' '); at >= 0 && schemeWord(v[:at]) {
 		v = v[at+1:]
 	}
-	if len(found) >= seenOnce || len(v) < minSeen || len(v) > maxSeen || !distinct(v) || slices.Contains(found, v) {
+	if len(v) < minSeen || len(v) > maxSeen || !distinct(v) || slices.Contains(found, v) {
 		return found
 	}
 	return append(found, v)
@@ -132,6 +133,6 @@ func again(s string, found []string) (string, bool) {
 	if len(found) == 0 {
 		return s, false
 	}
-	clean := replacerOf(found).Replace(s)
+	clean := replacerOf(found).replace(s)
 	return clean, clean != s
 }

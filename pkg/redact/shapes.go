@@ -233,8 +233,11 @@ func (x *scanner) googleRefresh(i int) int {
 // of MaxMind. The mark is at i.
 func (x *scanner) suffixed(i int) int {
 	s := x.s
+	if i < 32 || i+3 >= len(s) || s[i+1] != 'u' && s[i+1] != 'N' && s[i+1] != 'm' {
+		return 0
+	}
 	switch {
-	case strings.HasPrefix(s[i:], "-us") && i >= 32:
+	case strings.HasPrefix(s[i:], "-us"):
 		to := run(s, i+3, digit)
 		if n := to - i - 3; n < 1 || n > 2 || to < len(s) && is(s[to], alnum) {
 			return 0

@@ -12,6 +12,9 @@ const (
 	// streamHold is how much of the latest text a Stream holds back, in bytes. It is more than the length
 	// of a key block or of the manifest of a Secret.
 	streamHold = 8 << 10
+	// streamPiece is how much text comes in before a Stream looks for a place to cut, in bytes. What is held back is
+	// examined again with the next piece, so a small piece costs more.
+	streamPiece = 56 << 10
 	// streamLimit bounds how much a Stream holds back in total, in bytes.
 	streamLimit = 256 << 10
 )
@@ -32,7 +35,7 @@ type Stream struct {
 // Write takes the next piece and returns the text that is decided so far, without secrets.
 func (s *Stream) Write(piece string) string {
 	s.pending = append(s.pending, piece...)
-	if len(s.pending) < max(2*streamHold, s.enough) {
+	if len(s.pending) < max(streamHold+streamPiece, s.enough) {
 		return ""
 	}
 	text := string(s.pending)

@@ -11,7 +11,11 @@ func (x *scanner) prefixed(i int) int {
 		return 0
 	}
 	s := x.s
-	for _, p := range marks[markOf(s[i])][s[i-1]] {
+	mark := markOf(s[i])
+	if i > 1 && !markEnds[mark].has(s[i-2], s[i-1]) {
+		return 0
+	}
+	for _, p := range marks[mark][s[i-1]] {
 		from := i + 1 - p.anchor
 		if from < x.done || !strings.HasPrefix(s[from:], p.prefix) || !x.boundary(from) {
 			continue
@@ -25,6 +29,9 @@ func (x *scanner) prefixed(i int) int {
 
 // starts reports whether a known prefix starts at i.
 func (x *scanner) starts(i int) bool {
+	if i+1 == len(x.s) || !startPairs.has(x.s[i], x.s[i+1]) {
+		return false
+	}
 	for _, p := range starts[x.s[i]] {
 		if strings.HasPrefix(x.s[i:], p.prefix) && x.boundary(i) {
 			return true
@@ -60,7 +67,7 @@ func (x *scanner) started(i int) int {
 // short matches a known prefix at the start of the word before the mark at i, if that word is too short for words.
 func (x *scanner) short(i int) int {
 	from := x.back(i, shortest, alnum)
-	if i-from < 3 || i-from == shortest || len(starts[x.s[from]]) == 0 {
+	if i-from < 3 || i-from == shortest || !shortStarts.has(x.s[from], x.s[from+1]) {
 		return 0
 	}
 	if end := x.started(from); end > i {
@@ -85,7 +92,7 @@ const joinable = 4
 
 // token removes the token of form p that starts at from and whose prefix ends before body, if it has the
 // required length.
-func (x *scanner) token(from, body int, p known) int {
+func (x *scanner) token(from, body int, p *known) int {
 	s := x.s
 	to := run(s, body, p.of)
 	if len(p.rest) > 0 {
@@ -105,7 +112,7 @@ func (x *scanner) token(from, body int, p known) int {
 }
 
 // sequence removes the token of form p that starts at from and whose first run is s[body:to], if its other parts follow.
-func (x *scanner) sequence(from, body, to int, p known) int {
+func (x *scanner) sequence(from, body, to int, p *known) int {
 	s := x.s
 	if n := to - body; n < p.min || p.full > 0 && n > p.full {
 		return 0
@@ -143,7 +150,7 @@ func (x *scanner) body(from, end int) int {
 
 // joined extends a token that ends at to, with n characters after its prefix, by the text after a line
 // break that belongs to it.
-func joined(s string, to, n int, p known) (end, length int) {
+func joined(s string, to, n int, p *known) (end, length int) {
 	for range 64 {
 		next := afterBreak(s, to)
 		if next < 0 {
@@ -258,6 +265,10 @@ func (x *scanner) words(from, to int) int {
 	s := x.s
 	k := from
 	for k < to {
+		if last := k + shortest - 1; last < len(s) && !is(s[last], alnum) {
+			k = min(last+1, to) // no word that starts before that is long enough
+			continue
+		}
 		if !is(s[k], alnum) {
 			k++
 			continue
@@ -279,7 +290,7 @@ func (x *scanner) word(k, end int) int {
 	s := x.s
 	first := x.afterEscape(k)
 	for _, from := range [...]int{first, k} {
-		if len(starts[s[from]]) > 0 {
+		if startPairs.has(s[from], s[from+1]) {
 			if next := x.started(from); next != 0 {
 				return next
 			}

@@ -150,7 +150,7 @@ func wrappedEnd(s string, from, to int) int {
 			to = unquotedEnd(s, next)
 			continue
 		}
-		if to-from < 16 || to >= len(s) || isQuote(s[to]) || !irregular(s[from:to]) {
+		if to-from < 16 || to >= len(s) || isQuote(s[to]) {
 			break
 		}
 		next := afterBreak(s, to)
@@ -159,7 +159,7 @@ func wrappedEnd(s string, from, to int) int {
 		}
 		end := run(s, next, tokenByte)
 		alone := end == len(s) || is(s[end], lineEnd) || isQuote(s[end]) || s[end] == '\\'
-		if end-next < 8 || !alone || !continues(s, next, end, 0) {
+		if end-next < 8 || !alone || !irregular(s[from:to]) || !continues(s, next, end, 0) {
 			break
 		}
 		to = end
