@@ -9,51 +9,8 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
-
-	"github.com/platform-ai/platform/pkg/profiling"
-	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/worker"
+	"github.com/platform-ai/platform/pkg/worker/command"
+	"github.com/platform-ai/platform/pkg/worker/runners"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "platform-worker:", err)
-	}
-	stop()
-	klog.Flush()
-	os.Exit(code)
-}
-
-func run(ctx context.Context, args []string) (int, error) {
-	if len(args) == 2 && args[0] == "install" {
-		if err := worker.Install(args[1]); err != nil {
-			return runspec.ExitFailed, err
-		}
-		return runspec.ExitSucceeded, nil
-	}
-	var profiles profiling.Address
-	fs := pflag.NewFlagSet("platform-worker", pflag.ContinueOnError)
-	profiles.AddFlag(fs)
-	if err := fs.Parse(args); err != nil {
-		return runspec.ExitUsage, err
-	}
-	stop, err := profiles.Serve(ctx)
-	if err != nil {
-		return runspec.ExitUsage, err
-	}
-	defer stop()
-	if err := worker.Seal(os.Getenv, os.Stdin); err != nil {
-		return runspec.ExitFailed, err
-	}
-	return worker.Main(ctx, os.Getenv, os.Stdin), nil
-}
+func main() { command.Main("platform-worker", runners.All()) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan/command"
 )
 
 // Place describes what the place where tasks run supports. Each No… field is the message with which something is
@@ -37,6 +38,11 @@ type Place struct {
 	// Started is set by a worker that plans its own run. The environment and the mounts were decided before the run
 	// was started, and are not checked again.
 	Started bool
+}
+
+// command returns what concerns tasks of type container.
+func (p Place) command() command.Place {
+	return command.Place{NoContainers: p.NoContainers, NoPrograms: p.NoPrograms, NoImages: p.NoImages, NoPodFields: p.NoPodFields}
 }
 
 // Reader reads what tasks refer to. If an object does not exist, the error is one that apierrors.IsNotFound

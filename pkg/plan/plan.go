@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/command"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
@@ -143,17 +144,15 @@ type maker struct {
 }
 
 func (m *maker) container(t *v1alpha1.Task) error {
-	switch {
-	case m.place.NoContainers != "":
-		return refuse(v1alpha1.ReasonHostCommandsNotAllowed, "%s", m.place.NoContainers)
-	case m.place.NoPrograms != "":
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoPrograms)
-	case m.place.NoImages != "" && t.Spec.Image != "":
-		return refuse(v1alpha1.ReasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, m.place.NoImages)
-	case len(t.Spec.Command) == 0:
-		return refuse(v1alpha1.ReasonCommandRequired, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
+	return refusedCommand(m.place.command().Runs(t))
+}
+
+// refusedCommand returns a refusal of package command as one of this package.
+func refusedCommand(r *command.Refusal) error {
+	if r == nil {
+		return nil
 	}
-	return nil
+	return &RefusedError{Reason: r.Reason, Message: r.Message}
 }
 
 func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
@@ -299,12 +298,15 @@ func (m *maker) mounted(ctx context.Context, key types.NamespacedName) error {
 func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 	for _, e := range t.Spec.Env {
 		from := e.ValueFrom
-		switch {
-		case from == nil:
+		if from == nil {
 			continue
-		case from.SecretKeyRef == nil && from.ConfigMapKeyRef == nil && t.Spec.Type == v1alpha1.TaskTypeContainer && m.place.NoPodFields != "":
-			return refuse(v1alpha1.ReasonRefused, "spec.env: the value of %s comes from fields of a pod: %s", e.Name, m.place.NoPodFields)
-		case m.place.Started:
+		}
+		if t.Spec.Type == v1alpha1.TaskTypeContainer {
+			if err := refusedCommand(m.place.command().Variable(&e)); err != nil {
+				return err
+			}
+		}
+		if m.place.Started {
 			continue
 		}
 		optional, err := m.variable(ctx, t.Namespace, e.Name, from)

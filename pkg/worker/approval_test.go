@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/worker/runner/ai"
+	"github.com/platform-ai/platform/pkg/worker/runners"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/test/quickclock"
 )
@@ -200,6 +201,7 @@ func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*ai.Approv
 		t.Fatal(err)
 	}
 	w = newWorker(w.config, a, clk)
+	w.runners = runners.All()
 	_, ctx := ktesting.NewTestContext(t)
 	w.events.out.start(ctx)
 	t.Cleanup(func() { w.events.out.close(0) })

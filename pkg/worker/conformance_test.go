@@ -25,6 +25,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runners"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -181,7 +182,7 @@ func (x *trial) over(t *testing.T) {
 // TestConformance: every runner follows the rules of package runner.
 func TestConformance(t *testing.T) {
 	list := examples()
-	for kind, r := range runners {
+	for kind, r := range runners.All() {
 		example, ok := list[kind]
 		if !ok {
 			t.Errorf("there is no example for the runner of type %s: add one", kind)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/runners"
 	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
@@ -129,7 +130,7 @@ func (h *home) termination() string {
 func (h *home) deliver(t *testing.T) int {
 	t.Helper()
 	h.env[runspec.EnvDeliver] = "true"
-	return Main(t.Context(), environment(h.env), strings.NewReader(`{"token":"another-token"}`))
+	return Main(t.Context(), environment(h.env), strings.NewReader(`{"token":"another-token"}`), runners.All())
 }
 
 // all returns everything that the server has.
@@ -156,7 +157,7 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 		}
 		return http.StatusServiceUnavailable
 	}
-	if code := Main(ctx, environment(h.env), credentials()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonResultNotSubmitted) {
+	if code := Main(ctx, environment(h.env), credentials(), runners.All()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonResultNotSubmitted) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 	if got := o.all(); len(got) != 1 || !spool.Undelivered(h.spool()) {
@@ -185,7 +186,7 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 func TestDeliveredAgain(t *testing.T) {
 	o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked`)
 	h := newHome(t, o)
-	if code := Main(t.Context(), environment(h.env), credentials()); code != runspec.ExitSucceeded || spool.Undelivered(h.spool()) {
+	if code := Main(t.Context(), environment(h.env), credentials(), runners.All()); code != runspec.ExitSucceeded || spool.Undelivered(h.spool()) {
 		t.Fatalf("exit %d: %s", code, h.termination())
 	}
 	before := o.all()
@@ -238,7 +239,7 @@ func TestRefusals(t *testing.T) {
 				}
 				return 0
 			}
-			if code := Main(t.Context(), environment(h.env), credentials()); code != want || spool.Undelivered(h.spool()) {
+			if code := Main(t.Context(), environment(h.env), credentials(), runners.All()); code != want || spool.Undelivered(h.spool()) {
 				t.Errorf("exit %d: %s", code, h.termination())
 			}
 		})
@@ -250,7 +251,7 @@ func TestFullDiskFailsNoRun(t *testing.T) {
 	o := newOffice(t, "sh", "-c", "echo worked")
 	h := newHome(t, o)
 	h.env[runspec.EnvSpoolDir] = "/proc/self/nothing"
-	if code := Main(t.Context(), environment(h.env), credentials()); code != runspec.ExitSucceeded || o.all()["result"] != "worked\n" {
+	if code := Main(t.Context(), environment(h.env), credentials(), runners.All()); code != runspec.ExitSucceeded || o.all()["result"] != "worked\n" {
 		t.Errorf("exit %d: %s, %v", code, h.termination(), o.all())
 	}
 }
@@ -258,7 +259,7 @@ func TestFullDiskFailsNoRun(t *testing.T) {
 // TestNoCredentials: a worker whose parent died before it gave credentials reports that it did nothing.
 func TestNoCredentials(t *testing.T) {
 	h := newHome(t, newOffice(t))
-	if code := Main(t.Context(), environment(h.env), strings.NewReader("")); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonNotBegun) {
+	if code := Main(t.Context(), environment(h.env), strings.NewReader(""), runners.All()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonNotBegun) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 }

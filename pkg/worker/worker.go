@@ -16,7 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,8 +43,20 @@ const (
 	stopPatience = 1500 * time.Millisecond
 )
 
+// Runners has the runner of each type of task that a worker can run.
+type Runners map[v1alpha1.TaskType]runner.Runner
+
+// of returns the runner of a type of tasks.
+func (all Runners) of(t v1alpha1.TaskType) (runner.Runner, error) {
+	r, ok := all[t]
+	if !ok {
+		return nil, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "this worker has no runner for tasks of type %q; it runs tasks of the types %v", t, slices.Sorted(maps.Keys(all)))
+	}
+	return r, nil
+}
+
 // Main runs the worker and returns its exit code. It stops when ctx ends.
-func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int {
+func Main(ctx context.Context, getenv func(string) string, stdin io.Reader, runners Runners) int {
 	log := klog.FromContext(ctx)
 	clk := clock.RealClock{}
 	config, err := LoadConfig(getenv, stdin)
@@ -58,6 +72,7 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader) int 
 		return giveUp(ctx, config.TerminationLog, err)
 	}
 	w := newWorker(config, api, clk)
+	w.runners = runners
 	if err := w.openSpool(); err != nil {
 		if config.Deliver {
 			return giveUp(ctx, "", err) // the termination log may belong to another worker
@@ -98,9 +113,11 @@ type worker struct {
 	config *Config
 	api    *client.API
 	clock  clock.Clock
-	secret *secrets
-	log    *taskLog
-	events *recorder
+	// runners is empty for a worker that only delivers.
+	runners Runners
+	secret  *secrets
+	log     *taskLog
+	events  *recorder
 	// spool stores on disk what is to be sent; nil for none.
 	spool *spool.Spool
 	// post uploads raw bytes to a subresource of the task.
@@ -144,7 +161,7 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	given := w.given(task)
 	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",
 		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type, "sandbox": given.Policy.String()}))
-	r, err := runnerOf(task.Spec.Type)
+	r, err := w.runners.of(task.Spec.Type)
 	if err != nil {
 		return runner.Result{}, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runner/container"
+	"github.com/platform-ai/platform/pkg/worker/runners"
 	"github.com/platform-ai/platform/test/quickclock"
 )
 
@@ -67,6 +68,7 @@ func newTestWorker(t *testing.T, change func(*Config)) *worker {
 		change(c)
 	}
 	w := newWorker(c, &client.API{}, clock.RealClock{})
+	w.runners = runners.All()
 	w.post = func(context.Context, string, []byte, ...string) error { return errors.New("nobody is there") }
 	return w
 }
@@ -124,7 +126,7 @@ func TestLoadConfig(t *testing.T) {
 // TestMisconfiguredWorkerSaysWhy runs the real entry point.
 func TestMisconfiguredWorkerSaysWhy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "termination")
-	code := Main(t.Context(), environment(map[string]string{runspec.EnvAttempt: "", runspec.EnvTerminationLog: path}), credentials())
+	code := Main(t.Context(), environment(map[string]string{runspec.EnvAttempt: "", runspec.EnvTerminationLog: path}), credentials(), runners.All())
 	var got runspec.Termination
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &got) != nil {

@@ -40,7 +40,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		return nil
 	}
 	e, err := process.Open(ctx, process.Options{
-		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
+		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
 		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
 		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead},
 	})

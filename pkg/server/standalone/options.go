@@ -53,8 +53,11 @@ type Options struct {
 	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace. Other tasks
 	// wait. 0 means no limit.
 	MaxRunning, MaxRunningPerNamespace int
-	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program.
+	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program, and for tasks of type
+	// container platform-worker-command if that is there, too, because it starts faster.
 	WorkerBinary string
+	// containerWorker is the program for tasks of type container.
+	containerWorker string
 
 	// Ready, if set, is called once the server answers; an error stops the server.
 	Ready func(ctx context.Context, s Info) error
@@ -101,7 +104,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute beside those of the system, such as a toolchain; repeatable")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
-	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program)")
+	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
 	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch and remote MCP tools may reach although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
 	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
@@ -116,12 +119,18 @@ func (o *Options) complete() error {
 		return fmt.Errorf("--sandbox-read-path: %w", err)
 	}
 	o.LocalRuns = true
-	if o.WorkerBinary == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("worker program: %w", err)
-		}
-		o.WorkerBinary = filepath.Join(filepath.Dir(self), "platform-worker")
+	if o.WorkerBinary != "" {
+		o.containerWorker = o.WorkerBinary
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("worker program: %w", err)
+	}
+	o.WorkerBinary = filepath.Join(filepath.Dir(self), "platform-worker")
+	o.containerWorker = o.WorkerBinary + "-command"
+	if _, err := os.Stat(o.containerWorker); err != nil {
+		o.containerWorker = o.WorkerBinary
 	}
 	return nil
 }

@@ -78,6 +78,8 @@ type Options struct {
 	Dir string
 	// Command is the worker program and its arguments. Required. It must not contain a secret.
 	Command []string
+	// ContainerCommand is the same for tasks of type container. Default: Command.
+	ContainerCommand []string
 	// ControllerURL is the address of the API server, and CAFile the path of the CA bundle that verifies its
 	// certificate.
 	ControllerURL string
@@ -118,6 +120,9 @@ func (o *Options) complete() error {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if len(o.ContainerCommand) == 0 {
+		o.ContainerCommand = o.Command
 	}
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
 	o.LogBytes = cmp.Or(o.LogBytes, DefaultLogBytes)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -144,7 +145,11 @@ func (r *run) spawn(spec executor.Run) (stdin *os.File, err error) {
 	}
 	defer func() { _ = in.Close() }()
 	pidfd := -1
-	p, err := os.StartProcess(r.e.opts.Command[0], r.e.opts.Command, &os.ProcAttr{
+	command := r.e.opts.Command
+	if spec.Task != nil && spec.Task.Spec.Type == v1alpha1.TaskTypeContainer {
+		command = r.e.opts.ContainerCommand
+	}
+	p, err := os.StartProcess(command[0], command, &os.ProcAttr{
 		Dir: filepath.Join(r.dir, workName), Env: r.environ(spec),
 		Files: []*os.File{in, log, log},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},

@@ -42,7 +42,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct{ *runner.Run }
 
 func (r *run) work(ctx context.Context) (runner.Result, error) {
-	p, err := r.Plan(ctx)
+	p, err := r.plan(ctx)
 	if err != nil {
 		return runner.Result{}, err
 	}

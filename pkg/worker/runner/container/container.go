@@ -19,10 +19,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/command"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
 const (
@@ -45,8 +46,8 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct{ *runner.Run }
 
 func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, error) {
-	if _, err := r.Plan(ctx); err != nil {
-		return runner.Result{}, err
+	if refused := r.place().Check(t); refused != nil {
+		return runner.Result{}, runner.Fail(refused.Reason, "%s", refused.Message)
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	env, dir := r.containerEnv(), r.containerDir()
@@ -63,7 +64,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	output := &tail{limit: maxOutput}
 	cgroup := os.DirFS("/sys/fs/cgroup")
 	killed := oomKills(cgroup)
-	outcome, err := exec.Run(ctx, exec.Command{
+	outcome, err := program.Run(ctx, program.Command{
 		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
 		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy,
 	})
@@ -75,9 +76,9 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	switch {
 	case ctx.Err() != nil:
 		return d, runner.Fail(v1alpha1.ReasonWorkerStopped, "the command was stopped")
-	case errors.Is(err, exec.ErrNotFound):
+	case errors.Is(err, program.ErrNotFound):
 		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
-	case errors.Is(err, exec.ErrSandbox):
+	case errors.Is(err, program.ErrSandbox):
 		return d, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
 	case err != nil:
 		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
@@ -89,6 +90,23 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
 	}
 	return d, nil
+}
+
+// place describes where the run is. The controller applied the same rules before it started the run, to the task as it was
+// then.
+func (r *run) place() command.Place {
+	var p command.Place
+	if !r.HostCommands && !r.Contained {
+		p.NoContainers = "tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)"
+	}
+	if !r.Contained {
+		p.NoImages = "tasks of type container run as commands of the host here: another program than that of the image would run; leave spec.image out"
+		p.NoPodFields = "commands of the host have none; set value, or use a Secret or a ConfigMap"
+	}
+	if err := r.Policy.Check(); err != nil {
+		p.NoPrograms = err.Error()
+	}
+	return p
 }
 
 // containerEnv returns the environment of a command in the task's own container: the variables

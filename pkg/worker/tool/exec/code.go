@@ -3,6 +3,7 @@
 
 //go:build linux
 
+// Package exec provides the tool code_exec.
 package exec
 
 import (
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -87,7 +89,7 @@ type Options struct {
 	Env []string
 	// Policy is what programs may reach.
 	Policy sandbox.Policy
-	// Sole is the same as in Command.
+	// Sole is the same as in program.Command.
 	Sole bool
 	// Limits of each process. Zero fields get the defaults: 60 s, 4 GiB, 1,024.
 	Limits sandbox.Limits
@@ -180,7 +182,7 @@ func Interpreters() []string {
 func (o Options) offered() []string {
 	var names []string
 	for _, l := range languages() {
-		if lookup(o.Policy, o.Path, l.programs...) != "" {
+		if program.Lookup(o.Policy, o.Path, l.programs...) != "" {
 			names = append(names, l.name)
 		}
 	}
@@ -189,11 +191,11 @@ func (o Options) offered() []string {
 
 func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 	i := slices.IndexFunc(languages(), func(l language) bool { return l.name == a.Language })
-	program := ""
+	interpreter := ""
 	if i >= 0 {
-		program = lookup(o.Policy, o.Path, languages()[i].programs...)
+		interpreter = program.Lookup(o.Policy, o.Path, languages()[i].programs...)
 	}
-	if program == "" { // it is not in the schema, or was removed meanwhile
+	if interpreter == "" { // it is not in the schema, or was removed meanwhile
 		return nil, tool.Errorf(tool.TypeUnavailable, "there is no interpreter for %s", a.Language).
 			Suggest("use one of: %s", strings.Join(o.offered(), ", "))
 	}
@@ -215,21 +217,21 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 	if a.Timeout != nil {
 		seconds = min(*a.Timeout, maxTimeout)
 	}
-	return o.run(ctx, []string{program, file}, time.Duration(seconds)*time.Second)
+	return o.run(ctx, []string{interpreter, file}, time.Duration(seconds)*time.Second)
 }
 
 func (o Options) run(ctx context.Context, args []string, timeout time.Duration) (*Result, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var stdout, stderr capped
-	outcome, err := Run(limited, Command{
+	outcome, err := program.Run(limited, program.Command{
 		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Policy: o.Policy, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
 	})
 	if ctx.Err() != nil {
 		// The output of a program that was interrupted is not a result.
 		return nil, ctx.Err()
 	}
-	if errors.Is(err, ErrSandbox) {
+	if errors.Is(err, program.ErrSandbox) {
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s", err)
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -250,20 +252,6 @@ func (o Options) environment() []string {
 	}, o.Env...)
 }
 
-// lookup finds the first program in the folders of a PATH that can be executed under the policy; empty if there is none.
-func lookup(p sandbox.Policy, list string, programs ...string) string {
-	reaches := p.Reaches()
-	for _, name := range programs {
-		for _, dir := range filepath.SplitList(list) {
-			path := filepath.Join(dir, name)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && reaches(path) { //nolint:gosec // reaches decides
-				return path
-			}
-		}
-	}
-	return ""
-}
-
 // capped keeps the first maxOutput bytes.
 type capped struct {
 	b         []byte
@@ -280,3 +268,8 @@ func (c *capped) Write(p []byte) (int, error) {
 }
 
 func (c *capped) text() string { return strings.ToValidUTF8(string(c.b), "\uFFFD") }
+
+// defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes, 4 GiB a file.
+func defaultLimits() sandbox.Limits {
+	return sandbox.Limits{CPU: 60 * time.Second, MemoryBytes: 4 << 30, Processes: 1024, FileBytes: 4 << 30}
+}

@@ -6,12 +6,10 @@
 package exec
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,10 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -193,7 +191,7 @@ func TestLimitsAreSet(t *testing.T) {
 
 func TestMemoryLimitStopsAProgram(t *testing.T) {
 	o := options(t)
-	if lookup(o.Policy, o.Path, "python3") == "" {
+	if program.Lookup(o.Policy, o.Path, "python3") == "" {
 		t.Skip("python3 is not installed")
 	}
 	o.Limits.MemoryBytes = 256 << 20
@@ -238,8 +236,8 @@ touch begun
 				execute(t, o, Arguments{Language: "bash", Code: begin + tc.end, Timeout: &seconds})
 				pids := pidsIn(t, o.WorkDir)
 				for _, pid := range pids {
-					if p, ok := readProcess(pid); ok && !p.dead {
-						t.Errorf("process %d is alive: %+v", pid, p)
+					if alive(pid) {
+						t.Errorf("process %d is alive", pid)
 					}
 				}
 				if _, err := os.Stat(filepath.Join(o.WorkDir, "begun")); err == nil {
@@ -254,6 +252,13 @@ touch begun
 			}
 		})
 	}
+}
+
+// alive reports whether a process runs; one that is dead may still be there, as a zombie.
+func alive(pid int) bool {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	_, state, ok := bytes.Cut(status, []byte(") "))
+	return err == nil && ok && state[0] != 'Z' && state[0] != 'X'
 }
 
 // pidsIn reads the pids that a program wrote, each on a line, as far as it came.
@@ -271,48 +276,6 @@ func pidsIn(t *testing.T, dir string) (pids []int) {
 		pids = append(pids, pid)
 	}
 	return pids
-}
-
-// TestStopOfTheRun cancels the context of a running program: SIGTERM first,
-// which the program may answer, then the end of Run.
-func TestStopOfTheRun(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r, w := io.Pipe()
-	var stderr bytes.Buffer
-	done := make(chan Outcome, 1)
-	go func() {
-		o, err := Run(ctx, Command{
-			Args: []string{"bash", "-c", `trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.05; done`},
-			Env:  []string{"PATH=" + os.Getenv("PATH")}, Dir: t.TempDir(), Stdout: w, Stderr: &stderr, Policy: options(t).Policy,
-			Grace: time.Minute, Clock: clock.RealClock{},
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		_ = w.Close()
-		done <- o
-	}()
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		if lines.Text() == "ready" {
-			cancel()
-		}
-		if lines.Text() == "bye" {
-			break
-		}
-	}
-	_, _ = io.Copy(io.Discard, r)
-	if got := <-done; got.ExitCode != 9 || lines.Text() != "bye" {
-		t.Errorf("got %+v after %q, %s", got, lines.Text(), stderr.String())
-	}
-}
-
-func TestProgramThatIsNotThere(t *testing.T) {
-	_, err := Run(t.Context(), Command{Args: []string{"no-such-program-here"}, Clock: clock.RealClock{}})
-	if !errors.Is(err, ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestDenied(t *testing.T) {
@@ -367,37 +330,5 @@ func TestStoppedCallIsNotAResult(t *testing.T) {
 	}()
 	if r := c.Call(ctx, "code_exec", `{"language":"sh","code":"echo half; touch begun; sleep 1000"}`); r.ErrorType != tool.TypeCancelled {
 		t.Errorf("got %s", r.Text)
-	}
-}
-
-// TestGone: a sole tree is gone when its leader is a zombie and nobody else is alive, and not before.
-func TestGone(t *testing.T) { //nolint:paralleltest // it looks at all children of the test
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
-	for line, want := range map[string]bool{
-		"exit 3": true, "sleep 1010 & exit 3": false, "(setsid sleep 1011 &) & wait": false, "(exit 4 &); sleep 0.1": true,
-	} {
-		cmd := exec.Command("sh", "-c", line)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		tr := &tree{leader: cmd.Process.Pid, sole: true}
-		if err := awaitExit(tr.leader); err != nil {
-			t.Fatal(err)
-		}
-		if got := tr.gone(); got != want {
-			t.Errorf("%s: gone: %v", line, got)
-		}
-		if (&tree{leader: tr.leader}).gone() {
-			t.Errorf("%s: a tree that is not sole is gone", line)
-		}
-		if err := tr.kill(); err != nil {
-			t.Error(err)
-		}
-		if !tr.gone() {
-			t.Errorf("%s: not gone after all was killed", line)
-		}
-		_ = cmd.Wait()
 	}
 }

@@ -3,9 +3,8 @@
 
 //go:build linux
 
-// Package exec provides the tool code_exec, and Run, which runs one program in a sandbox and
-// makes sure that none of its processes is left when it returns.
-package exec
+// Package program runs one program in a sandbox, and makes sure that none of its processes is left when it returns.
+package program
 
 import (
 	"context"
@@ -14,7 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	osexec "os/exec"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -65,7 +65,7 @@ type Outcome struct {
 }
 
 // ErrNotFound is in the chain of the error for a program that does not exist.
-var ErrNotFound = osexec.ErrNotFound
+var ErrNotFound = exec.ErrNotFound
 
 // ErrSandbox is in the chain of the error for a program that was not run because
 // there is no sandbox for it.
@@ -81,7 +81,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	}
 	path := c.Args[0]
 	if !strings.ContainsRune(path, os.PathSeparator) {
-		if path = lookup(c.Policy, os.Getenv("PATH"), path); path == "" {
+		if path = Lookup(c.Policy, os.Getenv("PATH"), path); path == "" {
 			return Outcome{}, fmt.Errorf("%s: %w", c.Args[0], ErrNotFound)
 		}
 	}
@@ -239,4 +239,18 @@ func (d drains) wait(c clock.WithDelayedExecution) {
 		timer.Stop()
 		_ = p.r.Close()
 	}
+}
+
+// Lookup finds the first program in the folders of a PATH that can be executed under the policy; empty if there is none.
+func Lookup(p sandbox.Policy, list string, programs ...string) string {
+	reaches := p.Reaches()
+	for _, name := range programs {
+		for _, dir := range filepath.SplitList(list) {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && reaches(path) { //nolint:gosec // reaches decides
+				return path
+			}
+		}
+	}
+	return ""
 }

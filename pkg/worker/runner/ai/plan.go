@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runner
+package ai
 
 import (
 	"context"
@@ -14,15 +14,23 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// Plan returns what the task runs with. The controller applied the same rules before it started the run. If something
-// has been deleted or changed since then so that the task cannot run, the error is an Error with the reason that the
+// plan returns what the task runs with. The controller applied the same rules before it started the run. If something
+// has been deleted or changed since then so that the task cannot run, the error is a runner.Error with the reason that the
 // controller would give now.
-func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
-	p, err := plan.Make(ctx, reader{r}, r.place(), r.Task)
+//
+// It allows references to other namespaces, because the controller has decided about them, and the API server lets the run
+// read nothing else.
+func (r *run) plan(ctx context.Context) (*plan.Plan, error) {
+	place := plan.Place{OtherNamespaces: true, Started: true}
+	if err := r.Policy.Check(); err != nil {
+		place.NoPrograms = err.Error()
+	}
+	p, err := plan.Make(ctx, reader{r.Run}, place, r.Task)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
-		return nil, Fail(refused.Reason, "%w", err)
+		return nil, runner.Fail(refused.Reason, "%w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -33,25 +41,8 @@ func (r *Run) Plan(ctx context.Context) (*plan.Plan, error) {
 	return p, nil
 }
 
-// place describes where the run is. It allows references to other namespaces, because the controller has decided
-// about them, and the API server lets the run read nothing else.
-func (r *Run) place() plan.Place {
-	p := plan.Place{OtherNamespaces: true, Started: true}
-	if !r.HostCommands && !r.Contained {
-		p.NoContainers = "tasks of type container run as commands of the host here, and the operator has not allowed that (start the server with --allow-host-commands)"
-	}
-	if !r.Contained {
-		p.NoImages = "tasks of type container run as commands of the host here: another program than that of the image would run; leave spec.image out"
-		p.NoPodFields = "commands of the host have none; set value, or use a Secret or a ConfigMap"
-	}
-	if err := r.Policy.Check(); err != nil {
-		p.NoPrograms = err.Error()
-	}
-	return p
-}
-
 // reader reads the objects that the task refers to through the API server, and keys from what the run was given.
-type reader struct{ *Run }
+type reader struct{ *runner.Run }
 
 var _ plan.Reader = reader{}
 

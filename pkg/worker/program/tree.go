@@ -3,7 +3,7 @@
 
 //go:build linux
 
-package exec
+package program
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -243,9 +242,4 @@ func userThreads() (uint64, error) {
 		}
 	}
 	return uint64(n), nil
-}
-
-// defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes, 4 GiB a file.
-func defaultLimits() sandbox.Limits {
-	return sandbox.Limits{CPU: 60 * time.Second, MemoryBytes: 4 << 30, Processes: 1024, FileBytes: 4 << 30}
 }

@@ -1,0 +1,56 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is the command line of the programs that are workers.
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/profiling"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker"
+)
+
+// Main runs a worker that has these runners, and ends the process.
+func Main(name string, runners worker.Runners) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, name, os.Args[1:], runners)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, name+":", err)
+	}
+	stop()
+	klog.Flush()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, name string, args []string, runners worker.Runners) (int, error) {
+	if len(args) == 2 && args[0] == "install" {
+		if err := worker.Install(args[1]); err != nil {
+			return runspec.ExitFailed, err
+		}
+		return runspec.ExitSucceeded, nil
+	}
+	var profiles profiling.Address
+	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	profiles.AddFlag(fs)
+	if err := fs.Parse(args); err != nil {
+		return runspec.ExitUsage, err
+	}
+	stop, err := profiles.Serve(ctx)
+	if err != nil {
+		return runspec.ExitUsage, err
+	}
+	defer stop()
+	if err := worker.Seal(os.Getenv, os.Stdin); err != nil {
+		return runspec.ExitFailed, err
+	}
+	return worker.Main(ctx, os.Getenv, os.Stdin, runners), nil
+}

@@ -1,0 +1,98 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package program
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+)
+
+// TestStopOfTheRun cancels the context of a running program: SIGTERM first,
+// which the program may answer, then the end of Run.
+func TestStopOfTheRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	dir := t.TempDir()
+	r, w := io.Pipe()
+	var stderr bytes.Buffer
+	done := make(chan Outcome, 1)
+	go func() {
+		o, err := Run(ctx, Command{
+			Args: []string{"bash", "-c", `trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.05; done`},
+			Env:  []string{"PATH=" + os.Getenv("PATH")}, Dir: dir, Stdout: w, Stderr: &stderr, Policy: sandbox.Policy{Read: sandbox.System(), Write: []string{dir}},
+			Grace: time.Minute, Clock: clock.RealClock{},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		_ = w.Close()
+		done <- o
+	}()
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if lines.Text() == "ready" {
+			cancel()
+		}
+		if lines.Text() == "bye" {
+			break
+		}
+	}
+	_, _ = io.Copy(io.Discard, r)
+	if got := <-done; got.ExitCode != 9 || lines.Text() != "bye" {
+		t.Errorf("got %+v after %q, %s", got, lines.Text(), stderr.String())
+	}
+}
+
+func TestProgramThatIsNotThere(t *testing.T) {
+	_, err := Run(t.Context(), Command{Args: []string{"no-such-program-here"}, Clock: clock.RealClock{}})
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestGone: a sole tree is gone when its leader is a zombie and nobody else is alive, and not before.
+func TestGone(t *testing.T) { //nolint:paralleltest // it looks at all children of the test
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{
+		"exit 3": true, "sleep 1010 & exit 3": false, "(setsid sleep 1011 &) & wait": false, "(exit 4 &); sleep 0.1": true,
+	} {
+		cmd := exec.Command("sh", "-c", line)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		tr := &tree{leader: cmd.Process.Pid, sole: true}
+		if err := awaitExit(tr.leader); err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.gone(); got != want {
+			t.Errorf("%s: gone: %v", line, got)
+		}
+		if (&tree{leader: tr.leader}).gone() {
+			t.Errorf("%s: a tree that is not sole is gone", line)
+		}
+		if err := tr.kill(); err != nil {
+			t.Error(err)
+		}
+		if !tr.gone() {
+			t.Errorf("%s: not gone after all was killed", line)
+		}
+		_ = cmd.Wait()
+	}
+}

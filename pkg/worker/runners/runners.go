@@ -1,0 +1,21 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runners is the list of all runners. A program that runs tasks of one type alone links that runner and not this
+// package.
+package runners
+
+import (
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runner/ai"
+	"github.com/platform-ai/platform/pkg/worker/runner/container"
+)
+
+// All returns the runner of each type of task. Every one must pass the conformance tests of package worker.
+func All() map[v1alpha1.TaskType]runner.Runner {
+	return map[v1alpha1.TaskType]runner.Runner{
+		v1alpha1.TaskTypeAI:        ai.Runner,
+		v1alpha1.TaskTypeContainer: container.Runner,
+	}
+}
