@@ -54,10 +54,6 @@ func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, hos
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", mutatingwebhook.PluginName, err)
 	}
-	policies, err := policy.New()
-	if err != nil {
-		return nil, err
-	}
 	validating, err := validatingwebhook.NewValidatingAdmissionWebhook(nil)
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", validatingwebhook.PluginName, err)
@@ -66,7 +62,7 @@ func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, hos
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", resourcequota.PluginName, err)
 	}
-	return append(plugins, mutating, policies, validating, quota), nil
+	return append(plugins, mutating, policy.New(), validating, quota), nil
 }
 
 // newQuota makes the plugin that counts objects. It ignores events and approvals, which tasks append and nobody

@@ -148,11 +148,7 @@ func (h *Host) Transformers() map[schema.GroupResource]value.Transformer {
 
 // Admission returns the plugins that enforce the administrator's policies.
 func (h *Host) Admission() ([]admission.Interface, error) {
-	policies, err := policy.New()
-	if err != nil {
-		return nil, err
-	}
-	return []admission.Interface{policies}, nil
+	return []admission.Interface{policy.New()}, nil
 }
 
 // Start makes the host ready to answer requests: when it returns, the

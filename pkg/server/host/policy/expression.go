@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/platform-ai/platform/pkg/server/expression"
 )
 
 // These limits are the same as in Kubernetes.
@@ -27,7 +30,10 @@ type expressions struct {
 }
 
 func validateExpressions(s *admissionv1.ValidatingAdmissionPolicySpec) field.ErrorList {
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if n := expression.Source(s); n > expression.MaxSource {
+		return field.ErrorList{field.Invalid(spec(), n, fmt.Sprintf("all expressions together must have at most %d bytes", expression.MaxSource))}
+	}
+	compiler, err := expression.NewCompiler()
 	if err != nil {
 		return field.ErrorList{field.InternalError(spec(), err)}
 	}

@@ -8,15 +8,23 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/platform-ai/platform/pkg/server/expression"
 )
 
 // plugin is Kubernetes' plugin, changed to use its own informers for
-// parameters.
+// parameters and its own compiler.
 type plugin struct{ *validating.Plugin }
 
 var (
@@ -27,14 +35,27 @@ var (
 
 // New makes the admission plugin of ValidatingAdmissionPolicies. Requests wait
 // until it knows all policies. A change of a policy takes effect within about a
-// second.
-func New() (admission.Interface, error) {
-	p, err := validating.NewPlugin(nil)
-	if err != nil {
-		return nil, fmt.Errorf("admission plugin %s: %w", validating.PluginName, err)
-	}
+// second. Policies are compiled by package expression, which bounds what they cost.
+func New() admission.Interface {
+	p := &validating.Plugin{Plugin: generic.NewPlugin(
+		admission.NewHandler(admission.Connect, admission.Create, admission.Delete, admission.Update), source, dispatcher,
+	)}
+	p.SetEnabled(true)
 	p.SetExcludedAdmissionResources(questions())
-	return &plugin{p}, nil
+	return &plugin{p}
+}
+
+func source(f informers.SharedInformerFactory, _ kubernetes.Interface, params dynamic.Interface, kinds meta.RESTMapper) generic.Source[validating.PolicyHook] {
+	stored := f.Admissionregistration().V1()
+	return generic.NewPolicySource(
+		stored.ValidatingAdmissionPolicies().Informer(), stored.ValidatingAdmissionPolicyBindings().Informer(),
+		validating.NewValidatingAdmissionPolicyAccessor, validating.NewValidatingAdmissionPolicyBindingAccessor,
+		expression.Compile, f, params, kinds,
+	)
+}
+
+func dispatcher(a authorizer.UnconditionalAuthorizer, m *matching.Matcher, _ kubernetes.Interface) generic.Dispatcher[validating.PolicyHook] {
+	return validating.NewDispatcher(a, generic.NewPolicyMatcher(m))
 }
 
 // questions returns the resources that policies never apply to, as in

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/expression"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
@@ -91,7 +92,7 @@ func (j *judge) try(ctx context.Context, namespace string, given []apiextensions
 		if err := stored.Add(p); err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		e := evaluator(p)
+		e := expression.Compile(p)
 		if err := e.CompileError(); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("spec.policies: %s: %v", t.names[p.Name], err))
 		}
@@ -138,6 +139,8 @@ func readTrial(given []apiextensionsv1.JSON) ([]*admissionv1.ValidatingAdmission
 				return nil, nil, refuse(i, "metadata.name: %q: must be set, and differ from that of the other policies", p.Name)
 			case p.Spec.FailurePolicy != nil && *p.Spec.FailurePolicy != admissionv1.Fail:
 				return nil, nil, refuse(i, "spec.failurePolicy: must be Fail: a call that cannot be judged is denied")
+			case expression.Source(&p.Spec) > expression.MaxSource:
+				return nil, nil, refuse(i, "spec: all expressions together must have at most %d bytes", expression.MaxSource)
 			case p.Spec.ParamKind != nil:
 				return nil, nil, refuse(i, "spec.paramKind: a policy with parameters can be tried only once it is stored")
 			}
