@@ -8,13 +8,12 @@ import (
 	"flag"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/harness"
 )
 
 var aborts = flag.Int("aborts", 300, "streams that clients abort in TestAborted")
@@ -63,27 +62,5 @@ func TestAborted(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	// settled returns the goroutines and the bytes in use when no answer is read any more.
-	settled := func(most int) (int, uint64) {
-		transport.CloseIdleConnections()
-		for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > most && time.Now().Before(end); {
-			time.Sleep(50 * time.Millisecond) // goroutines of connections end without an event that could be awaited
-		}
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return runtime.NumGoroutine(), m.HeapAlloc
-	}
-	abort(100) // fills pools and caches
-	goroutines, bytes := settled(0x7fffffff)
-	abort(*aborts)
-	nowGoroutines, nowBytes := settled(goroutines + 20)
-	t.Logf("%d aborted streams: goroutines %d before, %d after; heap %d KiB before, %d KiB after", *aborts, goroutines, nowGoroutines, bytes>>10, nowBytes>>10)
-	if nowGoroutines > goroutines+20 {
-		t.Errorf("%d goroutines became %d", goroutines, nowGoroutines)
-	}
-	if nowBytes > bytes+memtable+(8<<20) {
-		t.Errorf("%d bytes of heap became %d", bytes, nowBytes)
-	}
+	harness.Leak{Do: abort, Settle: transport.CloseIdleConnections, Kept: func() uint64 { return memtable }}.Check(t, *aborts)
 }

@@ -8,10 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/platform-ai/platform/test/harness"
 )
 
 var aborts = flag.Int("aborts", 300, "streams that clients abort in TestAborted")
@@ -48,27 +48,8 @@ func TestAborted(t *testing.T) {
 		}
 		all.Wait()
 	}
-	// settled returns the goroutines and the bytes in use when no answer is passed on any more.
-	settled := func(most int) (int, uint64) {
-		transport.CloseIdleConnections()
-		for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > most && time.Now().Before(end); {
-			time.Sleep(50 * time.Millisecond) // goroutines of connections end without an event that could be awaited
-		}
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return runtime.NumGoroutine(), m.HeapAlloc
-	}
-	abort(100) // fills pools and caches
-	goroutines, bytes := settled(0x7fffffff)
-	abort(*aborts)
-	nowGoroutines, nowBytes := settled(goroutines + 20)
-	t.Logf("%d aborted streams: goroutines %d before, %d after; heap %d KiB before, %d KiB after", *aborts, goroutines, nowGoroutines, bytes>>10, nowBytes>>10)
-	if nowGoroutines > goroutines+20 {
-		t.Errorf("%d goroutines became %d", goroutines, nowGoroutines)
-	}
-	if logs := uint64(len(s.logs())); nowBytes > bytes+(8<<20)+3*logs { // the test keeps them, in a buffer that doubles
-		t.Errorf("%d bytes of heap became %d", bytes, nowBytes)
-	}
+	harness.Leak{
+		Do: abort, Settle: transport.CloseIdleConnections,
+		Kept: func() uint64 { return 3 * uint64(len(s.logs())) }, // in a buffer of the test that doubles
+	}.Check(t, *aborts)
 }
