@@ -23,6 +23,9 @@ import (
 // coolWrites is the shortest time between two writes of a Provider's cool-down.
 const coolWrites = 5 * time.Second
 
+// maxBegan bounds how many requests are known that began during a cool-down. Others cannot end it.
+const maxBegan = 4096
+
 // cooling is what the server knows of Providers whose vendors failed. It decides when to write their status, so that
 // writes stay rare however many requests fail. A server that starts again knows nothing: a cool-down that is stored
 // then ends by its time.
@@ -31,13 +34,30 @@ type cooling struct {
 	list map[types.NamespacedName]cooled
 }
 
-type cooled struct{ until, wrote time.Time }
+type cooled struct {
+	until, wrote time.Time
+	// began has, by task, the request that began since the newest failure. A run makes one request at a time.
+	began map[types.UID]string
+}
+
+// begin notes that a request of a task began, at Providers of that name. The worker chose the name, so it is the name of a Provider
+// of the task only if a success says so.
+func (c *cooling) begin(name string, task types.UID, call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, old := range c.list {
+		if key.Name == name && len(old.began) < maxBegan {
+			old.began[task] = call
+		}
+	}
+}
 
 // fail notes a failure and reports whether to write it: if it makes the cool-down longer by more than coolWrites.
 func (c *cooling) fail(key types.NamespacedName, until, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.list[key]
+	clear(old.began) // what began before this failure says less than the failure
 	if now.Sub(old.wrote) < coolWrites || until.Sub(old.until) <= coolWrites {
 		return false
 	}
@@ -49,7 +69,7 @@ func (c *cooling) fail(key types.NamespacedName, until, now time.Time) bool {
 			delete(c.list, other)
 		}
 	}
-	c.list[key] = cooled{until, now}
+	c.list[key] = cooled{until, now, map[types.UID]string{}}
 	return true
 }
 
@@ -65,12 +85,13 @@ func (c *cooling) any(name string) bool {
 	return false
 }
 
-// succeed notes a success and reports whether to write it.
-func (c *cooling) succeed(key types.NamespacedName, now time.Time) bool {
+// succeed notes a success and reports whether to write it. The answer to a request that began before the newest failure says
+// nothing about the time after that.
+func (c *cooling) succeed(key types.NamespacedName, task types.UID, call string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, known := c.list[key]
-	if !known || now.Sub(old.wrote) < coolWrites {
+	if !known || old.began[task] != call || now.Sub(old.wrote) < coolWrites {
 		return false
 	}
 	delete(c.list, key)
@@ -78,7 +99,7 @@ func (c *cooling) succeed(key types.NamespacedName, now time.Time) bool {
 }
 
 // cool begins or ends the cool-down of a Provider, by a request of the task that ended. A request that its worker sends
-// again does not count. What a worker says of a Provider that the task does not use is ignored.
+// again does not count, nor does a success of a request that began before the newest failure. What a worker says of a Provider that the task does not use is ignored.
 func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	pause, cools := llm.CoolDown(c.class, min(c.retryAfter, longestCoolDown))
 	answered := c.class == ""
@@ -99,7 +120,7 @@ func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	}
 	var until *metav1.Time
 	switch {
-	case answered && !r.cooling.succeed(key, now), cools && !r.cooling.fail(key, now.Add(pause), now):
+	case answered && !r.cooling.succeed(key, t.UID, c.id, now), cools && !r.cooling.fail(key, now.Add(pause), now):
 		return
 	case cools:
 		until = &metav1.Time{Time: now.Add(pause).Truncate(time.Second)}

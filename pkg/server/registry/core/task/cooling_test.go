@@ -25,7 +25,8 @@ func TestCoolingWritesRarely(t *testing.T) {
 		case "long":
 			got = c.fail(key, now.Add(time.Hour), now)
 		case "succeed":
-			got = c.any(key.Name) && c.succeed(key, now)
+			c.begin(key.Name, "task", "1/1")
+			got = c.any(key.Name) && c.succeed(key, "task", "1/1", now)
 		}
 		if got != want {
 			t.Errorf("%s at %v: %v", kind, now.Unix(), got)
@@ -49,7 +50,8 @@ func TestCoolingWritesRarely(t *testing.T) {
 		if c.fail(key, now.Add(time.Minute), now) {
 			total++
 		}
-		if c.succeed(key, now) {
+		c.begin(key.Name, "task", "1/1")
+		if c.succeed(key, "task", "1/1", now) {
 			total++
 		}
 	}
@@ -60,4 +62,36 @@ func TestCoolingWritesRarely(t *testing.T) {
 	if c.any(key.Name) {
 		t.Error("what is over is not forgotten")
 	}
+}
+
+// TestCoolingOfOldRequests: only a request that began after the newest failure ends a cool-down. Calls of other tasks, and of
+// other Providers, have the same names.
+func TestCoolingOfOldRequests(t *testing.T) {
+	var c cooling
+	key, other := types.NamespacedName{Namespace: "ns", Name: "p"}, types.NamespacedName{Namespace: "ns", Name: "other"}
+	now := time.Unix(1000, 0)
+	later := func() time.Time {
+		now = now.Add(2 * coolWrites)
+		return now
+	}
+	ends := func(why string, key types.NamespacedName, task types.UID, want bool) {
+		t.Helper()
+		if got := c.succeed(key, task, "1/1", later()); got != want {
+			t.Errorf("%s: %v", why, got)
+		}
+	}
+	c.begin(key.Name, "old", "1/1")
+	c.fail(key, now.Add(time.Hour), now)
+	c.fail(other, now.Add(time.Hour), now)
+	ends("began before the failure", key, "old", false)
+	c.begin(key.Name, "new", "1/1")
+	ends("still did", key, "old", false)
+	ends("another Provider", other, "new", false)
+	c.fail(key, now.Add(time.Hour), now) // too soon after the other one to be written
+	ends("began before the second failure", key, "new", false)
+	c.begin(key.Name, "new", "1/2")
+	ends("an earlier request of the run", key, "new", false)
+	c.begin(key.Name, "new", "1/1")
+	ends("began after both", key, "new", true)
+	ends("has ended it", key, "new", false)
 }

@@ -87,7 +87,7 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 // calls stored with the result of the append.
 func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (stored func(ok bool), err error) {
 	var undo []func()
-	var ended []modelCall
+	var began, ended []modelCall
 	for _, e := range events {
 		switch e.Type {
 		case v1alpha1.EventModelRequestStarted:
@@ -99,6 +99,7 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1al
 				return nil, err
 			}
 			undo = append(undo, back)
+			began = append(began, callOf(e))
 		case v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
 			ended = append(ended, callOf(e))
 		}
@@ -109,6 +110,9 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1al
 				f()
 			}
 			return
+		}
+		for _, c := range began {
+			r.cooling.begin(c.provider, t.UID, c.id)
 		}
 		for _, c := range ended {
 			r.endModel(ctx, t, c)
