@@ -41,7 +41,7 @@ import (
 // Ledger is the ledger of an engine. All methods may be called concurrently unless they say otherwise.
 type Ledger struct {
 	engine engine.Engine
-	clock  clock.PassiveClock
+	clock  clock.WithDelayedExecution
 	uid    atomic.Pointer[func(namespace string) string]
 
 	endings endings
@@ -58,7 +58,7 @@ type Ledger struct {
 
 // Open opens the ledger of an engine, and ends the requests that an earlier process left open: their final usage is
 // missing, because only that process could have recorded it.
-func Open(e engine.Engine, c clock.PassiveClock) (*Ledger, error) {
+func Open(e engine.Engine, c clock.WithDelayedExecution) (*Ledger, error) {
 	l := &Ledger{engine: e, clock: c, tasks: map[types.UID]*taskState{}, sessions: map[string]usage.Counts{}}
 	v, ok, err := e.Get(timeKey)
 	if err != nil {
@@ -135,18 +135,26 @@ func (l *Ledger) Start(_ context.Context, o usage.Observation) (*Call, error) {
 	_, _ = rand.Read(id) // it never fails
 	o.ID, o.Scope, o.Source, o.Status = idText(id), usage.ScopeCall, usage.SourceProvider, usage.StatusStarted
 	o.NamespaceUID = l.namespaceUID(o.Namespace)
+	c := &Call{l, o}
+	var ends *batch
 	err := l.commit(engine.Upkeep, func(b engine.Batch) error {
+		var err error
+		if ends, err = l.endings.record(l, b, nil); err != nil {
+			return err
+		}
 		at, err := l.now(b)
 		if err != nil {
 			return err
 		}
-		o.StartedAt, o.ObservedAt = at, at
-		return errors.Join(putObservation(b, &o), b.Set(openKey(o.ID), encodeOpen(&o)))
+		c.o.StartedAt, c.o.ObservedAt = at, at
+		row := encodeObservation(&c.o)
+		return errors.Join(putRow(b, &c.o, row), b.Set(openKey(c.o.ID), row)) // the whole record, so that ending it needs no other row
 	})
+	ends.finish(err)
 	if err != nil {
 		return nil, fmt.Errorf("record the start of a model request: %w", err)
 	}
-	return &Call{l, o}, nil
+	return c, nil
 }
 
 // End records how the request ended. Counts that are negative or too great count as not reported. After an error the

@@ -190,8 +190,17 @@ func (c *coder) link(l *usage.Link) {
 
 // putObservation writes a state of an observation, and its place in the index of its task.
 func putObservation(b engine.Batch, o *usage.Observation) error {
+	return putRow(b, o, encodeObservation(o))
+}
+
+func encodeObservation(o *usage.Observation) []byte {
+	return encode(func(c *coder) { c.observation(o) })
+}
+
+// putRow is putObservation of an observation that is encoded.
+func putRow(b engine.Batch, o *usage.Observation, row []byte) error {
 	key := appendNewest(observationKey(o.Namespace, o.StartedAt, o.ID), o.ObservedAt)
-	err := b.Set(key, encode(func(c *coder) { c.observation(o) }))
+	err := b.Set(key, row)
 	if o.TaskUID != "" {
 		err = errors.Join(err, b.Set(ofTaskKey(o), []byte(o.Namespace)))
 	}
@@ -230,9 +239,6 @@ func decodeLink(key, v []byte) (*usage.Link, error) {
 	}
 	return l, nil
 }
-
-// encodeOpen is the whole record of an open request, so that ending it needs no other row.
-func encodeOpen(o *usage.Observation) []byte { return encode(func(c *coder) { c.observation(o) }) }
 
 // opened returns the record of an open request.
 func (*Ledger) opened(v []byte) (*usage.Observation, error) { return decodeObservation(openPrefix, v) }

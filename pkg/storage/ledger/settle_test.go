@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
@@ -63,4 +64,47 @@ func TestEndSoon(t *testing.T) {
 	if l.Drain(); failed.Load() != 1 {
 		t.Error("an end that could not be recorded was not reported")
 	}
+}
+
+// TestEndsGoWithTheNextStart: the end of a request is in the commit of the next start, and on disk when that returns. Without
+// another start it is recorded soon.
+func TestEndsGoWithTheNextStart(t *testing.T) {
+	s := open(t)
+	begin := func(id string) *ledger.Call {
+		c, err := s.Start(t.Context(), usage.Observation{Namespace: "ns", AttemptID: id, Provider: "p", Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	end := func(c *ledger.Call) {
+		c.EndSoon(usage.Counts{InputTokens: new(int64), OutputTokens: new(int64)}, usage.StatusCompleted, func(error) {}) // that of 2 fails after the crash
+	}
+	complete := func(want string) {
+		t.Helper()
+		s.restart(false) // without Drain, as in a crash
+		v, err := s.At(t.Context(), "ns", s.clock.Now().Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for o, err := range v.Observations(usage.Period{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Complete {
+				got += o.AttemptID
+			}
+		}
+		if got != want {
+			t.Errorf("the requests %s are complete, want %s", got, want)
+		}
+	}
+	end(begin("1"))
+	end(begin("2"))
+	complete("1")
+	end(begin("3"))
+	s.clock.Step(time.Second)
+	s.Drain() // waits for the commit that has begun
+	complete("13")
 }
