@@ -5,7 +5,6 @@ package compat
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -71,7 +70,7 @@ func (x *exchange) serve() error {
 
 // read reads and checks the body, which the chain has opened.
 func (x *exchange) read() (*incoming, error) {
-	data, err := io.ReadAll(x.r.Body)
+	data, err := readAll(x.r.Body, x.r.ContentLength)
 	if err != nil {
 		if p, ok := asProblem(err); ok {
 			return nil, p

@@ -17,26 +17,26 @@ import (
 const rememberedHomes = 4096
 
 // homes remembers the namespaces that tokens name, by the hash of the token. The chain checks each token anyway.
-type homes struct{ known *lru.Cache }
+type homes struct{ bearers, keys *lru.Cache }
 
-func newHomes() homes { return homes{lru.New(rememberedHomes)} }
+func newHomes() homes { return homes{lru.New(rememberedHomes), lru.New(rememberedHomes)} }
 
 // of is rest.OwnNamespace.
 func (h homes) of(r *http.Request) string {
-	credential := r.Header.Get("X-Api-Key")
+	credential, known := r.Header.Get("X-Api-Key"), h.keys
 	if all, has := r.Header["Authorization"]; has {
-		credential = " " // not that of an x-api-key
+		credential, known = "", h.bearers
 		if len(all) > 0 {
-			credential += all[0]
+			credential = all[0]
 		}
 	}
 	key := sha256.Sum256([]byte(credential))
-	if found, ok := h.known.Get(key); ok {
+	if found, ok := known.Get(key); ok {
 		return found.(string) //nolint:forcetypeassert // nothing else is added
 	}
 	own := rest.OwnNamespace(r)
 	if len(own) <= validation.DNS1123LabelMaxLength {
-		h.known.Add(key, own)
+		known.Add(key, own)
 	}
 	return own
 }

@@ -28,15 +28,28 @@ type PrometheusMeter struct {
 	tokens               *prometheus.CounterVec
 
 	mu   sync.Mutex
-	seen map[[2]string]bool
+	seen map[seriesName]*series
 }
+
+// seriesName is what a request is counted by.
+type seriesName struct{ namespace, provider, model string }
+
+// series are the counters of one name. Those that nothing was counted in do not exist.
+type series struct {
+	provider, model      string // the labels
+	requests, unreported prometheus.Counter
+	tokens               [len(directions)]prometheus.Counter
+}
+
+// directions are those of tokens.
+var directions = [...]string{"input", "output", "cache_read", "cache_write"}
 
 var _ models.Meter = (*PrometheusMeter)(nil)
 
 // NewPrometheusMeter makes a meter whose counters are zero.
 func NewPrometheusMeter() *PrometheusMeter {
 	m := &PrometheusMeter{
-		seen: map[[2]string]bool{},
+		seen: map[seriesName]*series{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "platform_compat", Name: "model_requests_total",
 			Help: "Requests of clients of the vendors' APIs to models, by Provider (namespace/name) and model.",
@@ -56,38 +69,57 @@ func NewPrometheusMeter() *PrometheusMeter {
 
 // Start counts the request.
 func (m *PrometheusMeter) Start(_ context.Context, a models.Asked) (models.Measurement, error) {
-	provider, model := a.Namespace+"/"+a.Provider, a.Model
 	m.mu.Lock()
-	if id := [2]string{provider, model}; !m.seen[id] {
-		if len(m.seen) < maxSeries {
-			m.seen[id] = true
-		} else {
-			provider, model = otherModels, otherModels
-		}
+	defer m.mu.Unlock()
+	s := m.of(seriesName{a.Namespace, a.Provider, a.Model})
+	if s.requests == nil {
+		s.requests = m.requests.WithLabelValues(s.provider, s.model)
 	}
-	m.mu.Unlock()
-	m.requests.WithLabelValues(provider, model).Inc()
-	return counted{m, provider, model}, nil
+	s.requests.Inc()
+	return counted{m, s}, nil
+}
+
+// of returns the counters of a name. The caller holds mu.
+func (m *PrometheusMeter) of(name seriesName) *series {
+	if s := m.seen[name]; s != nil {
+		return s
+	}
+	s := &series{provider: name.namespace + "/" + name.provider, model: name.model}
+	if len(m.seen) >= maxSeries {
+		if name = (seriesName{model: otherModels}); m.seen[name] != nil {
+			return m.seen[name]
+		}
+		s.provider, s.model = otherModels, otherModels
+	}
+	m.seen[name] = s
+	return s
 }
 
 // counted is a request of a PrometheusMeter.
 type counted struct {
 	*PrometheusMeter
 
-	provider, model string
+	in *series
 }
 
 // End counts the tokens.
 func (c counted) End(e models.Ended) {
-	u := e.Usage
+	u, s := e.Usage, c.in
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !u.Known() {
-		c.unreported.WithLabelValues(c.provider, c.model).Inc()
-	}
-	for direction, n := range map[string]*int64{
-		"input": u.InputTokens, "output": u.OutputTokens, "cache_read": u.CachedInputTokens, "cache_write": u.CacheWriteInputTokens,
-	} {
-		if n != nil {
-			c.tokens.WithLabelValues(c.provider, c.model, direction).Add(float64(*n))
+		if s.unreported == nil {
+			s.unreported = c.unreported.WithLabelValues(s.provider, s.model)
 		}
+		s.unreported.Inc()
+	}
+	for i, n := range [...]*int64{u.InputTokens, u.OutputTokens, u.CachedInputTokens, u.CacheWriteInputTokens} {
+		if n == nil {
+			continue
+		}
+		if s.tokens[i] == nil {
+			s.tokens[i] = c.tokens.WithLabelValues(s.provider, s.model, directions[i])
+		}
+		s.tokens[i].Add(float64(*n))
 	}
 }

@@ -4,6 +4,7 @@
 package compat
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ const (
 // asked if it breaks off.
 func (a *attempt) whole(resp *http.Response) error {
 	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	data, err := readAll(io.LimitReader(resp.Body, maxAnswer), resp.ContentLength)
 	if err != nil {
 		a.failed = true
 		a.end()
@@ -51,6 +52,13 @@ func (a *attempt) whole(resp *http.Response) error {
 	}
 	_, _ = io.Copy(out, resp.Body) // the client sees that the answer broke off, because it is not valid JSON
 	return nil
+}
+
+// readAll is io.ReadAll for a body whose length may be known; -1 if it is not. No more is believed than what is soon read anyway.
+func readAll(from io.Reader, length int64) ([]byte, error) {
+	into := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, min(length, copyBuffer))))
+	_, err := into.ReadFrom(from)
+	return into.Bytes(), err
 }
 
 // paced returns the writer to the client.

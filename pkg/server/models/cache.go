@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -22,7 +21,7 @@ const (
 
 // cache keeps what was read of one resource until the resource changes. Whoever waits for a write to be acknowledged
 // therefore reads what it wrote.
-type cache[V any] struct {
+type cache[K comparable, V any] struct {
 	// changed returns the revision of the newest change to the resource; false if that is not known.
 	changed func() (uint64, bool)
 	// age is how long values are kept if changes are not known; 0 for not at all.
@@ -31,7 +30,7 @@ type cache[V any] struct {
 
 	mu  sync.Mutex
 	rev uint64 // of all values
-	all map[types.NamespacedName]cached[V]
+	all map[K]cached[V]
 }
 
 type cached[V any] struct {
@@ -40,7 +39,7 @@ type cached[V any] struct {
 }
 
 // get returns the value of a key, and reads it if it is not kept. What read refuses with an error is not kept.
-func (c *cache[V]) get(ctx context.Context, key types.NamespacedName, read func(context.Context) (V, error)) (V, error) {
+func (c *cache[K, V]) get(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	rev, known := c.changed()
 	if !known && c.age == 0 {
 		return read(ctx)
@@ -65,14 +64,14 @@ func (c *cache[V]) get(ctx context.Context, key types.NamespacedName, read func(
 		return value, nil
 	}
 	if c.all == nil || len(c.all) >= maxCached {
-		c.all = map[types.NamespacedName]cached[V]{}
+		c.all = map[K]cached[V]{}
 	}
 	c.all[key] = cached[V]{value, began}
 	return value, nil
 }
 
 // forget makes the next get of a key read it.
-func (c *cache[V]) forget(key types.NamespacedName) {
+func (c *cache[K, V]) forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.all, key)

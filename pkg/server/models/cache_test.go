@@ -18,7 +18,7 @@ import (
 func TestCacheByRevision(t *testing.T) {
 	t.Parallel()
 	rev, reads := uint64(5), 0
-	c := cache[string]{changed: func() (uint64, bool) { return rev, true }, clock: testingclock.NewFakeClock(time.Now())}
+	c := cache[types.NamespacedName, string]{changed: func() (uint64, bool) { return rev, true }, clock: testingclock.NewFakeClock(time.Now())}
 	stored := map[string]string{"a": "1", "b": "2"}
 	get := func(name string) string {
 		t.Helper()
@@ -65,7 +65,7 @@ func TestCacheByRevision(t *testing.T) {
 func TestCacheByAge(t *testing.T) {
 	t.Parallel()
 	clock := testingclock.NewFakeClock(time.Now())
-	c := cache[int]{changed: func() (uint64, bool) { return 0, false }, clock: clock, age: time.Minute}
+	c := cache[types.NamespacedName, int]{changed: func() (uint64, bool) { return 0, false }, clock: clock, age: time.Minute}
 	reads, id := 0, types.NamespacedName{Name: "a"}
 	get := func() int {
 		v, _ := c.get(t.Context(), id, func(context.Context) (int, error) { reads++; return reads, nil })

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
@@ -128,6 +129,16 @@ type Choice struct {
 // *plan.RefusedError if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
 // error says that this could not be found out.
 func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
+	kept, err := m.kept.choices.get(ctx, q, func(ctx context.Context) (*Choice, error) { return m.resolve(ctx, q) })
+	if err != nil {
+		return nil, err
+	}
+	c := *kept
+	c.Candidates, c.Agent = slices.Clone(c.Candidates), c.Agent.DeepCopy()
+	return &c, nil
+}
+
+func (m *Models) resolve(ctx context.Context, q Query) (*Choice, error) {
 	r := &reader{models: m, keys: map[string]key{}}
 	p, err := plan.Answering(ctx, r, &plan.Question{
 		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent,

@@ -20,9 +20,11 @@ import (
 
 // kept is what was read before. Its objects are shared and must not be changed.
 type kept struct {
-	agents    cache[*v1alpha1.Agent]
-	providers cache[*namespaced] // by namespace, with an empty name
-	secrets   cache[*corev1.Secret]
+	agents    cache[types.NamespacedName, *v1alpha1.Agent]
+	providers cache[string, *namespaced] // by namespace
+	secrets   cache[types.NamespacedName, *corev1.Secret]
+	// choices are what follows from all of these. They are not kept if another server has the Secrets.
+	choices cache[Query, *Choice]
 }
 
 // namespaced are the Providers of a namespace.
@@ -44,6 +46,17 @@ func newKept(o *Options) *kept {
 	k.secrets.changed, k.secrets.clock, k.secrets.age = changed("secrets"), o.Clock, secretAge
 	if o.Host != nil { // another server has the Secrets
 		k.secrets.changed = func() (uint64, bool) { return 0, false }
+	}
+	k.choices.clock = o.Clock
+	k.choices.changed = func() (newest uint64, known bool) {
+		for _, f := range []func() (uint64, bool){k.agents.changed, k.providers.changed, k.secrets.changed} {
+			rev, ok := f()
+			if !ok {
+				return 0, false
+			}
+			newest = max(newest, rev) // resources share one counter, so each change makes this greater
+		}
+		return newest, true
 	}
 	return k
 }
@@ -99,7 +112,7 @@ func (r *reader) Providers(ctx context.Context, namespace string) ([]v1alpha1.Pr
 
 // providers returns the Providers of a namespace, which must not be changed.
 func (m *Models) providers(ctx context.Context, namespace string) (*namespaced, error) {
-	return m.kept.providers.get(ctx, types.NamespacedName{Namespace: namespace}, func(ctx context.Context) (*namespaced, error) {
+	return m.kept.providers.get(ctx, namespace, func(ctx context.Context) (*namespaced, error) {
 		list, err := m.objects.CoreV1alpha1().Providers(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("providers of namespace %s: %w", namespace, err)
