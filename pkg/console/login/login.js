@@ -33,6 +33,7 @@ function say(text, bad) {
 
 function enter(key) {
   localStorage.setItem(stored, key);
+  localStorage.removeItem('platform.console.namespace'); // another one's, perhaps
   location.replace(next());
 }
 

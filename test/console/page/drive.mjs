@@ -30,8 +30,8 @@ export async function run(parts) {
   }
 }
 
-// signedIn returns a page after the login with a token. complaints are errors, refusals of the policy, and requests to elsewhere.
-export async function signedIn(browser, options = {}, token = TOKEN) {
+// opened returns an empty page. complaints are errors, refusals of the policy, and requests to elsewhere.
+export async function opened(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
@@ -43,11 +43,17 @@ export async function signedIn(browser, options = {}, token = TOKEN) {
     if (!r.url().startsWith(BASE) && !r.url().startsWith('data:')) complaints.push(`asked ${r.url()}`);
   });
   await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI}`)));
+  return { page, complaints, close: () => context.close() };
+}
+
+// signedIn returns a page after the login with a token.
+export async function signedIn(browser, options = {}, token = TOKEN) {
+  const { page, complaints, close } = await opened(browser, options);
   await page.goto(`${BASE}/console/login`);
   await page.fill('#token', token);
   await page.click('button[type=submit]');
   await page.waitForSelector('header.top');
-  return { page, complaints, close: () => context.close() };
+  return { page, complaints, close };
 }
 
 // shown waits for a text on a page.

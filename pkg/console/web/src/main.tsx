@@ -9,17 +9,23 @@ import './style/parts.css';
 import './style/run.css';
 import './style/approvals.css';
 import './style/session.css';
-import { signIn } from './api/session';
+import { ahead } from './api/client';
+import { remembered, signIn } from './api/session';
 import { listen } from './keys';
-import { startRouter } from './router';
+import { location, startRouter } from './router';
 import { startTheme } from './theme';
 import { Shell } from './ui/shell';
+import { reads } from './views/views';
 
 startTheme();
 startRouter();
 listen();
 const root = document.getElementById('app');
-if (root && (await signIn())) {
+// Who was here before sees the views at once; what their session may read is asked for meanwhile.
+const known = remembered();
+const session = signIn();
+if (known) ahead(reads(location.value));
+if (root && (known || (await session))) {
   root.textContent = '';
   render(<Shell />, root);
 }

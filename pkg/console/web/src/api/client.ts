@@ -3,6 +3,7 @@
 
 // Requests to the native API, which both hosts serve under the same paths. The session's cookie, which scripts cannot read,
 // and a key that the login leaves to this origin authenticate them together; the page never holds a credential.
+import { signal } from '@preact/signals';
 import { namespace } from '../router';
 
 export const apiVersion = 'core.platform.ai/v1alpha1';
@@ -16,6 +17,10 @@ function key(): string {
     return 'none';
   }
 }
+
+// ended is true after the server has refused the session: it was too old, or the server has been started again. What is shown
+// stays, and goes on when somebody signs in again.
+export const ended = signal(false);
 
 // ApiError is an answer other than success. Its message is the server's, or says what happened in its place.
 export class ApiError extends Error {
@@ -49,8 +54,33 @@ export function query(path: string, params: Record<string, string | number | boo
   return s ? `${path}?${s}` : path;
 }
 
+// early are answers to requests that were sent before the views were drawn.
+const early = new Map<string, { answer: Promise<Response>; end: AbortController }>();
+
+// ahead sends reads that the first view will need. Their answers arrive while the page is drawn for the first time, and go to
+// whoever sends the same read within the next seconds.
+export function ahead(paths: string[]): void {
+  for (const path of paths) {
+    const end = new AbortController();
+    const answer = send(path, { signal: end.signal });
+    answer.catch(() => undefined); // whoever takes it is told
+    early.set(path, { answer, end });
+    setTimeout(() => early.delete(path) && end.abort(), 5000);
+  }
+}
+
+function taken(path: string, signal: AbortSignal | undefined): Promise<Response> | undefined {
+  const known = early.get(path);
+  if (!known || signal?.aborted) return undefined;
+  early.delete(path);
+  signal?.addEventListener('abort', () => known.end.abort(), { once: true });
+  return known.answer;
+}
+
 // send returns the answer to a request, or throws an ApiError.
 export async function send(path: string, o: Options = {}): Promise<Response> {
+  const known = o.method || o.accept || o.headers ? undefined : taken(path, o.signal);
+  if (known) return known;
   const headers: Record<string, string> = { accept: o.accept ?? 'application/json', 'x-platform-console': key(), ...o.headers };
   const init: RequestInit = { method: o.method ?? 'GET', headers, credentials: 'same-origin', cache: 'no-store' };
   if (o.body !== undefined) {
@@ -79,6 +109,7 @@ async function failure(r: Response): Promise<ApiError> {
   } catch {
     // An answer that is not JSON says no more than its code.
   }
+  if (r.status === 401) ended.value = true;
   if (r.status === 401) message = 'You are not signed in, or your session has ended.';
   return new ApiError(r.status, message || `The server answered ${r.status}.`, reason);
 }

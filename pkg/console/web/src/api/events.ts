@@ -4,7 +4,7 @@
 // The events of a task, read where they are looked at: a sparse cache of pages by sequence number, and the live stream.
 import { batch, signal } from '@preact/signals';
 import { ApiError, aborted, get, inNamespace, query } from './client';
-import { visible } from './list';
+import { awake } from './list';
 import { overview, type EventCounts, type Mark, type Overview } from './overview';
 import { Backoff, frames } from './stream';
 import { failed, kindOf } from '../ui/kinds';
@@ -12,6 +12,7 @@ import type { Event, EventPage, Gap } from './types';
 
 const pageSize = 100;
 const mostPages = 60; // in memory
+const firstly = 80; // events of the first pages
 const finely = 4000; // events of which an overview has short parts
 const mostBehind = 500; // events after which a page that was away jumps to the end rather than streaming them all
 
@@ -23,12 +24,20 @@ export interface Rows {
   indexOf(seq: number): number; // -1 if it is not among the rows
 }
 
+// firstReads returns the requests for what a view of a task's events begins with: those around one event, or, for 0, both ends.
+export function firstReads(task: string, seq: number): string[] {
+  const events = inNamespace('tasks', task, 'events');
+  if (seq) return [query(events, { around: seq, limit: firstly })];
+  return [query(events, { order: 'desc', limit: firstly }), query(events, { after: 0, limit: firstly })];
+}
+
 export type Live = 'loading' | 'live' | 'waiting' | 'complete';
 
 export class Timeline implements Rows {
   readonly oldest = signal(1); // the first event that is kept
   readonly latest = signal(0); // the newest event
   readonly version = signal(0); // changes when rows were loaded
+  readonly drawn = signal(0); // changes when the overview has to be drawn, a few times a second at most
   readonly live = signal<Live>('loading');
   readonly error = signal<unknown>(null);
   private readonly pages = new Map<number, Array<Event | undefined>>(); // in the order of use
@@ -42,8 +51,9 @@ export class Timeline implements Rows {
   private timer = 0;
   private seenFrom = 0;
   private frame = 0;
+  private redraw = 0;
 
-  constructor(task: string) {
+  constructor(private readonly task: string) {
     this.path = inNamespace('tasks', task);
   }
 
@@ -72,6 +82,15 @@ export class Timeline implements Rows {
   private counted: Overview | undefined;
   private counting = false;
 
+  // changed has the overview drawn after the rows, so that they do not wait for it.
+  private changed(): void {
+    this.redraw ||= window.setTimeout(() => {
+      this.redraw = 0;
+      this.drawn.value++;
+      void this.count();
+    }, 250);
+  }
+
   // count reads what the server has counted of the whole stream, and again when the stream has become a tenth longer.
   private async count(): Promise<void> {
     const latest = this.latest.peek();
@@ -79,7 +98,7 @@ export class Timeline implements Rows {
     this.counting = true;
     try {
       this.counted = overview(await get<EventCounts>(query(`${this.path}/events/counts`, { buckets: 300 }), this.end.signal));
-      this.version.value++;
+      this.drawn.value++;
     } catch {
       // The overview shows what was loaded.
     }
@@ -113,13 +132,16 @@ export class Timeline implements Rows {
     }, 80);
   }
 
-  // open loads the page of an event (0: the first), then follows the stream until close.
+  // open loads what is around an event, or both ends for 0, then follows the stream until close.
   async open(seq: number): Promise<void> {
     const backoff = new Backoff();
     while (!this.end.signal.aborted && this.live.value === 'loading') {
       try {
-        await this.page(Math.floor(Math.max(0, seq - 1) / pageSize), this.end.signal);
-        this.live.value = 'waiting';
+        const pages = await Promise.all(firstReads(this.task, seq).map((path) => get<EventPage>(path, this.end.signal)));
+        batch(() => {
+          for (const p of pages) this.apply(p);
+          this.live.value = 'waiting';
+        });
       } catch (e) {
         if (aborted(e)) return;
         this.error.value = e;
@@ -127,7 +149,7 @@ export class Timeline implements Rows {
         await backoff.wait(this.end.signal);
       }
     }
-    const stop = visible.subscribe((shown) => {
+    const stop = awake.subscribe((shown) => {
       this.following?.abort();
       if (shown && !this.end.signal.aborted && this.live.value !== 'complete') void this.follow((this.following = new AbortController()));
     });
@@ -140,6 +162,7 @@ export class Timeline implements Rows {
     this.end.abort();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
+    clearTimeout(this.redraw);
     for (const c of this.loading.values()) c.abort();
   }
 
@@ -163,16 +186,20 @@ export class Timeline implements Rows {
   }
 
   private async page(p: number, signal: AbortSignal, pages = 1): Promise<void> {
-    const got = await get<EventPage>(query(`${this.path}/events`, { after: p * pageSize, limit: pages * pageSize }), signal);
+    this.apply(await get<EventPage>(query(`${this.path}/events`, { after: p * pageSize, limit: pages * pageSize }), signal));
+  }
+
+  private apply(got: EventPage): void {
     this.read = Date.now();
     batch(() => {
-      for (const e of got.events) this.put(e);
+      for (const e of got.events.sort((a, b) => a.seq - b.seq)) this.put(e);
       this.removed(got.gap);
+      this.oldest.value = Math.max(this.oldest.value, got.oldestSeq ?? 0);
       this.latest.value = Math.max(this.latest.value, got.latestSeq);
       this.error.value = null;
       this.version.value++;
     });
-    void this.count();
+    this.changed();
   }
 
   private put(e: Event): void {
@@ -213,7 +240,7 @@ export class Timeline implements Rows {
           const now = await get<EventPage>(query(`${this.path}/events`, { after: from, limit: 1 }), c.signal);
           if (now.latestSeq - from > mostBehind) this.latest.value = from = now.latestSeq; // what is between is read where it is looked at
         }
-        for await (const f of frames(query(`${this.path}/stream`, { after: from }), c.signal, {}, () => (this.live.value = 'live'))) {
+        for await (const f of frames(query(`${this.path}/stream`, { after: from }), c.signal, {}, () => this.begun())) {
           this.read = Date.now();
           backoff.reset();
           if (this.take(f.event, f.data)) return;
@@ -228,6 +255,13 @@ export class Timeline implements Rows {
       this.live.value = 'waiting';
       await backoff.wait(c.signal);
     }
+  }
+
+  private begun(): void {
+    batch(() => {
+      this.live.value = 'live';
+      this.error.value = null;
+    });
   }
 
   private newest(): number {
@@ -262,6 +296,6 @@ export class Timeline implements Rows {
       }
       this.version.value++;
     });
-    void this.count();
+    this.changed();
   }
 }

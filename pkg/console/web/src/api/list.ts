@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Lists that stay current: a list, then a watch from its version.
-import { signal, useSignal, type ReadonlySignal } from '@preact/signals';
+import { computed, signal, useSignal, type ReadonlySignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { ApiError, aborted, get, query, send } from './client';
+import { ApiError, aborted, ended, get, query, send } from './client';
 import { Backoff, lines } from './stream';
 import type { Item, List } from './types';
 
 // visible is false while the page is in a background tab. Streams end then, because a browser has few connections to a server
 // for all of its tabs.
 export const visible = signal(document.visibilityState !== 'hidden');
+
+// awake is true while streams may be open: somebody looks, and the session is good.
+export const awake = computed(() => visible.value && !ended.value);
 document.addEventListener('visibilitychange', () => (visible.value = document.visibilityState !== 'hidden'));
 
 export interface ListState<T> {
@@ -19,6 +22,11 @@ export interface ListState<T> {
   error: ReadonlySignal<unknown>; // null while the list is current
   rest: ReadonlySignal<number>; // how many more there are; -1 if that is not known
   more: () => void; // loads the next page
+}
+
+// whole returns the request that has all items of a list and keeps them current.
+export function whole(path: string, params: Record<string, string | undefined>): string {
+  return query(path, { ...params, watch: true, allowWatchBookmarks: true, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' });
 }
 
 interface Change<T> {
@@ -35,7 +43,7 @@ export function useList<T extends Item>(path: string, params: Record<string, str
   const rest = useSignal(0);
   const want = useSignal(limit);
   const key = query(path, params);
-  const shown = visible.value;
+  const shown = awake.value;
 
   useEffect(() => {
     loading.value = true;
@@ -78,8 +86,8 @@ export function useList<T extends Item>(path: string, params: Record<string, str
             rest.value = list.metadata.continue ? (list.metadata.remainingItemCount ?? -1) : 0;
             first();
           }
-          const from = version ? { resourceVersion: version } : { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
-          await watch<T>(query(path, { ...params, watch: true, allowWatchBookmarks: true, ...from }), end.signal, (c) => {
+          const from = version ? query(path, { ...params, watch: true, allowWatchBookmarks: true, resourceVersion: version }) : whole(path, params);
+          await watch<T>(from, end.signal, (c) => {
             const complete = version || c.object.metadata.annotations?.['k8s.io/initial-events-end'];
             if (complete) version = c.object.metadata.resourceVersion ?? version;
             if (c.type !== 'BOOKMARK') apply(c);

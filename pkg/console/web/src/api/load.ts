@@ -4,7 +4,7 @@
 // One answer, loaded when its key changes.
 import { useSignal, type ReadonlySignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { aborted } from './client';
+import { aborted, ended } from './client';
 import { visible } from './list';
 
 export interface Loaded<T> {
@@ -22,11 +22,12 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
   const loading = useSignal(true);
   const again = useSignal(0);
   const round = again.value;
+  const out = ended.value; // whoever signs in again sees what was refused
   useEffect(() => {
     data.value = null; // never another object's data
   }, [key]);
   useEffect(() => {
-    if (!key) return;
+    if (!key || (out && error.peek())) return;
     const end = new AbortController();
     loading.value = true;
     error.value = null;
@@ -43,7 +44,7 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
       },
     );
     return () => end.abort();
-  }, [key, round]);
+  }, [key, round, out && error.peek() !== null]);
   useEffect(() => {
     if (!every) return;
     const timer = setInterval(() => visible.peek() && again.value++, every);

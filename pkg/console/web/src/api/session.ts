@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Who looks: the session that the login began.
-import { signal } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import { base, home } from '../router';
-import { ApiError, get, send } from './client';
+import { ApiError, ended, get, send } from './client';
 
 interface Session {
   user: string;
@@ -13,12 +13,28 @@ interface Session {
 
 export const user = signal('');
 
+// kept is where this browser keeps the namespace of its session, so that views are drawn while the server is asked.
+const kept = 'platform.console.namespace';
+
+// remembered sets the namespace to that of the last session here. It reports whether there is one.
+export function remembered(): boolean {
+  try {
+    home.value = localStorage.getItem(kept) || home.value;
+    return localStorage.getItem(kept) !== null;
+  } catch {
+    return false;
+  }
+}
+
 // signIn finds out whose session it is, and shows the login if there is none. It reports whether the views can be shown.
 export async function signIn(): Promise<boolean> {
   try {
     const s = await get<Session>(`${base}/session`);
-    user.value = s.user;
-    home.value = s.namespace || home.value;
+    batch(() => {
+      user.value = s.user;
+      home.value = s.namespace || home.value;
+    });
+    localStorage.setItem(kept, home.value);
   } catch (e) {
     if (e instanceof ApiError && e.code === 401) {
       window.location.replace(login());
@@ -28,6 +44,16 @@ export async function signIn(): Promise<boolean> {
   }
   return true;
 }
+
+// Who signs in again in another tab goes on here. Another user starts anew, because rights and data differ.
+window.addEventListener('storage', (e) => {
+  if (e.key !== 'platform.console.key' || !e.newValue || !ended.value) return;
+  const before = user.value;
+  void signIn().then((known) => {
+    if (known && user.value !== before) window.location.reload();
+    else if (known) ended.value = false;
+  });
+});
 
 // login is the address of the login, which leads back to the present view.
 export function login(): string {
@@ -40,6 +66,7 @@ export async function signOut(): Promise<void> {
   } finally {
     try {
       localStorage.removeItem('platform.console.key');
+      localStorage.removeItem(kept);
     } catch {
       // There was nothing to keep it.
     }

@@ -92,6 +92,7 @@ export interface Event {
 export interface EventPage {
   afterSeq: number;
   latestSeq: number;
+  oldestSeq?: number; // of pages before or around a position
   nextSeq?: number;
   gap?: Gap;
   gaps?: Gap[];

@@ -34,7 +34,13 @@ export function Canvas({ label, height, paint, onPick, onHover }: Props) {
     g.setTransform(scale, 0, 0, scale, 0, 0);
     g.clearRect(0, 0, w, h);
     const style = getComputedStyle(c);
-    latest.current(g, w, h, (name) => style.getPropertyValue(`--${name}`).trim());
+    const colours = new Map<string, string>(); // each is asked for once, because the answer computes styles
+    const colour = (name: string) => {
+      let known = colours.get(name);
+      if (known === undefined) colours.set(name, (known = style.getPropertyValue(`--${name}`).trim()));
+      return known;
+    };
+    latest.current(g, w, h, colour);
   };
   void dark.value;
   useEffect(draw);

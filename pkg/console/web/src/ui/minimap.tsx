@@ -21,8 +21,9 @@ interface Props {
 export const colours: Array<[Kind, string]> = [['task', 'edge'], ['other', 'edge'], ['model', 'c-model'], ['message', 'c-message'], ['tool', 'c-tool'], ['approval', 'c-approval']];
 
 export function Minimap({ name, timeline, view, seq, onPick }: Props) {
-  const oldest = timeline.oldest.value;
-  const total = timeline.total();
+  const drawn = timeline.drawn.value;
+  const oldest = timeline.oldest.peek();
+  const total = timeline.latest.peek() - oldest + 1;
   const paint: Paint = (g, w, h, colour) => {
     const x = (n: number) => ((n - oldest) / total) * w;
     g.fillStyle = colour('line');
@@ -45,8 +46,8 @@ export function Minimap({ name, timeline, view, seq, onPick }: Props) {
     }
   };
   const pick = (px: number, _: number, w: number) => onPick(Math.min(oldest + total - 1, oldest + Math.floor((px / w) * total)));
-  const version = timeline.version.value;
-  const bar = useMemo(() => <Canvas height={40} label={`Overview of the ${total} events of ${name}; failures are marked at the top`} paint={paint} onPick={pick} />, [version, total, oldest, dark.value, name]);
+  const bar = useMemo(() => <Canvas height={40} label={`Overview of the ${total} events of ${name}; failures are marked at the top`} paint={paint} onPick={pick} />, [drawn, dark.value, name]);
+  if (!drawn) return <div class="minimap" />; // keeps its place
   if (total < 2) return null;
   return (
     <div class="minimap">

@@ -25,9 +25,10 @@ interface Props {
   onView?: (from: number, to: number) => void;
   api?: { current: RowsApi | null };
   follow?: boolean; // keep to the end while the end is in view
+  begin?: number | 'end'; // the row that is first shown, in the middle
 }
 
-export function Rows({ label, total, row, need, selected, onSelect, onView, api, follow }: Props) {
+export function Rows({ label, total, row, need, selected, onSelect, onView, api, follow, begin = 0 }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const top = useSignal(0); // px in the list, as if it had its full height
   const height = useSignal(0); // px of the view
@@ -78,6 +79,9 @@ export function Rows({ label, total, row, need, selected, onSelect, onView, api,
     });
     watch.observe(b);
     height.value = b.clientHeight;
+    if (begin === 'end') scrollTo(full);
+    else if (begin > 0 && height.value > 0) scrollTo(Math.max(0, begin * rowHeight - height.value / 2 + rowHeight));
+    else if (begin > 0) later.current = begin;
     return () => watch.disconnect();
   }, []);
 

@@ -4,9 +4,9 @@
 // The frame of all views: navigation, namespace, theme, and the view itself.
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { inNamespace } from '../api/client';
+import { ended, inNamespace } from '../api/client';
 import { useList } from '../api/list';
-import { signOut, user } from '../api/session';
+import { login, signOut, user } from '../api/session';
 import type { Approval } from '../api/types';
 import { goTo, helpOpen } from '../keys';
 import { go, home, href, location, match, namespace } from '../router';
@@ -22,6 +22,7 @@ export function Shell() {
     <>
       <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>Skip to the content</a>
       <Header />
+      {ended.value && <p class="ended" role="alert">Your session has ended: it was too old, or the server was started again. <a href={login()}>Sign in again</a>, here or in another tab. What you see is not current.</p>}
       <main id="main" tabIndex={-1}>
         <Present />
       </main>

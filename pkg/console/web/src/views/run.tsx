@@ -3,17 +3,18 @@
 
 // One run: what it is, and a tab for each way to look at it.
 import { inNamespace } from '../api/client';
-import { useList } from '../api/list';
+import { useList, whole } from '../api/list';
+import { firstReads } from '../api/events';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { href, location } from '../router';
+import { href, location, type Location } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { clock, count } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
 import { Empty, Failure } from '../ui/states';
 import { agentOf, took } from '../ui/tasktable';
 import { Text } from '../ui/text';
-import { RunEvents } from './run/events';
+import { RunEvents, seqInHash } from './run/events';
 import { RunArtifacts, RunLog, RunResult, RunYAML } from './run/outcome';
 import { RunTrace } from './run/trace';
 import { RunTranscript } from './run/transcript';
@@ -28,9 +29,15 @@ const tabs = [
   { id: 'yaml', title: 'YAML', view: RunYAML },
 ];
 
+const only = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
+
+export function runReads({ name = '' }: Record<string, string>, at: Location): string[] {
+  return [whole(inNamespace('tasks'), only(name)), ...(at.query.get('tab') ? [] : firstReads(name, seqInHash(at.hash)))];
+}
+
 export function Run({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
-  const { items, error, loading } = useList<Task>(inNamespace('tasks'), { fieldSelector: `metadata.name=${name}` }, 0);
+  const { items, error, loading } = useList<Task>(inNamespace('tasks'), only(name), 0);
   const task = items.value.find((t) => t.metadata.name === name);
   const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
   const path = `/tasks/${encodeURIComponent(name)}`;

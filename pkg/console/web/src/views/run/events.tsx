@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The events of a run: a bar of all of them, rows, and the details of one.
-import { useSignal } from '@preact/signals';
+import { useComputed, useSignal, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { explain } from '../../api/client';
 import { Timeline, type Rows as Source } from '../../api/events';
@@ -20,8 +20,8 @@ import { Rows, type RowsApi } from '../../ui/rows';
 import { Empty, Failure, Loading, Notice } from '../../ui/states';
 
 // seqInHash is the event that the address names; 0 if it names none.
-function seqInHash(): number {
-  const n = Number(/^seq=(\d{1,15})$/.exec(location.value.hash)?.[1] ?? 0);
+export function seqInHash(hash = location.value.hash): number {
+  const n = Number(/^seq=(\d{1,15})$/.exec(hash)?.[1] ?? 0);
   return Number.isSafeInteger(n) ? n : 0;
 }
 
@@ -39,12 +39,10 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
   const search = useRef<HTMLInputElement>(null);
   const view = useSignal<[number, number]>([0, 0]);
   const note = useSignal('');
-  const opened = useRef(false);
   const seq = seqInHash();
 
   useEffect(() => {
-    opened.current = false;
-    void timeline.open(seqInHash());
+    void timeline.open(seqInHash(location.peek().hash));
     return () => timeline.close();
   }, [timeline]);
   useEffect(() => {
@@ -56,13 +54,10 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
   const total = source.total();
   const at = seq ? source.indexOf(seq) : -1;
 
-  // The first view: the event of the address, or the end of a run that goes on.
-  useEffect(() => {
-    if (opened.current || total === 0 || !task) return;
-    opened.current = true;
-    if (at >= 0) list.current?.show(at, 'center');
-    else if (task && !task.status?.completionTime) list.current?.toEnd();
-  }, [total > 0, task !== undefined]);
+  // Rows are drawn once it is known which: those around the event of the address, or the end of a run that goes on.
+  const loading = useComputed(() => timeline.live.value === 'loading').value;
+  const complete = useComputed(() => timeline.live.value === 'complete').value;
+  const ready = total > 0 && !loading && task !== undefined;
 
   const select = (index: number, where?: 'center') => {
     const n = selection ? source.at(index)?.seq : index + timeline.oldest.value;
@@ -98,7 +93,6 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
 
   const start = Date.parse(task?.status?.startTime ?? task?.metadata.creationTimestamp ?? source.at(0)?.createdAt ?? '');
   const error = selection ? selection.error.value : timeline.error.value;
-  const live = timeline.live.value;
   return (
     <>
       <div class="bar">
@@ -112,19 +106,15 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
         </form>
         <button type="button" onClick={() => void failure(false)} title="Last failure before: [">‹ Failure</button>
         <button type="button" onClick={() => void failure(true)} title="Next failure: ]">Failure ›</button>
-        <span class="muted" role="status">
-          {note.value || (selection
-            ? `${count(total)} found${selection.exhausted.value ? '' : ` in the first ${count(selection.seen.value)}`}`
-            : `${count(total)} events${states[live]}`)}
-        </span>
+        <Status note={note} timeline={timeline} selection={selection} />
       </div>
       <Minimap name={name} timeline={timeline} view={selection ? undefined : view} seq={seq} onPick={(n) => {
         if (selection) set({ show: '', find: '' }, `seq=${n}`);
         else select(n - timeline.oldest.value, 'center');
       }} />
       {error && total === 0 ? <Failure error={error} /> : <Notice error={error} />}
-      {!error && total === 0 && (live === 'loading' || (selection && !selection.exhausted.value) ? <Loading what="events" /> : <Empty>{selection ? 'No event matches.' : 'Nothing has happened yet.'}</Empty>)}
-      <div class={`split ${seq ? 'open' : ''}`} hidden={total === 0}>
+      {!error && total === 0 && (loading || (selection && !selection.exhausted.value) ? <Loading what="events" /> : <Empty>{selection ? 'No event matches.' : 'Nothing has happened yet.'}</Empty>)}
+      {ready && <div class={`split ${seq ? 'open' : ''}`}>
         <Rows
           label={`Events of ${name}`}
           total={total}
@@ -135,13 +125,20 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
             if (view.peek()[0] !== from || view.peek()[1] !== to) view.value = [from, to];
           }}
           api={list}
-          follow={!selection && live !== 'complete'}
+          follow={!selection && !complete}
+          begin={at >= 0 ? at : task.status?.completionTime || selection ? 0 : 'end'}
           row={(i) => <EventLine event={source.at(i)} index={selection ? i + 1 : i + timeline.oldest.value} start={start} />}
         />
         {seq > 0 && <Detail name={name} seq={seq} timeline={timeline} />}
-      </div>
+      </div>}
     </>
   );
+}
+
+// Status changes with every event, so it is drawn alone.
+function Status({ note, timeline, selection }: { note: Signal<string>; timeline: Timeline; selection: Selection | null }) {
+  const found = (s: Selection) => `${count(s.total())} found${s.exhausted.value ? '' : ` in the first ${count(s.seen.value)}`}`;
+  return <span class="muted" role="status">{note.value || (selection ? found(selection) : `${count(timeline.total())} events${states[timeline.live.value]}`)}</span>;
 }
 
 function Detail({ name, seq, timeline }: { name: string; seq: number; timeline: Timeline }) {

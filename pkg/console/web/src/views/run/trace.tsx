@@ -5,6 +5,7 @@
 import { useMemo } from 'preact/hooks';
 import { get, inNamespace, query } from '../../api/client';
 import { useLoad } from '../../api/load';
+import { firstSpans, type First } from '../../api/spans';
 import type { Span, Task, Trace } from '../../api/types';
 import { useKeys } from '../../keys';
 import { href, location, set } from '../../router';
@@ -15,8 +16,8 @@ import { Table } from '../../ui/table';
 import { Text } from '../../ui/text';
 import { Waterfall, type Bar } from '../../ui/waterfall';
 
-function bars(t: Trace): Bar[] {
-  const critical = new Set(t.criticalPath.map((s) => s.id).filter(Boolean));
+function bars(t: First & Partial<Trace>): Bar[] {
+  const critical = new Set((t.criticalPath ?? []).map((s) => s.id).filter(Boolean));
   const end = Date.now();
   // A fork that is made later does not belong to the time of the run.
   const last = t.terminalEvent?.seq ?? Infinity;
@@ -25,13 +26,16 @@ function bars(t: Trace): Bar[] {
     from: Date.parse(s.startedAt ?? ''), to: s.durationMs !== undefined ? Date.parse(s.startedAt ?? '') + s.durationMs : s.endedAt ? Date.parse(s.endedAt) : end,
     failed: s.status === 'failed', running: !s.endedAt, critical: critical.has(s.id),
   }));
-  return [...of('model', t.modelRequests), ...of('tool', t.toolCalls), ...of('child', t.childTasks)].sort((a, b) => a.from - b.from || a.seq - b.seq);
+  return [...of('model', t.modelRequests), ...of('tool', t.toolCalls), ...of('child', t.childTasks ?? [])].sort((a, b) => a.from - b.from || a.seq - b.seq);
 }
 
 export function RunTrace({ name, task }: { name: string; task: Task | undefined }) {
+  // Both are asked for at once. The first spans are there while the rest is still read.
+  const first = useLoad(name, (signal) => firstSpans(name, signal));
   const trace = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<Trace>(query(inNamespace('tasks', name, 'trace'), { timeline: false }), signal));
   const t = trace.data.value;
-  const all = useMemo(() => (t ? bars(t) : []), [t]);
+  const some = t ?? first.data.value;
+  const all = useMemo(() => (some ? bars(some) : []), [some]);
   const id = location.value.query.get('span') ?? '';
   const at = all.findIndex((b) => b.id === id);
   const select = (i: number) => all[i] && set({ span: all[i].id });
@@ -42,11 +46,11 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
     { key: '[', label: 'Last failure before', run: () => select(all.findLastIndex((b, i) => (at < 0 || i < at) && b.failed)) },
   ]);
   if (trace.error.value) return <Failure error={trace.error.value} retry={trace.reload} />;
-  if (!t) return <Loading what="the trace" />;
+  if (!t && all.length === 0) return <Loading what="the trace" />;
   if (all.length === 0) return <Empty>This run has made no model request, no tool call and no child task yet.</Empty>;
-  const span = at < 0 ? undefined : [...t.modelRequests, ...t.toolCalls, ...t.childTasks].find((s) => s.id === id);
-  const later = t.childTasks.filter((c) => c.startSeq > (t.terminalEvent?.seq ?? Infinity));
-  const work = t.criticalPath.filter((s) => s.kind !== 'idle' || s.durationMs > 0);
+  const span = at < 0 || !t ? undefined : [...t.modelRequests, ...t.toolCalls, ...t.childTasks].find((s) => s.id === id);
+  const later = (t?.childTasks ?? []).filter((c) => c.startSeq > (t?.terminalEvent?.seq ?? Infinity));
+  const work = (t?.criticalPath ?? []).filter((s) => s.kind !== 'idle' || s.durationMs > 0);
   return (
     <>
       <Waterfall bars={all} selected={at} onSelect={select} />
@@ -70,7 +74,7 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
       )}
       <section>
         <h2>Critical path</h2>
-        <Table
+        {!t ? <Loading what="the rest of the trace" /> : <Table
           label="Critical path"
           rows={work.slice(0, 100)}
           id={(s) => `${s.kind}/${s.id ?? ''}/${s.startedAt ?? ''}`}
@@ -80,7 +84,7 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
             { title: 'Kind', cell: (s) => s.kind },
             { title: 'Duration', kind: 'number', cell: (s) => duration(s.durationMs) },
           ]}
-        />
+        />}
         {work.length > 100 && <p class="muted">{count(work.length - 100)} more steps are not shown.</p>}
       </section>
     </>
