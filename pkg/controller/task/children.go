@@ -19,11 +19,28 @@ import (
 // childAPI reads and cancels the tasks that a task delegated.
 type childAPI struct{ *wire }
 
+// parentIndex finds tasks in the cache by the value of their label for the parent. A look-up by the label alone would read all
+// tasks of the namespace, for each task that is reconciled.
+const parentIndex = "parent"
+
+// parentOf returns the keys of a task in parentIndex.
+func parentOf(o client.Object) []string {
+	if parent := o.GetLabels()[v1alpha1.LabelParentTask]; parent != "" {
+		return []string{parent}
+	}
+	return nil
+}
+
+// below selects, from the cache, the tasks with the label of a child of t.
+func below(t *v1alpha1.Task) client.MatchingFields {
+	return client.MatchingFields{parentIndex: v1alpha1.LabelValue(t.Name)}
+}
+
 // list returns the children of a task that a reader knows, in the order of their creation. Only what the server
 // recorded makes a task a child; labels narrow the request.
-func (w childAPI) list(ctx context.Context, from client.Reader, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
+func (childAPI) list(ctx context.Context, from client.Reader, t *v1alpha1.Task, narrow client.ListOption) ([]v1alpha1.Task, error) {
 	var tasks v1alpha1.TaskList
-	err := from.List(ctx, &tasks, client.InNamespace(t.Namespace), client.MatchingLabels{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
+	err := from.List(ctx, &tasks, client.InNamespace(t.Namespace), narrow)
 	if err != nil {
 		return nil, fmt.Errorf("children: %w", err)
 	}
@@ -34,11 +51,11 @@ func (w childAPI) list(ctx context.Context, from client.Reader, t *v1alpha1.Task
 
 // shown returns the children that the cache has, and stored those that the server has.
 func (w childAPI) shown(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
-	return w.list(ctx, w.Client, t)
+	return w.list(ctx, w.Client, t, below(t))
 }
 
 func (w childAPI) stored(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
-	return w.list(ctx, w.live, t)
+	return w.list(ctx, w.live, t, client.MatchingLabels{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
 }
 
 // owned returns the tasks that have an owner reference to the task: its children that were not detached, and the runs of its

@@ -32,7 +32,8 @@ func testClient(t *testing.T, objects ...client.Object) client.Client {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.Session{}, &v1alpha1.Task{}).WithIndex(&v1alpha1.Task{}, sessionIndex, sessionOf).Build()
+		WithStatusSubresource(&v1alpha1.Session{}, &v1alpha1.Task{}).WithIndex(&v1alpha1.Task{}, sessionIndex, sessionOf).
+		WithIndex(&v1alpha1.Task{}, parentIndex, parentOf).Build()
 }
 
 func in(namespace, name string) metav1.ObjectMeta {

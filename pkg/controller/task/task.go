@@ -103,6 +103,9 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, sessionIndex, sessionOf); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, parentIndex, parentOf); err != nil {
+		return fmt.Errorf("index of tasks: %w", err)
+	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Approval{}, approvalTask, taskOfApproval); err != nil {
 		return fmt.Errorf("index of approvals: %w", err)
 	}

@@ -21,9 +21,7 @@ type runAPI struct{ *wire }
 // children returns the runs of a schedule.
 func (w runAPI) children(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
 	var tasks v1alpha1.TaskList
-	err := w.List(ctx, &tasks, client.InNamespace(t.Namespace), client.MatchingLabels{
-		v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name), v1alpha1.LabelScheduledRun: "true",
-	})
+	err := w.List(ctx, &tasks, client.InNamespace(t.Namespace), below(t), client.MatchingLabels{v1alpha1.LabelScheduledRun: "true"})
 	if err != nil {
 		return nil, fmt.Errorf("scheduled runs: %w", err)
 	}

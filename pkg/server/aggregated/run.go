@@ -36,6 +36,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server.LimitMemory(ctx)
+	server.GiveBackMemory(ctx, o.Clock)
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {
 		return err

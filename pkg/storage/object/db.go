@@ -55,6 +55,9 @@ type Options struct {
 	// the bound by itself is not cached at all, so that walking over it evicts nothing. Default: 128 MiB.
 	// Negative: none.
 	ObjectCacheBytes int64
+	// IdleAfter is how long events and decoded objects that nobody reads stay in memory; they leave within twice that time.
+	// Default: 20 seconds.
+	IdleAfter time.Duration
 	// BookmarkInterval is how often a client's watch that allows bookmarks gets
 	// one. Default: 1 minute.
 	BookmarkInterval time.Duration
@@ -80,6 +83,7 @@ func (o *Options) ensureDefaults() error {
 	set(&o.HistoryBytes, 1<<30)
 	set(&o.ObjectCacheBytes, 128<<20)
 	set((*int64)(&o.HistoryAge), int64(5*time.Minute))
+	set((*int64)(&o.IdleAfter), int64(20*time.Second))
 	set((*int64)(&o.BookmarkInterval), int64(time.Minute))
 	set((*int64)(&o.ProgressInterval), int64(5*time.Second))
 	if o.Clock == nil {
@@ -153,9 +157,10 @@ func Open(ctx context.Context, e engine.Engine, o Options) (*DB, error) {
 		}
 	}
 	db.ctx, db.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	db.wg.Add(2)
+	db.wg.Add(3)
 	go func() { defer db.wg.Done(); db.runCompactor() }()
 	go func() { defer db.wg.Done(); db.runSweeper() }()
+	go func() { defer db.wg.Done(); db.runIdler() }()
 	return db, nil
 }
 

@@ -208,7 +208,7 @@ func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 
 // object returns the object of an entry. If it is shared, the caller must not change it.
 func (s *Store) object(ctx context.Context, en *entry, r *valueReader) (obj runtime.Object, shared bool, err error) {
-	if d := en.obj.Load(); d != nil {
+	if d := en.decodedObject(); d != nil {
 		return d.obj, true, nil
 	}
 	stored, err := r.value(en)
@@ -227,7 +227,7 @@ func (s *Store) object(ctx context.Context, en *entry, r *valueReader) (obj runt
 
 // add appends the entry's object if the selector selects it. It decodes in place.
 func (l *list) add(ctx context.Context, en *entry) error {
-	if d := en.obj.Load(); d != nil && l.shares() {
+	if d := en.decodedObject(); d != nil && l.shares() {
 		if l.matches(d.obj) {
 			l.grow().Set(reflect.ValueOf(d.obj).Elem())
 			l.n++

@@ -177,7 +177,7 @@ func (s *Store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 		return err
 	}
 	if en != nil {
-		if d := en.obj.Load(); d != nil && copyObject(d.obj, out) {
+		if d := en.decodedObject(); d != nil && copyObject(d.obj, out) {
 			return nil
 		}
 	}

@@ -28,7 +28,19 @@ type entry struct {
 
 // decoded is an object that many readers share. It must not be changed, or handed out where it could be
 // changed.
-type decoded struct{ obj runtime.Object }
+type decoded struct {
+	obj  runtime.Object
+	used atomic.Bool // since dropIdle last looked
+}
+
+// decodedObject returns the object if it is kept decoded, and notes the use.
+func (en *entry) decodedObject() *decoded {
+	d := en.obj.Load()
+	if d != nil && !d.used.Load() {
+		d.used.Store(true)
+	}
+	return d
+}
 
 func byKey(a, b *entry) bool { return a.key < b.key }
 
@@ -62,6 +74,7 @@ type topic struct {
 	ring    ring
 
 	bytes  atomic.Int64 // stored bytes of the live objects
+	cached atomic.Int64 // stored bytes of the objects kept decoded
 	scopes scopes
 }
 
@@ -219,10 +232,13 @@ func (t *topic) remember(en *entry, obj runtime.Object) {
 	if size == 0 || !t.cachesObjects() {
 		return
 	}
-	if t.db.cached.Add(size) > t.db.opts.ObjectCacheBytes || !en.obj.CompareAndSwap(nil, &decoded{obj}) {
+	d := &decoded{obj: obj}
+	d.used.Store(true)
+	if t.db.cached.Add(size) > t.db.opts.ObjectCacheBytes || !en.obj.CompareAndSwap(nil, d) {
 		t.db.cached.Add(-size)
 		return
 	}
+	t.cached.Add(size)
 	if t.get(en.key) != en { // it was replaced meanwhile, perhaps before its object was kept
 		t.forget(en)
 	}
@@ -231,6 +247,7 @@ func (t *topic) remember(en *entry, obj runtime.Object) {
 func (t *topic) forget(en *entry) {
 	if en != nil && en.obj.Swap(nil) != nil {
 		t.db.cached.Add(-int64(en.size))
+		t.cached.Add(-int64(en.size))
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *reader) read(ctx context.Context) (*state, error) {
 	st.rev = en.rev
 	if st.plain, st.stale, err = r.s.untransform(ctx, r.key, stored); err != nil {
 		err = storage.NewInternalError(err)
-	} else if d := en.obj.Load(); d == nil || r.unreadable || !copyObject(d.obj, st.obj) {
+	} else if d := en.decodedObject(); d == nil || r.unreadable || !copyObject(d.obj, st.obj) {
 		err = r.s.decodeInto(st.plain, st.obj, en.rev)
 	}
 	switch {

@@ -79,9 +79,7 @@ func (s *scopes) wake(key string, topicPrefix string, ev int64, r *ring) {
 	}
 	if s.pending > r.maxEvents/4 || s.pendingBytes > r.maxBytes/4 {
 		s.pending, s.pendingBytes = 0, 0
-		for _, sc := range s.narrow {
-			sc.wake()
-		}
+		s.wakeAll()
 		return
 	}
 	if sc := s.narrow[key]; sc != nil {
@@ -93,6 +91,19 @@ func (s *scopes) wake(key string, topicPrefix string, ev int64, r *ring) {
 				sc.wake()
 			}
 		}
+	}
+}
+
+// wakeNarrow makes all narrow watches read the ring.
+func (s *scopes) wakeNarrow() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.wakeAll()
+}
+
+func (s *scopes) wakeAll() {
+	for _, sc := range s.narrow {
+		sc.wake()
 	}
 }
 

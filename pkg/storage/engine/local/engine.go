@@ -40,7 +40,7 @@ type Options struct {
 	// MemTableBytes. Its memory is allocated on use. Default: 64 MiB.
 	BlockCacheBytes int64
 	// MemTableBytes is the size that a memtable grows to under load. It starts at 256 KiB, and up to four
-	// exist. Default: 32 MiB, or 1/128 of a volume smaller than 4 GiB.
+	// exist, two of them also while nothing is written. Default: 8 MiB, or 1/128 of a volume smaller than 1 GiB.
 	MemTableBytes int64
 	// Reserve is how many bytes of the volume are kept free by refusing writes that add to the store.
 	// Negative means none. Default: 256 MiB, or an eighth of a volume smaller than 2 GiB. It has no effect
@@ -74,7 +74,7 @@ type Options struct {
 
 const (
 	defaultBlockCache = 64 << 20
-	defaultMemTable   = 32 << 20
+	defaultMemTable   = 8 << 20
 	defaultGroup      = 4 << 20
 
 	firstRevision = 1 // of an empty store, so that 0 can mean "none" and "latest" as in the Kubernetes API
