@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-
 	"runtime/debug"
 	"runtime/metrics"
 	"time"

@@ -25,7 +25,14 @@ func TestQuiet(t *testing.T) {
 		{200, false},
 		{11, false}, // not quiet yet
 		{10, true},
-		{10, false}, {10, false}, {10, false}, {10, false}, {10, false}, {10, false}, {10, false}, {10, false},
+		{10, false},
+		{10, false},
+		{10, false},
+		{10, false},
+		{10, false},
+		{10, false},
+		{10, false},
+		{10, false},
 		{10, true}, // what is allocated slowly is given back, too
 	} {
 		if got := q.due(q.last+c.allocated, live); got != c.want {

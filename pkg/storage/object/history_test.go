@@ -230,7 +230,7 @@ func TestCompactionLeavesOnlyWhatIsLive(t *testing.T) {
 func TestCompactionByAge(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	h := open(t, func(s *setup) { s.db.Clock, s.db.HistoryAge = clock, 16*time.Minute })
-	awaitWaiters(t, clock, 2)
+	awaitWaiters(t, clock, 3)
 	for i := range 30 {
 		create(t, h, fmt.Sprint(i)) // revision i+2, in minute i
 		clock.Step(time.Minute)
@@ -277,7 +277,7 @@ func TestExpiry(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	h := open(t, func(s *setup) { s.db.Clock = clock })
 	ctx := testContext(t)
-	awaitWaiters(t, clock, 2)
+	awaitWaiters(t, clock, 3)
 	for _, name := range []string{"short", "renewed", "long"} {
 		ttl := map[string]uint64{"short": 10, "renewed": 10, "long": 1000}[name]
 		if err := h.Create(ctx, podKey(name), pod(name), nil, ttl); err != nil {

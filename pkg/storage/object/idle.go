@@ -5,7 +5,7 @@ package object
 
 // runIdler gives memory back that has been idle for between one and two intervals, until the DB is closed: decoded objects
 // that nobody read, and events that all watches have passed. Both can be read from the engine again.
-func (db *DB) runIdler() {
+func runIdler(db *DB) {
 	tick := db.opts.Clock.NewTicker(db.opts.IdleAfter)
 	defer tick.Stop()
 	var before uint64 // the revision at the tick before

@@ -324,7 +324,7 @@ func TestClientBookmarks(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	h := open(t, func(s *setup) { s.db.Clock = clock })
 	plain := watchFrom(t, h, 1)
-	waiters := awaitWaiters(t, clock, 2) // the sweeper and the compactor
+	waiters := awaitWaiters(t, clock, 3) // the sweeper, the compactor and the idler
 	w := watchFrom(t, h, 1, bookmarked)
 	awaitWaiters(t, clock, waiters+1)
 	for want := uint64(2); want < 5; want++ {
