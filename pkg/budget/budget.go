@@ -10,6 +10,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -158,7 +159,9 @@ type Account struct {
 	// Start and End are the window to which Spent belongs.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
-	Spent int64     `json:"spent,omitempty"`
+	// Window is how long the window is. Accounts of earlier versions lack it.
+	Window v1alpha1.BudgetWindow `json:"window,omitempty"`
+	Spent  int64                 `json:"spent,omitempty"`
 	// Currency is that of Spent and Reserved, which are then in millionths; empty for tokens.
 	Currency string `json:"currency,omitempty"`
 	// Reserved is what requests that have not ended may still use.
@@ -168,10 +171,14 @@ type Account struct {
 }
 
 // At returns the account at a time: if a later window has begun, nothing is spent in it. A clock that goes back begins no
-// window.
+// window. If the window of the budget has changed, what was spent in the present one counts in the new one, too.
 func (a Account) At(w v1alpha1.BudgetWindow, now time.Time) Account {
-	if start, end := Span(w, now); start.After(a.Start) {
-		return Account{Start: start, End: end, Reserved: a.Reserved, Currency: a.Currency}
+	start, end := Span(w, now)
+	switch {
+	case start.After(a.Start):
+		return Account{Start: start, End: end, Window: w, Reserved: a.Reserved, Currency: a.Currency}
+	case a.Window != w && !now.Before(a.Start):
+		a.Window, a.End = w, end
 	}
 	return a
 }
@@ -182,6 +189,12 @@ func (a Account) In(c Charge, now time.Time) Account {
 		a = Account{Currency: c.Currency}
 	}
 	return a.At(c.Window, now)
+}
+
+// Of returns the account as In does, for the end of a request that began when the budget may have had another window.
+func (a Account) Of(c Charge, now time.Time) Account {
+	c.Window = cmp.Or(a.Window, c.Window)
+	return a.In(c, now)
 }
 
 // ExhaustedError says that a budget has no room for a request.

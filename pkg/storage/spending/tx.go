@@ -117,7 +117,7 @@ func (t *tx) charge(charges []budget.Charge, reserved, used budget.Need, fresh b
 		if err != nil {
 			held = 0 // nothing was reserved
 		}
-		a = a.In(c, t.now).Settle(held, n)
+		a = a.Of(c, t.now).Settle(held, n)
 		var percent int32
 		if a, percent = a.Warn(c); percent > 0 {
 			t.warnings = append(t.warnings, Warning{Charge: c, Percent: percent, Spent: a.Spent, Window: a.Start, Renews: a.End})
@@ -128,6 +128,9 @@ func (t *tx) charge(charges []budget.Charge, reserved, used budget.Need, fresh b
 
 // forever is later than each attempt.
 const forever = math.MaxInt64
+
+// longest is longer than every window: the window of a budget may have become longer since its last request.
+const longest = 32 * 24 * time.Hour
 
 // release ends the open requests of an owner that began before an attempt. Nothing is known of what they used.
 func (t *tx) release(owner types.UID, before int64) {
@@ -150,7 +153,7 @@ func (t *tx) releaseOne(id requestID, before int64) {
 // prune removes accounts whose window is over and in which nothing is reserved.
 func (t *tx) prune() {
 	for id := range t.s.accounts {
-		if a, ok := t.account(id); ok && a.Reserved == 0 && !a.End.After(t.now) {
+		if a, ok := t.account(id); ok && a.Reserved == 0 && !a.End.After(t.now) && a.Start.Before(t.now.Add(-longest)) {
 			t.accounts[id] = nil
 		}
 	}
