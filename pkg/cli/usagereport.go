@@ -100,8 +100,13 @@ func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
 	case asJSON, asYAML:
 		return a.write(r, f)
 	case asCSV:
-		w := csv.NewWriter(a.Out)
-		return w.WriteAll(usageRows(r, ""))
+		rows := usageRows(r, "")
+		for _, row := range rows {
+			for i := range row {
+				row[i] = cell(row[i])
+			}
+		}
+		return csv.NewWriter(a.Out).WriteAll(rows)
 	}
 	s := r.Selection
 	if err := a.say("Usage of %s, requests from %s until %s, as of %s", strings.Join(s.Teams, ", "), s.From, s.Until, s.AsOf); err != nil {
@@ -112,7 +117,9 @@ func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
 		summaryLines(w, r.Summary)
 	}
 	if r.Work != nil {
-		_, _ = fmt.Fprintf(w, "\n%s\t%s\t#%d\t%s\n", r.Work.ID, clean(r.Work.Repository), r.Work.Number, r.Work.Kind)
+		if err := a.say("%s of %s %s#%d", r.Work.ID, r.Work.Kind, clean(r.Work.Repository), r.Work.Number); err != nil {
+			return err
+		}
 		summaryLines(w, &r.Work.Summary)
 	}
 	_, _ = fmt.Fprintln(w)
@@ -138,6 +145,15 @@ func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
 		note(a.Err, fmt.Sprintf("%d of %d are shown; for more: --as-of %s --offset %d", p.Limit, p.Total, s.AsOf, p.Offset+p.Limit))
 	}
 	return nil
+}
+
+// cell makes a cell of CSV that no spreadsheet takes for a formula, and that changes no terminal: names come from whoever
+// creates tasks.
+func cell(s string) string {
+	if s = strings.TrimSpace(clean(s)); s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+		return "'" + s
+	}
+	return s
 }
 
 // summaryLines prints the totals of requests.

@@ -100,3 +100,36 @@ func TestUsageOutput(t *testing.T) {
 		}
 	}
 }
+
+// TestUsageFormulas: nothing that a task or a server says begins a formula in a spreadsheet, or reaches a terminal as a control
+// character.
+func TestUsageFormulas(t *testing.T) {
+	r := sampleReport()
+	for i, kind := range []v1alpha1.UsageKind{"=1+1", "+1", "@SUM(A1)"} {
+		r.Works[i].Kind, r.Works[i].Repository = kind, "o/\x1b[31m\r\n=2"
+	}
+	r.Works[1].ID, r.Works[2].StartedAt = "-2", "\t=3"
+	for _, f := range []format{asCSV, asTable} {
+		var out bytes.Buffer
+		if err := (&app{Streams: Streams{Out: &out, Err: &out}}).usage(r, f); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(out.String(), "\x1b\r") {
+			t.Errorf("%s has control characters: %q", f, out.String())
+		}
+		if f == asTable {
+			continue
+		}
+		rows, err := csv.NewReader(&out).ReadAll()
+		if err != nil || len(rows) != 5 {
+			t.Fatalf("CSV %q, %v", rows, err)
+		}
+		for _, row := range rows {
+			for _, c := range row {
+				if c != "" && strings.ContainsAny(c[:1], "=+-@\t\r\n") {
+					t.Errorf("cell %q begins a formula", c)
+				}
+			}
+		}
+	}
+}
