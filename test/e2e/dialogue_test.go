@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "write the expected output of the dial
 // continues on the next line if it ends in a backslash. The lines up to the next
 // command, or to the blank line before that, are the expected output. What changes
 // from run to run (ages, uids, revisions) is in angle brackets. "[exit N]" is the
-// last line of a command that fails.
+// last line of a command that fails. If there is a NAME.script.yaml, a model answers by it at $MODEL.
 func TestDialogue(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.dialogue")
 	if err != nil || len(files) == 0 {
@@ -34,9 +34,17 @@ func TestDialogue(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".dialogue"), func(t *testing.T) {
 			s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
+			if script := strings.TrimSuffix(file, ".dialogue") + ".script.yaml"; exists(script) {
+				t.Setenv("MODEL", startModel(t, s, script))
+			}
 			runDialogue(t, s, file)
 		})
 	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 func runDialogue(t *testing.T, s place, file string) {
@@ -97,6 +105,9 @@ var volatile = []struct {
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<uid>"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d\b`), "<date>"},
+	{regexp.MustCompile(`work-[0-9a-f]{32}`), "<work>"},
+	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "<id>"},
 	{regexp.MustCompile(`(resourceVersion"?: ?)"?\d+"?`), "$1<revision>"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "<clock>"},
 	{regexp.MustCompile(`[0-9a-f]{64}`), "<sha256>"},
