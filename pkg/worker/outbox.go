@@ -61,6 +61,8 @@ type outbox[T any] struct {
 	// mu guards what follows.
 	mu    sync.Mutex
 	queue []T
+	// sizes holds the size of each item of queue.
+	sizes []int
 	// ends holds, for each item of queue, the offset after it in the journal; 0 for an item that
 	// is not in the journal.
 	ends  []int64
@@ -98,7 +100,7 @@ func (o *outbox[T]) add(item T) {
 	if o.shut || o.bytes+n > maxQueueBytes {
 		o.lost++
 	} else {
-		o.queue, o.ends = append(o.queue, item), append(o.ends, o.keep(item))
+		o.queue, o.sizes, o.ends = append(o.queue, item), append(o.sizes, n), append(o.ends, o.keep(item))
 		o.bytes += n
 	}
 	o.mu.Unlock()
@@ -127,8 +129,9 @@ func (o *outbox[T]) keep(item T) int64 {
 
 // restore queues an item that an earlier worker kept. It is called before start.
 func (o *outbox[T]) restore(item T, end int64) {
-	o.queue, o.ends = append(o.queue, item), append(o.ends, end)
-	o.bytes += o.size(item)
+	n := o.size(item)
+	o.queue, o.sizes, o.ends = append(o.queue, item), append(o.sizes, n), append(o.ends, end)
+	o.bytes += n
 }
 
 func (o *outbox[T]) signal() {
@@ -159,7 +162,7 @@ func (o *outbox[T]) close(patience time.Duration) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost += len(o.queue)
-	o.queue, o.ends = nil, nil
+	o.queue, o.sizes, o.ends = nil, nil, nil
 	o.tellEmpty()
 	return o.lost
 }
@@ -263,8 +266,8 @@ func (o *outbox[T]) next() (batch []T, ending bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	bytes := 0
-	for _, item := range o.queue[:min(len(o.queue), maxBatchItems)] {
-		bytes += o.size(item)
+	for i, item := range o.queue[:min(len(o.queue), maxBatchItems)] {
+		bytes += o.sizes[i]
 		if len(batch) > 0 && bytes > maxBatchBytes {
 			break
 		}
@@ -312,11 +315,11 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 func (o *outbox[T]) settle(n int, refused error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, item := range o.queue[:n] {
-		o.bytes -= o.size(item)
+	for _, size := range o.sizes[:n] {
+		o.bytes -= size
 	}
 	o.acknowledge(n)
-	o.queue, o.ends = o.queue[n:], o.ends[n:]
+	o.queue, o.sizes, o.ends = o.queue[n:], o.sizes[n:], o.ends[n:]
 	if refused != nil {
 		o.lost += n
 		o.refusal = refused
@@ -344,7 +347,7 @@ func (o *outbox[T]) shutDown(err error) {
 	if !errors.Is(err, client.ErrToken) {
 		o.acknowledge(len(o.queue))
 	}
-	o.queue, o.ends, o.bytes, o.shut, o.refusal = nil, nil, 0, true, err
+	o.queue, o.sizes, o.ends, o.bytes, o.shut, o.refusal = nil, nil, nil, 0, true, err
 	o.tellEmpty()
 }
 
