@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -502,5 +503,31 @@ func TestRecordCannotBeWritten(t *testing.T) {
 	}
 	if _, err := f.State(t.Context(), run.Ref); !errors.Is(err, executor.ErrNotFound) {
 		t.Errorf("state after removal: %v", err)
+	}
+}
+
+// TestContainerCommand: tasks of type container have a worker program of their own; without one they have that of all tasks.
+func TestContainerCommand(t *testing.T) {
+	t.Parallel()
+	own := func(o *Options) {
+		o.ContainerCommand = []string{"/bin/sh", "-c", "read -r CREDENTIALS || exit 2\nexit 3"}
+	}
+	for name, tc := range map[string]struct {
+		change []func(*Options)
+		task   *v1alpha1.Task
+		want   int
+	}{
+		"container":              {[]func(*Options){own}, &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer}}, 3},
+		"ai":                     {[]func(*Options){own}, &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}, 4},
+		"container, one program": {nil, &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer}}, 4},
+	} {
+		f := newFixture(t, "exit 4", tc.change...)
+		run := newRunSpec()
+		run.Task = tc.task
+		f.start(run)
+		<-f.ended
+		if s, err := f.State(t.Context(), run.Ref); err != nil || s.ExitCode != tc.want {
+			t.Errorf("%s: exit code %d, %v, want %d", name, s.ExitCode, err, tc.want)
+		}
 	}
 }

@@ -6,6 +6,7 @@
 package process
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func (r *record) left(now time.Time) (time.Duration, bool) {
 	return max(0, r.StartedAt.Add(r.Timeout+r.Parked).Sub(now)), true
 }
 
-// readRecord reads the record in a folder. It returns executor.ErrNotFound if there is none.
+// readRecord reads the record in a folder. It returns executor.ErrNotFound if there is none, so nothing was begun.
 func readRecord(dir string) (*record, error) {
 	b, err := os.ReadFile(filepath.Join(dir, recordName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,6 +147,9 @@ func readRecord(dir string) (*record, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("run record: %w", err)
+	}
+	if len(bytes.Trim(b, "\x00")) == 0 { // a note that did not reach the disk before the machine crashed
+		return nil, executor.ErrNotFound
 	}
 	rec := &record{}
 	if err := json.Unmarshal(b, rec); err != nil {
@@ -161,6 +165,24 @@ func (r *record) write(dir string) error {
 		return fmt.Errorf("run record: %w", err)
 	}
 	if err := durable.WriteFile(filepath.Join(dir, recordName), b); err != nil {
+		return fmt.Errorf("run record: %w", err)
+	}
+	return nil
+}
+
+// note replaces run.json as write does, but does not wait for the disk. That is enough for a start whose worker has got nothing:
+// after a crash of the machine neither the worker nor anything that it did is left, and readRecord recognises what the crash
+// may have left of the file.
+func (r *record) note(dir string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("run record: %w", err)
+	}
+	path := filepath.Join(dir, recordName)
+	if err = os.WriteFile(path+".new", b, 0o600); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
 		return fmt.Errorf("run record: %w", err)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (r *run) launch(spec executor.Run) (err error) {
 			return fmt.Errorf("run folder: %w", err)
 		}
 	}
-	if err := r.rec.write(r.dir); err != nil {
+	if err := r.rec.note(r.dir); err != nil {
 		return err
 	}
 	stdin, err := r.spawn(spec)
