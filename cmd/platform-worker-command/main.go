@@ -7,6 +7,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker"
 	"github.com/platform-ai/platform/pkg/worker/command"
@@ -14,5 +22,12 @@ import (
 )
 
 func main() {
-	command.Main("platform-worker-command", worker.Runners{v1alpha1.TaskTypeContainer: container.Runner})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := command.Run(ctx, "platform-worker-command", os.Args[1:], worker.Runners{v1alpha1.TaskTypeContainer: container.Runner})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "platform-worker-command:", err)
+	}
+	stop()
+	klog.Flush()
+	os.Exit(code)
 }

@@ -9,8 +9,25 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+
 	"github.com/platform-ai/platform/pkg/worker/command"
 	"github.com/platform-ai/platform/pkg/worker/runners"
 )
 
-func main() { command.Main("platform-worker", runners.All()) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := command.Run(ctx, "platform-worker", os.Args[1:], runners.All())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "platform-worker:", err)
+	}
+	stop()
+	klog.Flush()
+	os.Exit(code)
+}

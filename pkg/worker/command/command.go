@@ -6,32 +6,18 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker"
 )
 
-// Main runs a worker that has these runners, and ends the process.
-func Main(name string, runners worker.Runners) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, name, os.Args[1:], runners)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, name+":", err)
-	}
-	stop()
-	klog.Flush()
-	os.Exit(code)
-}
-
-func run(ctx context.Context, name string, args []string, runners worker.Runners) (int, error) {
+// Run runs a worker that has these runners, with the arguments of its program, and returns its exit code. Its settings are
+// in the environment and on standard input.
+func Run(ctx context.Context, name string, args []string, runners worker.Runners) (int, error) {
 	if len(args) == 2 && args[0] == "install" {
 		if err := worker.Install(args[1]); err != nil {
 			return runspec.ExitFailed, err
