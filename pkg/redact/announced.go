@@ -114,7 +114,8 @@ func (x *scanner) identified(i int) int {
 		return x.remove(k, to)
 	}
 	to := closing(s, k+n, q, n)
-	if v := s[k+n : to]; v == "" || placeholder(v) {
+	statement := strings.HasPrefix(s[i-3:], " BY") || strings.Contains(before, "user ") || strings.Contains(before, "role ")
+	if v := s[k+n : to]; v == "" || placeholder(v) || !statement && (q == '`' || !told(v)) {
 		return 0
 	}
 	return x.remove(k+n, to)

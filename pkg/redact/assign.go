@@ -24,7 +24,7 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	k := run(s, j, blank)
-	if k >= len(s) || removedAt(s, k) {
+	if nothingAt(s, k) {
 		return 0
 	}
 	if kind >= secretCount {
@@ -57,10 +57,10 @@ func (x *scanner) assignment(i int) int {
 	return x.remove(v.from, v.to)
 }
 
-// removedAt reports whether the marker stands at k, at the end of a line.
-func removedAt(s string, k int) bool {
+// nothingAt reports whether s ends at k, or the line after the marker at k.
+func nothingAt(s string, k int) bool {
 	end := k + len(Marker)
-	return s[k] == Marker[0] && strings.HasPrefix(s[k:], Marker) && (end == len(s) || is(s[end], lineEnd))
+	return k >= len(s) || s[k] == Marker[0] && strings.HasPrefix(s[k:], Marker) && (end == len(s) || is(s[end], lineEnd))
 }
 
 // ends reports whether the quote at k is the end of a string that an expression continues: "password: " + name.
@@ -229,68 +229,4 @@ func isCall(v string) bool {
 		}
 	}
 	return true
-}
-
-// array removes the strings of a list that starts with its bracket at k.
-func (x *scanner) array(k int) int {
-	s := x.s
-	end, object := 0, s[k] == '{'
-	for {
-		k = white(s, k+1)
-		q, n := quoteAt(s, k)
-		if n == 0 {
-			return end
-		}
-		from, to := k+n, closing(s, k+n, q, n)
-		k = white(s, min(to+n, len(s)))
-		if object && end == 0 && (k >= len(s) || s[k] != ',' && s[k] != '}') {
-			return 0 // the key of a member
-		}
-		end = min(to+n, len(s))
-		if to > from {
-			x.remove(from, to)
-		}
-		if k >= len(s) || s[k] != ',' {
-			return end
-		}
-	}
-}
-
-// header removes the value of a header line; the value starts at k and its key at ks. The value ends with
-// the line, or with the quote that was opened before the key.
-func (x *scanner) header(ks, k int) int {
-	s := x.s
-	var open byte
-	if ks > 0 && isQuote(s[ks-1]) {
-		open = s[ks-1]
-	}
-	to := k
-	for to < len(s) && s[to] != '\n' && s[to] != '\r' && (open == 0 || s[to] != open) {
-		if s[to] == '\\' && to+1 < len(s) {
-			if c := s[to+1]; c == 'n' || c == 'r' || open != 0 && c == open && ks > 1 && s[ks-2] == '\\' {
-				break
-			}
-			to++
-		}
-		to++
-	}
-	to = min(to, len(s))
-	for to > k && is(s[to-1], blank) {
-		to--
-	}
-	v := s[k:to]
-	if v == "" || v == Marker {
-		return 0
-	}
-	to = wrappedEnd(s, max(k, to-64), to)
-	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) || code(v) {
-		return 0
-	}
-	return x.remove(k, to)
-}
-
-// code reports whether the value of a header is an expression of a program.
-func code(v string) bool {
-	v = strings.TrimRight(v, ",;")
-	return template(v) || strings.HasPrefix(v, "(new ") || expression(v)
 }

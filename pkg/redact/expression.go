@@ -3,7 +3,10 @@
 
 package redact
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // place is where an assignment stands: the key is s[ks:ke], the separator is at i, and the value is s[from:to].
 type place struct{ ks, ke, i, from, to int }
@@ -18,14 +21,17 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 		return true
 	}
 	if quote {
-		return prompt(v) || template(v)
+		return prompt(v) || template(v) || ownName(key, v)
 	}
-	name, _, _ := strings.Cut(v, "<")
-	if codeWords[name] || expression(v) || strings.HasPrefix(v, "/*") || strings.HasPrefix(v, "//") || strings.HasPrefix(v, "/^") {
+	name := v
+	if end := strings.IndexAny(v, "<|"); end > 0 {
+		name = v[:end]
+	}
+	if codeWords[name] || harmless[name] || expression(v) || strings.HasPrefix(v, "*(") || v[0] == '&' && strings.IndexByte(v, '{') > 2 || strings.HasPrefix(v, "/*") || strings.HasPrefix(v, "//") || strings.HasPrefix(v, "/^") {
 		return true
 	}
 	spaced := s[p.i] == ':' || p.ke < p.i && is(s[p.i-1], blank)
-	if spaced && smallNumber(v) {
+	if (spaced || key[len(key)-1]|0x20 == 's') && smallNumber(v) {
 		return !endsInPassword(key)
 	}
 	if !identifier(v) {
@@ -51,7 +57,8 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 var codeWords = setOfExact(`function new await async yield this self super return void typeof lambda class iota struct func fn
 	interface map chan unsafe const let var not int int32 int64 uint8 uint32 uint64 float float32 float64 bool boolean
 	number object any Any String Str Boolean Object Number Buffer Uint8Array bytes byte rune error Error char usize
-	Option Optional Vec List Dict Union Callable Secret Token value values`)
+	Option Optional Vec List Dict Union Callable Secret Token value values Array ReadonlyArray Promise Record Map Set Partial
+	Readonly`)
 
 func setOfExact(text string) map[string]bool {
 	set := map[string]bool{}
@@ -127,11 +134,21 @@ func plainValue(v string) bool {
 // identifier reports whether v is a word without digits, except for one or two at its end.
 func identifier(v string) bool {
 	w := strings.TrimRight(v, "0123456789")
-	if len(v)-len(w) > 2 || w == "" || len(v) > 64 || len(w) >= 12 && strings.IndexByte(w, '_') < 0 && changes(w)*20 >= len(w)*9 {
+	if len(v)-len(w) > 2 || w == "" || len(v) > 64 || len(w) >= 12 && strings.IndexByte(w, '_') < 0 && changes(w)*20 >= len(w)*9 && !camel(w) {
 		return false
 	}
 	for i := range len(w) {
 		if c := w[i]; !is(c, alnum) && c != '_' && c != '$' && (c != '-' || i == 0) || is(c, digit) {
+			return false
+		}
+	}
+	return true
+}
+
+// camel reports whether two small letters follow each capital of a word, as in dotDotDotToken.
+func camel(w string) bool {
+	for i := range len(w) {
+		if w[i] >= 'A' && w[i] <= 'Z' && (i+2 >= len(w) || w[i+1] < 'a' || w[i+1] > 'z' || w[i+2] < 'a' || w[i+2] > 'z') {
 			return false
 		}
 	}
@@ -146,7 +163,7 @@ func expression(v string) bool {
 		if strings.IndexByte(v, '.') < 0 {
 			return false
 		}
-	} else if end < 2 {
+	} else if end == 0 || end == 1 && v[end] == '(' {
 		return false
 	}
 	for part := range strings.SplitSeq(strings.TrimLeft(v[:end], "!&*"), ".") {
@@ -157,81 +174,21 @@ func expression(v string) bool {
 	return true
 }
 
-// goesOn reports whether the expression of the identifier v goes on after to.
-func goesOn(s, v string, to int) bool {
-	if to >= len(s) {
-		return false
-	}
-	switch c := s[to]; {
-	case c == '(' || c == '[' || c == '<' && to+1 < len(s) && is(s[to+1], alnum):
-		return len(v) > 1
-	case !is(c, blank):
-		return false
-	}
-	k := run(s, to, blank)
-	if k >= len(s) {
-		return false
-	}
-	for _, op := range [...]string{"+ ", "|| ", "&& ", "?? ", "? ", "| ", "{", "(", "= ", "=> ", "or ", "and ", "if ", "else ", "//", "/*"} {
-		if strings.HasPrefix(s[k:], op) {
-			return true
-		}
-	}
-	return false
-}
-
-// closes reports whether what follows an expression in code stands at k: a bracket or a semicolon, or a comma at the end
-// of the line.
-func closes(s string, k int) bool {
-	if k >= len(s) {
-		return false
-	}
-	switch s[k] {
-	case ';', ')', '}', ']':
-		return true
-	case ' ':
-		return k+1 < len(s) && s[k+1] == '}'
-	case ',':
-		return k+1 == len(s) || lineEndAt(s, k+1, true) > 0 || keyKind(wordBefore(s, k)) >= secretCount
-	}
-	return false
-}
-
-// wordBefore returns the word that ends before k.
-func wordBefore(s string, k int) string {
-	from := k
-	for from > 0 && k-from < keyLimit && is(s[from-1], keyByte) {
-		from--
-	}
-	return s[from:k]
-}
-
-// sentence reports whether a word without a separator follows on the line, as in prose.
-func sentence(s string, k int) bool {
-	next := run(s, k, blank)
-	end := run(s, next, alnum)
-	if next == k || end == next || is(s[next], digit) {
-		return false
-	}
-	after := run(s, run(s, end, wordByte), blank)
-	return after >= len(s) || s[after] != ':' && s[after] != '='
-}
-
-// commented reports whether the line of i is a comment of a program.
-func commented(s string, i int) bool {
-	from := i
-	for low := max(0, i-64); from > low && !is(s[from-1], lineEnd); from-- {
-	}
-	from = run(s, from, blank)
-	return strings.HasPrefix(s[from:], "//") || strings.HasPrefix(s[from:], "* ")
-}
-
 // smallNumber reports whether v is a number of a few digits.
 func smallNumber(v string) bool {
 	if strings.HasPrefix(v, "0x") {
 		return len(v) <= 10 && all(v[2:], hex)
 	}
 	return len(v) <= 5 && all(v, digit)
+}
+
+// ownName reports whether a string repeats the end of the name of its variable: InvalidToken = "invalidToken".
+func ownName(key, v string) bool {
+	if len(v) < 8 || len(v) > len(key)+4 {
+		return false
+	}
+	var a, b [2 * keyLimit]byte
+	return bytes.HasSuffix(normalize(a[:0], key), normalize(b[:0], v))
 }
 
 // prompt reports whether a string asks for a secret or names one: "Password: ", "token".

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ type formPart struct {
 	least, most int
 }
 
-// forms are the rows of the table.
+// forms are the rows of the table. Those of longer secrets come first, because a short one may be the start of a longer one.
 var forms = func() []*known {
 	var all []*known
 	for line := range strings.Lines(formTable) {
@@ -50,6 +51,7 @@ var forms = func() []*known {
 		}
 		all = append(all, f)
 	}
+	slices.SortStableFunc(all, func(a, b *known) int { return len(b.prefix) + b.min - len(a.prefix) - a.min })
 	return all
 }()
 

@@ -153,6 +153,9 @@ func TestKept(t *testing.T) {
 		"for _, cookie := range all {", "SYS_LOOKUP_DCOOKIE = 212", "secretName: test\n", "TokenURL: \"https://example.com/oauth2/token\",", "`Bearer ${token}`",
 		"f(password=password, user=user)", "return errors.New(\"private key: \" + err.Error())", "// NextPageToken: The next page.", "primary_key=123e4567-e89b-12d3-a456-426614174000",
 		"cacheKey: 9f86d081884c7d659a2feaa0c55ad015", "password: string;", "token: Option<String>,", "credentials: could not parse key", "--token-ttl 0", "key: app.kubernetes.io/name",
+		"return { dotDotDotToken: n.dotDotDotToken, type: n.type };", "function read(token: CancellationToken): HandlerResult<any> {", "cookies: ReadonlyArray<{",
+		"addedKey := &AddedKey{Lifetime: 3}", "hard=cpu=1,pods=2,secrets=5", "ReasonInvalidToken = \"invalidToken\"",
+		"// the key identified by `keyId`.", "SIOCGIFRSSKEY = 0xc0946996", "l.password = f[i+1]", "out.ClientKeyData = *(*[]byte)(unsafe.Pointer(&in.ClientKeyData))",
 	} {
 		if got, changed := redact.Output(text); changed {
 			t.Errorf("%q became %q", text, got)

@@ -47,6 +47,9 @@ func (x *scanner) value(i, k int, quotedOnly bool) (span, bool) {
 	if wrapped := wrappedEnd(s, k, to); wrapped > to {
 		return span{k, wrapped}, true
 	}
+	if strings.HasSuffix(v, "):") {
+		v = v[:len(v)-1] // f(token: Token): Result
+	}
 	v = strings.TrimRight(v, closers)
 	return span{k, k + len(v)}, v != ""
 }

@@ -1,0 +1,70 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import "strings"
+
+// array removes the strings of a list that starts with its bracket at k.
+func (x *scanner) array(k int) int {
+	s := x.s
+	end, object := 0, s[k] == '{'
+	for {
+		k = white(s, k+1)
+		q, n := quoteAt(s, k)
+		if n == 0 {
+			return end
+		}
+		from, to := k+n, closing(s, k+n, q, n)
+		k = white(s, min(to+n, len(s)))
+		if object && end == 0 && (k >= len(s) || s[k] != ',' && s[k] != '}') {
+			return 0 // the key of a member
+		}
+		end = min(to+n, len(s))
+		if to > from {
+			x.remove(from, to)
+		}
+		if k >= len(s) || s[k] != ',' {
+			return end
+		}
+	}
+}
+
+// header removes the value of a header line; the value starts at k and its key at ks. The value ends with
+// the line, or with the quote that was opened before the key.
+func (x *scanner) header(ks, k int) int {
+	s := x.s
+	var open byte
+	if ks > 0 && isQuote(s[ks-1]) {
+		open = s[ks-1]
+	}
+	to := k
+	for to < len(s) && s[to] != '\n' && s[to] != '\r' && (open == 0 || s[to] != open) {
+		if s[to] == '\\' && to+1 < len(s) {
+			if c := s[to+1]; c == 'n' || c == 'r' || open != 0 && c == open && ks > 1 && s[ks-2] == '\\' {
+				break
+			}
+			to++
+		}
+		to++
+	}
+	to = min(to, len(s))
+	for to > k && is(s[to-1], blank) {
+		to--
+	}
+	v := s[k:to]
+	if v == "" || v == Marker {
+		return 0
+	}
+	to = wrappedEnd(s, max(k, to-64), to)
+	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) || code(v) {
+		return 0
+	}
+	return x.remove(k, to)
+}
+
+// code reports whether the value of a header is an expression of a program.
+func code(v string) bool {
+	v = strings.TrimRight(v, ",;")
+	return template(v) || strings.HasPrefix(v, "(new ") || expression(v)
+}
