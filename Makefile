@@ -25,7 +25,7 @@ CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm pkg/console/web,$d/node_modules/.package-lock.json)
 
 # The programs that run in a cluster, and their images' names.
-IMAGES       := $(filter-out platform-standalone,$(notdir $(wildcard cmd/platform-*)))
+IMAGES       := $(filter-out platform-standalone platform-worker-command,$(notdir $(wildcard cmd/platform-*)))
 IMAGE_PREFIX ?= platform.ai/
 IMAGE_TAG    ?= dev
 export IMAGE_PREFIX IMAGE_TAG
