@@ -188,6 +188,7 @@ func TestRegistrationIsRepaired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.c.Kubectl(t, "annotate", "apiservice", apiService, "example.test/of-the-installer=yes")
 	for _, damage := range []string{
 		`patch apiservice v1alpha1.core.platform.ai --type=json --patch='[{"op": "remove", "path": "/spec/caBundle"}]'`,
 		`patch apiservice v1alpha1.core.platform.ai --type=merge --patch='{"spec": {"caBundle": "` + base64.StdEncoding.EncodeToString(wrong) + `"}}'`,
@@ -197,6 +198,9 @@ func TestRegistrationIsRepaired(t *testing.T) {
 	} {
 		s.c.MustShell(t, "kubectl "+damage)
 		s.awaitRepaired(id)
+	}
+	if a := s.registered().GetAnnotations(); a["example.test/of-the-installer"] != "yes" {
+		t.Errorf("the repaired APIService lacks an annotation of whoever installed it: %v", a)
 	}
 	s.AwaitDiscovered("Current")
 	for _, damage := range []string{

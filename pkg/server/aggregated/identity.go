@@ -105,7 +105,13 @@ func (r *registration) lost() map[string]any {
 	if want := r.bundle(); want != "" {
 		spec["caBundle"] = want
 	}
-	metadata := map[string]any{"name": apiServiceName(), "annotations": r.annotations()}
+	annotations := r.annotations()
+	for k, v := range r.seen.GetAnnotations() { // of whoever installed it, such as Helm's mark of its release
+		if _, own := annotations[k]; !own && k != AnnotationReadyAt {
+			annotations[k] = v
+		}
+	}
+	metadata := map[string]any{"name": apiServiceName(), "annotations": annotations}
 	if labels := r.seen.GetLabels(); len(labels) > 0 {
 		metadata["labels"] = labels
 	}

@@ -32,10 +32,15 @@ const (
 	AnnotationReadyAt = "platform.ai/ready-at"
 	// caKey is the key of the ConfigMap SERVICE-ca.
 	caKey = "ca.crt"
+	// managedBy is the label with which Helm marks what it installs.
+	managedBy = "app.kubernetes.io/managed-by"
 	// knockMin and knockMax bound the time between two updates of an APIService that stays unavailable.
 	knockMin, knockMax = 250 * time.Millisecond, 5 * time.Second
 	// lookAgain is how long after the last check the registration is checked again, even if no change was seen.
 	lookAgain = 10 * time.Minute
+	// helmGrace is how long a server waits before it creates again an APIService that Helm had installed. "helm uninstall"
+	// deletes the APIService first and the server's permissions and Pod within seconds after it.
+	helmGrace = 10 * time.Second
 )
 
 // registration maintains the APIService of the group and the ConfigMap with the CA.
@@ -65,6 +70,7 @@ type registration struct {
 	seen   *unstructured.Unstructured // the APIService when it last belonged to this server
 	delay  time.Duration              // the time before the next knock; 0 while the APIService is available
 	before time.Time                  // the time of the last knock
+	gone   time.Time                  // when this server's APIService was found missing; zero while it is there
 }
 
 func apiServices() schema.GroupVersionResource {
@@ -201,7 +207,7 @@ func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (
 		}
 		r.delay = 0 // the change has the effect of a knock
 	}
-	r.mine, r.seen, r.takeOver = true, s, ""
+	r.mine, r.seen, r.takeOver, r.gone = true, s, "", time.Time{}
 	r.decide(ctx, nil)
 	return r.knock(ctx, s)
 }
@@ -256,9 +262,17 @@ func (r *registration) patch(ctx context.Context, change map[string]any) error {
 	return err
 }
 
-// restore creates the APIService of this server again, unless the server's namespace is being deleted. In that case
-// the installation is being removed, and a leftover APIService would block the deletion of every namespace.
+// restore creates the APIService of this server again, unless the server's namespace is being deleted, or Helm deletes the
+// rest of the installation, too. In these cases a leftover APIService would block the deletion of every namespace.
 func (r *registration) restore(ctx context.Context) (time.Duration, error) {
+	if r.seen.GetLabels()[managedBy] == "Helm" {
+		if r.gone.IsZero() {
+			r.gone = r.clock.Now()
+		}
+		if wait := helmGrace - r.clock.Since(r.gone); wait > 0 {
+			return wait, nil
+		}
+	}
 	ns, err := r.host.CoreV1().Namespaces().Get(ctx, r.namespace, metav1.GetOptions{})
 	if err != nil {
 		return knockMax, err
