@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// The request after a change to a Provider, an Agent or a Secret was acknowledged is answered by what was written.
+// The request after a change to a Provider, an Agent, a Secret or a Budget was acknowledged is answered by what was written.
 func TestChangesAreSeen(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -57,6 +57,12 @@ func TestChangesAreSeen(t *testing.T) {
 		ask(http.StatusOK, first, "rotated-"+step, "m"+step)
 	}
 	if _, err := providers.Patch(ctx, "default", "application/merge-patch+json", []byte(`{"spec":{"baseURL":"`+second.URL+`"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ask(http.StatusOK, second, "rotated-3", "m3")
+	s.limit("team", "tiny", v1alpha1.BudgetSpec{Limit: v1alpha1.BudgetLimit{Tokens: new(int64(1))}, Window: v1alpha1.BudgetMonth})
+	ask(http.StatusForbidden, nil, "", "")
+	if err := s.admin.CoreV1alpha1().Budgets("team").Delete(ctx, "tiny", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ask(http.StatusOK, second, "rotated-3", "m3")

@@ -38,6 +38,14 @@ type cached[V any] struct {
 	read  time.Time
 }
 
+// changesOf returns the changed of a cache of one resource. all may be nil.
+func changesOf(all func(resource string) (uint64, bool), resource string) func() (uint64, bool) {
+	if all == nil {
+		return func() (uint64, bool) { return 0, false }
+	}
+	return func() (uint64, bool) { return all(resource) }
+}
+
 // get returns the value of a key, and reads it if it is not kept. What read refuses with an error is not kept.
 func (c *cache[K, V]) get(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	rev, known := c.changed()

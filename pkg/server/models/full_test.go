@@ -59,7 +59,7 @@ func onDisk(t *testing.T) *filling {
 		t.Fatal(err)
 	}
 	ends := models.NewLater(f.clock)
-	limits := models.NewLimits(f.spent, f.clock, ends)
+	limits := models.NewLimits(f.spent, f.clock, ends, nil)
 	limits.Read(models.LimitReaders{
 		Budgets: func(context.Context, string) ([]v1alpha1.Budget, error) {
 			return []v1alpha1.Budget{{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: "team", UID: "all"}, Spec: v1alpha1.BudgetSpec{

@@ -32,6 +32,7 @@ type Limits struct {
 	accounts *spending.Store
 	clock    clock.PassiveClock
 	ends     *Later
+	budgets  cache[string, []v1alpha1.Budget] // by namespace
 
 	mu sync.Mutex
 	LimitReaders
@@ -46,9 +47,13 @@ type LimitReaders struct {
 
 var _ Meter = (*Limits)(nil)
 
-// NewLimits returns limits that refuse everything until Read is called. ends settles requests.
-func NewLimits(accounts *spending.Store, c clock.PassiveClock, ends *Later) *Limits {
-	return &Limits{Gate: modelgate.New(c), accounts: accounts, clock: c, ends: ends}
+// NewLimits returns limits that refuse everything until Read is called. ends settles requests. changed is that of Options;
+// if it is nil, Budgets are read for each request.
+func NewLimits(accounts *spending.Store, c clock.PassiveClock, ends *Later, changed func(resource string) (uint64, bool)) *Limits {
+	l := &Limits{Gate: modelgate.New(c), accounts: accounts, clock: c, ends: ends}
+	l.budgets.clock = c
+	l.budgets.changed = changesOf(changed, v1alpha1.Resource("budgets").String())
+	return l
 }
 
 // Read sets from where limits are read.
@@ -79,7 +84,7 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	if err != nil {
 		return nil, err
 	}
-	budgets, err := from.Budgets(ctx, a.Namespace)
+	budgets, err := l.budgets.get(ctx, a.Namespace, func(ctx context.Context) ([]v1alpha1.Budget, error) { return from.Budgets(ctx, a.Namespace) })
 	if err != nil {
 		return nil, err
 	}

@@ -35,12 +35,7 @@ type namespaced struct {
 
 func newKept(o *Options) *kept {
 	k := &kept{}
-	changed := func(resource string) func() (uint64, bool) {
-		if o.Changed == nil {
-			return func() (uint64, bool) { return 0, false }
-		}
-		return func() (uint64, bool) { return o.Changed(resource) }
-	}
+	changed := func(resource string) func() (uint64, bool) { return changesOf(o.Changed, resource) }
 	k.agents.changed, k.agents.clock = changed(v1alpha1.Resource("agents").String()), o.Clock
 	k.providers.changed, k.providers.clock = changed(v1alpha1.Resource("providers").String()), o.Clock
 	k.secrets.changed, k.secrets.clock, k.secrets.age = changed("secrets"), o.Clock, secretAge
