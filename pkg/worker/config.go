@@ -251,7 +251,11 @@ func readFiles(dir string) (map[string]string, error) {
 
 // newAPI returns the worker's client for the API server.
 func newAPI(c *Config, clk clock.Clock) (*client.API, error) {
-	a, err := client.New(client.Config{ServerURL: c.ServerURL, CAFile: c.CAFile, TokenPath: c.TokenPath, Token: c.Credentials.Token}, clk)
+	folder := ""
+	if c.SpoolDir != "" {
+		folder = filepath.Dir(c.SpoolDir) // in a Pod a folder of the image
+	}
+	a, err := client.New(client.Config{ServerURL: c.ServerURL, CAFile: c.CAFile, TokenPath: c.TokenPath, Token: c.Credentials.Token, Folder: folder}, clk)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}

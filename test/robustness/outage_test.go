@@ -83,7 +83,7 @@ func TestTasksUnderOutages(t *testing.T) {
 	n := rounds(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*4*time.Minute)
 	defer cancel()
-	server := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	server := harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
 	o := &outages{T: t, ctx: ctx, server: server, client: newClient(t, server.Kubeconfig), random: rand.New(rand.NewPCG(seed, 0))}
 	o.makeTeam()
 	go o.approve(newClient(t, server.Kubeconfig))

@@ -47,7 +47,7 @@ func newTeam(t *testing.T, text string, agents ...v1alpha1.Agent) *team {
 	model := script.New(parsed, io.Discard)
 	vendor := httptest.NewServer(model)
 	t.Cleanup(vendor.Close)
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
 	cfg := config(t, "", s.Kubeconfig)
 	api, err := typed.NewForConfig(cfg)
 	if err != nil {

@@ -150,6 +150,8 @@ type Cause string
 const (
 	// CauseDeadline means that Run.Timeout passed.
 	CauseDeadline Cause = "DeadlineExceeded"
+	// CauseDisk means that the files of the run exceeded the host's limit.
+	CauseDisk Cause = "DiskLimitExceeded"
 	// CauseStopped means that Stop was called.
 	CauseStopped Cause = "Stopped"
 )

@@ -42,6 +42,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	e, err := process.Open(ctx, process.Options{
 		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
 		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
+		DiskBytes: o.RunDiskLimit.Value(), Keep: o.KeepRuns,
 		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead},
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/server"
@@ -50,6 +51,11 @@ type Options struct {
 	SandboxOff bool
 	// SandboxRead are directories that programs may read and execute, in addition to those of the system.
 	SandboxRead []string
+	// RunDiskLimit is what the files of one run may take on disk. A run that exceeds it ends.
+	RunDiskLimit resource.QuantityValue
+	// KeepRuns leaves the files of runs on disk until their tasks are deleted, to look into them. Otherwise only what the
+	// server has stored remains.
+	KeepRuns bool
 	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace. Other tasks
 	// wait. 0 means no limit.
 	MaxRunning, MaxRunningPerNamespace int
@@ -92,7 +98,7 @@ type Info struct {
 func NewOptions() *Options {
 	return &Options{
 		Options:    server.Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, Console: true, Chat: server.ChatDefaults()},
-		MaxRunning: DefaultMaxRunning,
+		MaxRunning: DefaultMaxRunning, RunDiskLimit: resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
 	}
 }
 
@@ -102,6 +108,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
 	fs.Var(sandbox.Flag{Off: &o.SandboxOff}, "sandbox", "on: programs of agents and tasks are kept in a sandbox, and refused where the kernel has none; off: they can reach all that this process can, its keys among it")
 	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute beside those of the system, such as a toolchain; repeatable")
+	fs.Var(&o.RunDiskLimit, "run-disk-limit", "disk that the files of one run may take; a run that exceeds it ends with the reason DiskLimitExceeded")
+	fs.BoolVar(&o.KeepRuns, "keep-run-folders", o.KeepRuns, "keep the files of runs until their tasks are deleted, to look into them; otherwise a run's folder is emptied once the server has stored its events, log, result and artifacts")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
@@ -114,6 +122,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 func (o *Options) complete() error {
 	if err := o.Complete(); err != nil {
 		return err
+	}
+	if o.RunDiskLimit.Sign() <= 0 {
+		return fmt.Errorf("--run-disk-limit: %s: must be above 0", o.RunDiskLimit.String())
 	}
 	if err := sandbox.CheckRead(o.SandboxRead, []string{o.DataDir}); err != nil {
 		return fmt.Errorf("--sandbox-read-path: %w", err)

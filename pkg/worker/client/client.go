@@ -31,6 +31,8 @@ type Config struct {
 	ServerURL, CAFile string
 	// TokenPath is a file with a token, which is read again as it changes. It overrides Token.
 	TokenPath, Token string
+	// Folder is the folder of the run. Once it is gone, requests fail with ErrFolder. Empty for none.
+	Folder string
 }
 
 // API reads and writes the objects of the API server. Reads are repeated until the server
@@ -57,7 +59,9 @@ func New(c Config, clk clock.Clock) (*API, error) {
 		config.BearerToken = c.Token
 		until = expiry(c.Token)
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patience{next: next, clock: clk, until: until} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &patience{next: next, clock: clk, until: until, folder: c.Folder}
+	})
 	// Ignore proxies from the environment.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.GroupVersion, config.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"

@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +41,17 @@ const (
 // it permanently. Another worker with a new token may continue.
 var ErrToken = errors.New("the worker's token is not valid any more")
 
+// ErrFolder ends all waiting for the API like ErrToken, of which errors.Is reports it to be one: the folder of the run was
+// deleted, so nothing of the run can be kept any more.
+var ErrFolder error = folderError{}
+
+type folderError struct{}
+
+func (folderError) Error() string { return "the folder of the run is gone" }
+
+// Is reports true for ErrToken.
+func (folderError) Is(target error) bool { return target == ErrToken }
+
 // patience is the transport that handles an API that is unavailable, restarting or overloaded.
 // It repeats reads until they are answered, with growing pauses, for as long as the worker's
 // token is valid. It does not repeat writes: their callers do, by rules that differ between
@@ -48,6 +61,8 @@ type patience struct {
 	clock clock.Clock
 	// until is when the token expires; zero if that is not known.
 	until time.Time
+	// folder is that of the run; empty for none.
+	folder string
 
 	mu sync.Mutex
 	// refused is the time since when the server has refused the token without interruption.
@@ -74,6 +89,11 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *patience) once(r *http.Request) (*http.Response, error) {
 	if !p.until.IsZero() && !p.clock.Now().Before(p.until) {
 		return nil, ErrToken
+	}
+	if p.folder != "" {
+		if _, err := os.Lstat(p.folder); errors.Is(err, fs.ErrNotExist) {
+			return nil, ErrFolder
+		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), RequestTimeout)
 	response, err := p.next.RoundTrip(r.WithContext(ctx))

@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +134,41 @@ func TestPatienceEnds(t *testing.T) {
 }
 
 // TestEveryReadOfTheAPIIsPatient: the client's transport waits, so every call does.
+// A worker whose folder was deleted under it does not wait for its server any longer.
+func TestPatienceEndsWithTheFolder(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "run")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := &answers{codes: []int{0}}
+	p := &patience{next: deletes{server, folder}, clock: quickclock.New(), folder: folder}
+	if _, err := ask(t, p, http.MethodGet, "http://x/"); !errors.Is(err, ErrFolder) || !errors.Is(err, ErrToken) || Temporary(err) {
+		t.Errorf("a read: %v", err)
+	}
+	if _, err := ask(t, p, http.MethodPost, "http://x/"); !errors.Is(err, ErrFolder) {
+		t.Errorf("a write: %v", err)
+	}
+	if len(server.asked) != 3 {
+		t.Errorf("%d requests", len(server.asked))
+	}
+}
+
+// deletes removes a folder when the third request is sent.
+type deletes struct {
+	*answers
+	folder string
+}
+
+func (d deletes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(d.asked) == 2 {
+		if err := os.RemoveAll(d.folder); err != nil {
+			return nil, err
+		}
+	}
+	return d.answers.RoundTrip(r)
+}
+
 func TestEveryReadOfTheAPIIsPatient(t *testing.T) {
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

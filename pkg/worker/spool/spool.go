@@ -133,6 +133,12 @@ func (s *Spool) Delivered() error {
 	return nil
 }
 
+// Stored reports whether the server has everything that the spool held, and what was uploaded with it.
+func Stored(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, deliveredName))
+	return err == nil && info.Mode().IsRegular()
+}
+
 // Ended reports whether the work of a spool is over, whether delivered or not.
 func Ended(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, endName))

@@ -199,6 +199,9 @@ const (
 	ReasonWorkerFailed = "WorkerFailed"
 	// ReasonWorkerKilled: a signal ended the run, and it left no report.
 	ReasonWorkerKilled = "WorkerKilled"
+	// ReasonDiskLimitExceeded: the files of a run on this machine needed more disk than a run may have. Write less, or ask the
+	// operator to raise --run-disk-limit.
+	ReasonDiskLimitExceeded = "DiskLimitExceeded"
 	// ReasonOOMKilled: the run needed more memory than it may have. Raise resources.limits.memory.
 	ReasonOOMKilled = "OOMKilled"
 	// ReasonEvicted: the cluster took the Pod off its node, for example for want of disk or memory there.

@@ -28,6 +28,7 @@
 //   - When the worker is gone, all of its descendants are killed, including those that made a
 //     session of their own.
 //   - Workers outlive the server. Open finds them again.
+//   - Once the server has stored what a run left, its folder is emptied down to run.json.
 //   - What a worker left in its spool is not lost when it is gone: Deliver starts another
 //     worker that sends it, in the same folder and for the same attempt. No work is repeated.
 package process
@@ -65,6 +66,7 @@ const (
 	DefaultOpenFiles   = 4096
 	DefaultFileBytes   = 4 << 30
 	DefaultMemoryBytes = 4 << 30
+	DefaultDiskBytes   = 10 << 30
 )
 
 // ErrLocked means that another process uses the same folder.
@@ -102,6 +104,11 @@ type Options struct {
 	FileBytes uint64
 	// MemoryBytes limits the data segment of each process. Default 4 GiB.
 	MemoryBytes int64
+	// DiskBytes limits what the folder of a run takes on disk. It is measured every two seconds, so a run can exceed it by
+	// what it writes in that time. Default 10 GiB.
+	DiskBytes int64
+	// Keep leaves the files of a run in place when the server has stored what it left.
+	Keep bool
 	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 }
@@ -128,6 +135,7 @@ func (o *Options) complete() error {
 	o.LogBytes = cmp.Or(o.LogBytes, DefaultLogBytes)
 	o.OpenFiles = cmp.Or(o.OpenFiles, DefaultOpenFiles)
 	o.FileBytes = cmp.Or(o.FileBytes, DefaultFileBytes)
+	o.DiskBytes = cmp.Or(o.DiskBytes, DefaultDiskBytes)
 	o.MemoryBytes = cmp.Or(o.MemoryBytes, DefaultMemoryBytes)
 	return nil
 }

@@ -49,7 +49,7 @@ func newFixture(t *testing.T, script string, change ...func(*Options)) *fixture 
 	dir := t.TempDir()
 	f := &fixture{t: t, dir: dir, opts: Options{
 		Dir: dir, Command: []string{"/bin/sh", "-c", "read -r CREDENTIALS || exit 2\n" + script},
-		ControllerURL: "https://127.0.0.1:1", CAFile: "/ca", Grace: 200 * time.Millisecond,
+		ControllerURL: "https://127.0.0.1:1", CAFile: "/ca", Grace: 200 * time.Millisecond, Keep: true,
 	}}
 	for _, c := range change {
 		c(&f.opts)

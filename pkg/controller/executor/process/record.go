@@ -19,6 +19,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/runspec"
@@ -111,6 +112,9 @@ func (r *record) state() executor.State {
 	case stateLost:
 		s.Phase = executor.Lost
 	case stateStarting, stateRunning:
+	}
+	if r.Cause == executor.CauseDisk && s.Phase != executor.Running {
+		s.Reason, s.Message = v1alpha1.ReasonDiskLimitExceeded, "the files of the run need more disk than a run may have (--run-disk-limit)"
 	}
 	s.Undelivered = r.Undelivered && s.Phase != executor.Running
 	return s

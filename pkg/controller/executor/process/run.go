@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/worker/spool"
 )
 
 // run is a living attempt. Its watch goroutine is the only one that changes it
@@ -90,6 +91,7 @@ func (r *run) watch() {
 	defer func() { stopDeadline() }()
 	tick := c.NewTicker(checkInterval)
 	defer tick.Stop()
+	disk := newUsage(r.dir)
 	stop := r.stop
 	var grace clock.Timer
 	var graceC <-chan time.Time
@@ -133,8 +135,17 @@ func (r *run) watch() {
 				r.finish()
 				return
 			}
+			disk.start(c.Now())
 			if err := boundLog(filepath.Join(r.dir, logName), r.e.opts.LogBytes); err != nil {
 				r.e.log.Error(err, "Cannot shorten the log of a worker", "run", r.ref.String())
+			}
+		case used := <-disk.measured:
+			disk.done(c.Now())
+			if used <= r.e.opts.DiskBytes || spool.Ended(filepath.Join(r.dir, spoolName)) {
+				continue
+			}
+			if end(executor.CauseDisk); used > r.e.opts.DiskBytes/8*9 {
+				r.signal(unix.SIGKILL) // it does not stop writing
 			}
 		case <-r.e.closing:
 			r.detach()
@@ -226,6 +237,9 @@ func (r *run) finish() {
 		log.Error(err, "Cannot write run record")
 	}
 	r.e.ended(r, rec, err == nil)
+	if err == nil {
+		r.e.empty(r.dir, &rec)
+	}
 }
 
 // ended removes the run from the living ones. From then on its record holds its state.
@@ -274,6 +288,7 @@ func (e *Executor) recoverAll() error {
 			}
 			return e.adopt(dir, rec)
 		case stateExited, stateLost:
+			e.watches.Go(func() { e.empty(dir, rec) }) // the server may have ended before it could
 		}
 		return nil
 	})
@@ -315,7 +330,11 @@ func (e *Executor) adopt(dir string, rec *record) error {
 	if r.rec.notBegun() {
 		return removeAll(dir)
 	}
-	return r.rec.write(dir)
+	if err := r.rec.write(dir); err != nil {
+		return err
+	}
+	e.watches.Go(func() { e.empty(dir, &r.rec) })
+	return nil
 }
 
 // awaitExit closes the channel when the process of the pidfd has ended. It waits in the
