@@ -40,9 +40,18 @@ var phases = []string{
 
 func (a *app) taskList() *cobra.Command {
 	var l listFlags
+	var q queryFlags
 	var status string
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List tasks", Args: cobra.NoArgs}
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List tasks", Args: cobra.NoArgs,
+		Long: "List tasks. With --sort-by or one of the flags that it goes with, the server sorts and filters the tasks, and the table shows how long\n" +
+			"each took. Such a list shows one moment, however many pages it has.",
+		Example: "  platform task list --status Running\n" +
+			"  platform task list --sort-by tokens --limit 10\n" +
+			"  platform task list --sort-by duration --started-after 24h --agent writer",
+	}
 	l.add(cmd)
+	q.add(cmd)
 	cmd.Flags().StringVar(&status, "status", "", "only tasks in this phase, for example Running")
 	offer(cmd, "status", cobra.FixedCompletions(phases, cobra.ShellCompDirectiveNoFileComp))
 	f := addOutput(cmd, objectFormats...)
@@ -51,6 +60,11 @@ func (a *app) taskList() *cobra.Command {
 			if err := oneOf("--status", status, phases...); err != nil {
 				return err
 			}
+		}
+		if q.asked(cmd) {
+			return a.query(cmd.Context(), &l, &q, status, *f)
+		}
+		if status != "" {
 			l.fields = strings.Trim(l.fields+",status.phase="+status, ",")
 		}
 		return a.list(cmd.Context(), "tasks", &l, *f)

@@ -79,6 +79,7 @@ func permissions() []permission {
 		{"create", "memorysearches memoryproposalsearches", "veaow"},
 		{"create", "transcriptsearches toolcalls", "veow"},
 		{"create", "usagereports", "veo"},
+		{"create", "taskqueries", "veao"},
 		{"create", "chats", "eo"},
 		{"get", "chats/config", "veo"},
 		{"create", "approvals/decision", "a"},

@@ -55,6 +55,7 @@ var permissions = []struct{ verbs, resources, roles string }{
 	{"create", "memorysearches memoryproposalsearches", "veaow"},
 	{"create", "transcriptsearches toolcalls", "veow"},
 	{"create", "usagereports", "veo"},
+	{"create", "taskqueries", "veao"},
 	{"list", "repositorymonitors", "veo"},
 	{"create", "approvals/decision", "a"},
 	{"list", "models", "veo"}, // of the vendors' APIs, which no worker uses

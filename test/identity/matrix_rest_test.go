@@ -46,6 +46,9 @@ func (w *world) rows() []question {
 		if r.When != "" {
 			q.row, q.path = q.row+"?"+r.When, q.path+"&"+r.When+"=true"
 		}
+		if len(r.Any) > 0 {
+			q.row, q.path = q.row+"?"+r.Any[0], q.path+"&"+r.Any[0]+"="
+		}
 		if r.Accept != "" {
 			q.row += " as JSON"
 		}

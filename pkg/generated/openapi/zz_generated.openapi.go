@@ -181,12 +181,16 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskMessageSpec{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskMessageSpec(ref),
 		v1alpha1.TaskMessageStatus{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TaskMessageStatus(ref),
 		v1alpha1.TaskPlan{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskPlan(ref),
+		v1alpha1.TaskQuery{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskQuery(ref),
+		v1alpha1.TaskQuerySpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref),
+		v1alpha1.TaskQueryStatus{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskQueryStatus(ref),
 		v1alpha1.TaskRequester{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRequester(ref),
 		v1alpha1.TaskResult{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_TaskResult(ref),
 		v1alpha1.TaskResultReference{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_TaskResultReference(ref),
 		v1alpha1.TaskSessionReference{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TaskSessionReference(ref),
 		v1alpha1.TaskSpec{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskSpec(ref),
 		v1alpha1.TaskStatus{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_TaskStatus(ref),
+		v1alpha1.TaskSummary{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_TaskSummary(ref),
 		v1alpha1.TaskTrace{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskTrace(ref),
 		v1alpha1.TaskTransaction{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskTransaction(ref),
 		v1alpha1.TaskUsage{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskUsage(ref),
@@ -9894,6 +9898,221 @@ func schema_pkg_apis_core_v1alpha1_TaskPlan(ref common.ReferenceCallback) common
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_TaskQuery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskQuery finds tasks of a namespace and returns summaries of them in an order of the caller's choice, which a list cannot do. It is answered and not stored. Whoever creates one needs to list the tasks of the namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to find.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskQuerySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was found.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskQueryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskQuerySpec{}.OpenAPIModelName(), v1alpha1.TaskQueryStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskQuerySpec is what to find: the tasks that everything below selects. Times are UTC dates (2026-01-31) or RFC 3339 timestamps.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector selects tasks by their labels, as kubectl get -l does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"phases": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "phases selects tasks in any of these phases. A task that runs and waits for an approval is found by Running and by WaitingForApproval, and one that is being deleted also by Terminating.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"agent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agent selects tasks of this agent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "text selects tasks with this text in their name or in that of their agent, in any letter case.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startedAfter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAfter selects tasks that started then or later.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startedBefore": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedBefore selects tasks that started before.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"minDuration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minDuration selects tasks that took at least so long, such as 90s, or have run for so long.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"minTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minTokens selects tasks that are known to have used at least so many tokens, input and output together.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"orderBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "orderBy is what the tasks are sorted by: created (the default), started, duration, tokens or name. Tasks without the value come last, and tasks with the same value are sorted by name.\n\nPossible enum values:\n - `\"created\"` is the order in which tasks were created.\n - `\"duration\"` is by the time from the start to the end, or until now.\n - `\"name\"` is by name.\n - `\"started\"` is by the start of the first attempt.\n - `\"tokens\"` is by the sum of input and output tokens.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"created", "duration", "name", "started", "tokens"},
+						},
+					},
+					"descending": {
+						SchemaProps: spec.SchemaProps{
+							Description: "descending sorts the largest value first. Tasks without a value come last all the same.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is how many tasks are returned: 100 by default, at most 500.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"continue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "continue is status.continue of the page before, for the next page of the same query. All pages show the tasks as they were when the first one was read. If that is too long ago, the answer is 410.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskQueryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskQueryStatus is what was found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the tasks, in the order that was asked for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TaskSummary{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"matched": {
+						SchemaProps: spec.SchemaProps{
+							Description: "matched is how many tasks were found on all pages together.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"asOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "asOf is the time that all pages describe.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"continue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "continue is for the next page; absent on the last one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"matched"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskSummary{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_TaskRequester(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -10616,6 +10835,129 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 		},
 		Dependencies: []string{
 			v1alpha1.ChildTask{}.OpenAPIModelName(), v1alpha1.TaskAgentExecutionBinding{}.OpenAPIModelName(), v1alpha1.TaskConnectionBinding{}.OpenAPIModelName(), v1alpha1.TaskDelegation{}.OpenAPIModelName(), v1alpha1.TaskDelivery{}.OpenAPIModelName(), v1alpha1.TaskExecutionOutcome{}.OpenAPIModelName(), v1alpha1.TaskExecutionStatus{}.OpenAPIModelName(), v1alpha1.TaskExecutionWorkspaceStatus{}.OpenAPIModelName(), v1alpha1.TaskHarnessRuntime{}.OpenAPIModelName(), v1alpha1.TaskResultReference{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskSummary(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskSummary is what a list shows of a task.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is its UID.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is its type: ai, agent or container.\n\nPossible enum values:\n - `\"agent\"` runs a coding agent in its own runtime.\n - `\"ai\"` runs a prompt against a model with tools.\n - `\"container\"` runs a command.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"agent", "ai", "container"},
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is its phase, or what it waits for, as kubectl get shows it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agent is the agent that does the work; absent if there is none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is the model that is asked.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parent is the task that delegated it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"creationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "creationTimestamp is when it was created.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when its first attempt started.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"completionTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completionTime is when it ended.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"durationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "durationSeconds is the time from its start to its end, or to status.asOf while it runs; absent if it has not started.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"inputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputTokens is the sum of the reported input tokens, also while it runs; absent if none were reported.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"outputTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outputTokens is the sum of the reported output tokens.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"totalTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "totalTokens is the sum of both.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unreportedRequests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unreportedRequests is how many of its model requests were not reported, so that the sums are too small.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"name", "uid", "type", "phase"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -49,6 +49,12 @@ func planOfTask() []rest.Field {
 	)}}
 }
 
+// foundTasks returns a page of summaries of tasks.
+func foundTasks() []rest.Field {
+	return append(rest.Fields("items: status.items = []"),
+		rest.Field{Name: "metadata", From: []string{"status"}, Default: "{}", Only: rest.Fields("continue: continue", "matched: matched = 0", "asOf: asOf")})
+}
+
 // treeOfTask returns the tasks of a tree, each as the native API returns it, and the approvals that are pending in it.
 func treeOfTask() []rest.Field {
 	return append(rest.Fields(`rootTask: task.status.delegation.root | task.metadata.name = ""`, "items: tree.items = []"),

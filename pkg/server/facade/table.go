@@ -54,6 +54,12 @@ func Rows() []rest.Row {
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true, Required: []string{"type"}, Unset: []string{"requestedby", "transaction"}},
 		},
+		{ // Summaries in an order that a list does not have.
+			Method: get, Path: tasks, Any: []string{"orderBy", "descending", "phases", "agent", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}, Answer: rest.Answer{Fields: foundTasks(), Errors: []int{http.StatusGone}},
+			Native: []rest.Native{{Verb: "create", Path: "taskqueries", Ask: "TaskQuery", AskFor: []string{
+				"orderBy", "descending?", "labelSelector", "phases[]", "agent", "text: q", "startedAfter", "startedBefore", "minDuration", "minTokens#0", "limit#", "continue",
+			}}},
+		},
 		{Method: get, Path: tasks, Native: []rest.Native{{Verb: "list", Path: "tasks", Page: true, Unlimited: true, Pass: []string{"labelSelector"}}}, Answer: rest.Answer{Drop: unlisted()}},
 		{
 			Method: get, Path: task, Answer: rest.Answer{Of: "task", Fields: planOfTask()},

@@ -178,7 +178,7 @@ func TestRowsAreData(t *testing.T) {
 func query(r rest.Row) string {
 	q := url.Values{}
 	for _, name := range r.Parameters() {
-		if name == r.When || name == "parentTask" {
+		if name == r.When || name == "parentTask" || len(r.Any) > 0 && name == r.Any[0] {
 			q.Set(name, "true")
 		}
 	}

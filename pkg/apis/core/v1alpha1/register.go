@@ -50,6 +50,7 @@ func KnownTypes() []runtime.Object {
 		&ExecutionEventPage{}, &ExecutionEventCounts{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
 		&SessionTranscript{}, &ToolCall{}, &Chat{}, &ChatConfig{},
+		&TaskQuery{},
 		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{},
 	}
 }

@@ -774,6 +774,21 @@ func (in TaskPlan) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskQuery) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskQuery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskQuerySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskQuerySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskQueryStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskQueryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskRequester) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskRequester"
 }
@@ -801,6 +816,11 @@ func (in TaskSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskSummary) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskSummary"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

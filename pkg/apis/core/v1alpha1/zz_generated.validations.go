@@ -482,6 +482,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskQuery
+	scheme.AddValidationFunc(
+		(*TaskQuery)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskQuery(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskQuery),
+					safe.Cast[*TaskQuery](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -14297,6 +14312,21 @@ func Validate_TaskMessageStatus(
 	return errs
 }
 
+var symbolsForTaskOrder = sets.New(TasksByCreated, TasksByDuration, TasksByName, TasksByStarted, TasksByTokens)
+
+// Validate_TaskOrder validates an instance of TaskOrder according
+// to declarative validation rules in the API schema.
+func Validate_TaskOrder(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskOrder) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskOrder, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 var symbolsForTaskPhase = sets.New(TaskCancelled, TaskFailed, TaskFinalizing, TaskPending, TaskRunning, TaskScheduled, TaskSucceeded)
 
 // Validate_TaskPhase validates an instance of TaskPhase according
@@ -14383,6 +14413,408 @@ func Validate_TaskPlan(
 	// field TaskPlan.Iteration has no validation
 	// field TaskPlan.CreatedAt has no validation
 	// field TaskPlan.UpdatedAt has no validation
+	return errs
+}
+
+// Validate_TaskQuery validates an instance of TaskQuery according
+// to declarative validation rules in the API schema.
+func Validate_TaskQuery(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskQuery) (errs field.ErrorList) {
+
+	// field TaskQuery.TypeMeta has no validation
+
+	{ // field TaskQuery.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuery) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuery.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskQuerySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskQuerySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuery) *TaskQuerySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuery.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskQueryStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskQueryStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuery) *TaskQueryStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskQuerySpec validates an instance of TaskQuerySpec according
+// to declarative validation rules in the API schema.
+func Validate_TaskQuerySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskQuerySpec) (errs field.ErrorList) {
+
+	// field TaskQuerySpec.LabelSelector has no validation
+
+	{ // field TaskQuerySpec.Phases
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) []string {
+				return oldObj.Phases
+			})
+		errs = append(errs, fn(fldPath.Child("phases"), obj.Phases, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskQuerySpec.Agent has no validation
+
+	{ // field TaskQuerySpec.Text
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *string {
+				return &oldObj.Text
+			})
+		errs = append(errs, fn(fldPath.Child("text"), &obj.Text, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuerySpec.StartedAfter
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *string {
+				return &oldObj.StartedAfter
+			})
+		errs = append(errs, fn(fldPath.Child("startedAfter"), &obj.StartedAfter, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuerySpec.StartedBefore
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *string {
+				return &oldObj.StartedBefore
+			})
+		errs = append(errs, fn(fldPath.Child("startedBefore"), &obj.StartedBefore, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuerySpec.MinDuration
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *Duration,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *Duration {
+				return oldObj.MinDuration
+			})
+		errs = append(errs, fn(fldPath.Child("minDuration"), obj.MinDuration, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuerySpec.MinTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *int64 {
+				return &oldObj.MinTokens
+			})
+		errs = append(errs, fn(fldPath.Child("minTokens"), &obj.MinTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskQuerySpec.OrderBy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskOrder,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskOrder(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *TaskOrder {
+				return &oldObj.OrderBy
+			})
+		errs = append(errs, fn(fldPath.Child("orderBy"), &obj.OrderBy, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskQuerySpec.Descending has no validation
+	// field TaskQuerySpec.Limit has no validation
+
+	{ // field TaskQuerySpec.Continue
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *string {
+				return &oldObj.Continue
+			})
+		errs = append(errs, fn(fldPath.Child("continue"), &obj.Continue, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskQueryStatus validates an instance of TaskQueryStatus according
+// to declarative validation rules in the API schema.
+func Validate_TaskQueryStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskQueryStatus) (errs field.ErrorList) {
+
+	{ // field TaskQueryStatus.Items
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []TaskSummary,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_TaskSummary); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQueryStatus) []TaskSummary {
+				return oldObj.Items
+			})
+		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskQueryStatus.Matched has no validation
+
+	{ // field TaskQueryStatus.AsOf
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQueryStatus) *v1.Time {
+				return oldObj.AsOf
+			})
+		errs = append(errs, fn(fldPath.Child("asOf"), obj.AsOf, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskQueryStatus.Continue has no validation
 	return errs
 }
 
@@ -16102,6 +16534,215 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
 	}
 
+	return errs
+}
+
+// Validate_TaskSummary validates an instance of TaskSummary according
+// to declarative validation rules in the API schema.
+func Validate_TaskSummary(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskSummary) (errs field.ErrorList) {
+
+	// field TaskSummary.Name has no validation
+	// field TaskSummary.UID has no validation
+
+	{ // field TaskSummary.Type
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskType,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskType(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *TaskType {
+				return &oldObj.Type
+			})
+		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskSummary.Phase has no validation
+	// field TaskSummary.Agent has no validation
+	// field TaskSummary.Model has no validation
+	// field TaskSummary.Parent has no validation
+	// field TaskSummary.CreationTimestamp has no validation
+
+	{ // field TaskSummary.StartTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *v1.Time {
+				return oldObj.StartTime
+			})
+		errs = append(errs, fn(fldPath.Child("startTime"), obj.StartTime, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskSummary.CompletionTime
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *v1.Time {
+				return oldObj.CompletionTime
+			})
+		errs = append(errs, fn(fldPath.Child("completionTime"), obj.CompletionTime, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskSummary.DurationSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *int64 {
+				return oldObj.DurationSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("durationSeconds"), obj.DurationSeconds, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskSummary.InputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *int64 {
+				return oldObj.InputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskSummary.OutputTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *int64 {
+				return oldObj.OutputTokens
+			})
+		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskSummary.TotalTokens
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskSummary) *int64 {
+				return oldObj.TotalTokens
+			})
+		errs = append(errs, fn(fldPath.Child("totalTokens"), obj.TotalTokens, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskSummary.UnreportedRequests has no validation
 	return errs
 }
 

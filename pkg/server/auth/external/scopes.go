@@ -40,6 +40,7 @@ var kinds = map[string]struct{ read, write string }{
 	"memoryproposalsearches": {"memory:read", "memory:read"},
 	"sessions":               {"sessions:read", "sessions:write"},
 	"transcriptsearches":     {"sessions:read", "sessions:read"},
+	"taskqueries":            {"tasks:list", "tasks:list"},
 	"approvals":              {"tasks:get", "tasks:update"},
 	"executionevents":        {"tasks:get", "tasks:update"},
 	"repositorymonitors":     {"monitors:read", "monitors:write"},

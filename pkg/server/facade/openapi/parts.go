@@ -4,8 +4,8 @@
 package openapi
 
 import (
-	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,9 +32,20 @@ func merge(first, second object) {
 		}
 		if one, ok := to[code].(object)["content"].(object); ok {
 			if other, ok := response.(object)["content"].(object); ok {
-				maps.Copy(one, other)
+				join(one, other)
 			}
 		}
+	}
+}
+
+// join adds the media types of another row's answer. If both rows answer with one, its schema is either.
+func join(first, second object) {
+	for media, answer := range second {
+		have, ok := first[media].(object)
+		if more, both := answer.(object); ok && both && !reflect.DeepEqual(have, more) {
+			answer = object{"schema": object{"anyOf": []any{have["schema"], more["schema"]}}}
+		}
+		first[media] = answer
 	}
 }
 

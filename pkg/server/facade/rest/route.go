@@ -39,10 +39,13 @@ func (r Row) wanted(req *http.Request) bool {
 	if r.Accept != "" && req.Header.Get("Accept") != r.Accept {
 		return false
 	}
+	q := req.URL.Query()
+	if len(r.Any) > 0 {
+		return slices.ContainsFunc(r.Any, q.Has)
+	}
 	if r.When == "" {
 		return true
 	}
-	q := req.URL.Query()
 	on, err := strconv.ParseBool(q.Get(r.When))
 	return on || err != nil && q.Get(r.When) != ""
 }
@@ -64,7 +67,7 @@ func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 			return candidate, params, oneSegmentEach(params)
 		}
 		near = candidate
-		if candidate.When == "" && candidate.Accept == "" {
+		if candidate.When == "" && candidate.Accept == "" && len(candidate.Any) == 0 {
 			allowed = append(allowed, candidate.Method)
 		}
 	}

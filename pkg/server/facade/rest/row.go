@@ -27,6 +27,9 @@ type Row struct {
 	// When names a query parameter. The row then serves the requests of its path that have this parameter, unless it
 	// is false. The row of the same path without When serves the others.
 	When string
+	// Any are query parameters. The row then serves the requests of its path that have one of them. The row of the same path
+	// without Any serves the others.
+	Any []string
 	// Accept is a media type. The row then serves the requests of its path whose header Accept is exactly that. The row
 	// of the same path without Accept serves the others.
 	Accept string

@@ -93,8 +93,11 @@ func readViews() rbacv1.PolicyRule {
 	return rule([]string{"get", "list"}, group, "catalogtools", "usagemeasurements")
 }
 
-// usageReports are created to ask for a report, which no worker does.
-const usageReports = "usagereports"
+// Kinds that are created to ask for something that no worker asks for: a report, and tasks in some order.
+const (
+	usageReports = "usagereports"
+	taskQueries  = "taskqueries"
+)
 
 // readMonitors permits what usage needs beside tasks and sessions.
 func readMonitors() rbacv1.PolicyRule {
@@ -212,22 +215,22 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 			rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...),
 			readViews(),
 			readMonitors(),
-			rule([]string{"create"}, group, append(ownQuestions(), usageReports)...))),
+			rule([]string{"create"}, group, append(ownQuestions(), usageReports, taskQueries)...))),
 		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, ownKinds()...),
 			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
 			readViews(),
 			readMonitors(),
-			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, "chats"}, g.create(resource.Editor))...))),
+			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, taskQueries, "chats"}, g.create(resource.Editor))...))),
 		into("admin", own(resource.Approver,
 			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals", "memories", "memoryproposals"}, g.read(resource.Approver)...)...),
-			rule([]string{"create"}, group, append([]string{"memorysearches", "memoryproposalsearches"}, g.create(resource.Approver)...)...))),
+			rule([]string{"create"}, group, append([]string{"memorysearches", "memoryproposalsearches", taskQueries}, g.create(resource.Approver)...)...))),
 		into("admin", own(resource.Operator,
 			rule(allVerbs(), group, append(ownKinds(), ownRules()...)...),
 			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
 			readViews(),
 			readMonitors(),
-			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, "chats"}, g.create(resource.Operator))...),
+			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, taskQueries, "chats"}, g.create(resource.Operator))...),
 			rule([]string{"update", "patch"}, group, ownStatus()...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,

@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/core/taskquery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/core/usagereport"
@@ -135,6 +136,9 @@ func All(o Options) []resource.Resource {
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
+		taskquery.Definition(taskquery.Options{
+			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Guard: guard.Closed[*v1alpha1.TaskQuery](workers, "taskqueries"), Summary: task.Summary,
+		}),
 		reports,
 		reports.Measurements(),
 		reports.Links(),

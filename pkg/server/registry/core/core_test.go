@@ -23,7 +23,7 @@ import (
 // server is one with more that the tests of this package need.
 type server struct {
 	*coretest.Server
-	t *testing.T
+	t testing.TB
 }
 
 const controllers = coretest.Controllers

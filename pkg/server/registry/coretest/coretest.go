@@ -46,7 +46,7 @@ import (
 
 // Server is all resources over a store on disk, without HTTP.
 type Server struct {
-	t      *testing.T
+	t      testing.TB
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
 	// Storage has each resource and subresource by its path, such as tasks/cancel.
@@ -64,27 +64,31 @@ type Server struct {
 	engine engine.Engine
 }
 
-// Controllers is the name of a user who may create executionevents/controlled; every other one may get tasks.
-const Controllers = "controllers"
+// Controllers is the name of a user who may create executionevents/controlled; every other one may get and list tasks, except
+// that Stranger lists none.
+const (
+	Controllers = "controllers"
+	Stranger    = "stranger"
+)
 
 func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetUser().GetName() == Controllers && a.GetVerb() == "create" && a.GetResource() == "executionevents" && a.GetSubresource() == "controlled" {
 		return authorizer.DecisionAllow, "", nil
 	}
-	if a.GetVerb() == "get" && a.GetResource() == "tasks" {
+	if a.GetResource() == "tasks" && (a.GetVerb() == "get" || a.GetVerb() == "list" && a.GetUser().GetName() != Stranger) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionDeny, "", nil
 }
 
 // Start makes a server in a folder of its own, which ends with the test.
-func Start(t *testing.T) *Server { t.Helper(); return StartIn(t, t.TempDir()) }
+func Start(t testing.TB) *Server { t.Helper(); return StartIn(t, t.TempDir()) }
 
 // StartIn makes one over the store of a folder.
-func StartIn(t *testing.T, dir string) *Server { t.Helper(); return StartAt(t, dir, clock.RealClock{}) }
+func StartIn(t testing.TB, dir string) *Server { t.Helper(); return StartAt(t, dir, clock.RealClock{}) }
 
 // StartAt makes one with a clock of the test.
-func StartAt(t *testing.T, dir string, now clock.WithTicker) *Server {
+func StartAt(t testing.TB, dir string, now clock.WithTicker) *Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Server{t: t, Scheme: runtime.NewScheme(), Storage: map[string]rest.Storage{}, Metrics: prometheus.NewRegistry()}

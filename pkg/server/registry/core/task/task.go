@@ -128,6 +128,8 @@ type store interface {
 	rest.Updater
 	// Revision returns the revision of the whole store.
 	Revision(ctx context.Context) (uint64, error)
+	// Each calls f with each task of the request's namespace; see package resource.
+	Each(ctx context.Context, revision uint64, f func(*v1alpha1.Task) error) (uint64, error)
 	// Stage prepares an update that is committed together with other changes; see package resource.
 	Stage(ctx context.Context, name string, mutate func(*v1alpha1.Task) error) (engine.Part, error)
 }

@@ -5,6 +5,8 @@ package task
 
 import (
 	"context"
+	"math"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,9 +24,10 @@ type meters struct {
 
 // meter is what is counted of a task up to an event.
 type meter struct {
-	mu    sync.Mutex
-	after int64
-	usage trace.Usage
+	mu       sync.Mutex
+	after    int64
+	revision uint64 // of the event
+	usage    trace.Usage
 }
 
 func (m *meters) of(uid types.UID) *meter {
@@ -47,21 +50,36 @@ func (m *meters) forget(uid types.UID) {
 
 // usage returns what a task has used: what its status says, or while it runs what its events say; nil if nothing is known.
 func (r *Resource) usage(t *v1alpha1.Task) *v1alpha1.TaskUsage {
+	return r.usageAt(context.Background(), t, math.MaxUint64) //nolint:forbidigo // columns get no context
+}
+
+// usageAt is usage as of a revision, which is that of the task or a later one.
+func (r *Resource) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
 	if t.Status.Usage != nil || t.Status.Phase.Terminal() || t.Status.JobUID == "" || t.Spec.Type == v1alpha1.TaskTypeContainer {
-		r.meters.forget(t.UID)
+		if revision == math.MaxUint64 {
+			r.meters.forget(t.UID)
+		}
 		return t.Status.Usage
 	}
 	m := r.meters.of(t.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ctx := context.Background() //nolint:forbidigo // columns get no context
+	if m.revision > revision { // it has counted later events
+		m = &meter{}
+	}
 	for {
 		page, err := r.log.TaskPage(ctx, stream(t), m.after, usagePage, trace.UsageTypes())
-		if err != nil {
+		if err != nil { // the task may be gone
+			r.meters.forget(t.UID)
 			return m.usage.Sum()
 		}
 		for _, e := range page.Events {
+			at, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
+			if err == nil && at > revision {
+				return m.usage.Sum()
+			}
 			m.usage.Add(e)
+			m.after, m.revision = e.Seq, at
 		}
 		if m.after = page.Next; m.after >= page.Latest {
 			return m.usage.Sum()

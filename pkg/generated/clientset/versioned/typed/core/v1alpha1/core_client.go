@@ -31,6 +31,7 @@ type CoreV1alpha1Interface interface {
 	SessionsGetter
 	SkillsGetter
 	TasksGetter
+	TaskQueriesGetter
 	ToolsGetter
 	ToolCallsGetter
 	TranscriptSearchesGetter
@@ -106,6 +107,10 @@ func (c *CoreV1alpha1Client) Skills(namespace string) SkillInterface {
 
 func (c *CoreV1alpha1Client) Tasks(namespace string) TaskInterface {
 	return newTasks(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) TaskQueries(namespace string) TaskQueryInterface {
+	return newTaskQueries(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) Tools(namespace string) ToolInterface {

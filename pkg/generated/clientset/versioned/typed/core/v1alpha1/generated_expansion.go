@@ -37,6 +37,8 @@ type SkillExpansion interface{}
 
 type TaskExpansion interface{}
 
+type TaskQueryExpansion interface{}
+
 type ToolExpansion interface{}
 
 type ToolCallExpansion interface{}

@@ -1,0 +1,37 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Each calls f with each task of the request's namespace, in the order of names, as of one revision, which it returns; 0 is
+// the newest. It is for the server itself: no guard is asked. The tasks are shared, so f must not change them.
+func (r *Resource) Each(ctx context.Context, revision uint64, f func(*v1alpha1.Task) error) (uint64, error) {
+	tasks, err := r.storage()
+	if err != nil {
+		return 0, err
+	}
+	return tasks.Each(ctx, revision, f)
+}
+
+// Usage returns what a task has used as of a revision, which is that of the task or a later one; nil if nothing is known.
+func (r *Resource) Usage(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
+	return r.usageAt(ctx, t, revision)
+}
+
+// Summary returns what a list shows of a task, without what it has used and how long it has run.
+func Summary(t *v1alpha1.Task) v1alpha1.TaskSummary {
+	s := v1alpha1.TaskSummary{
+		Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: phase(t), Agent: agent(t), Model: model(t),
+		CreationTimestamp: t.CreationTimestamp, StartTime: t.Status.StartTime, CompletionTime: t.Status.CompletionTime,
+	}
+	if d := t.Status.Delegation; d != nil {
+		s.Parent = d.Parent
+	}
+	return s
+}
