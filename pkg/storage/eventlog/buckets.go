@@ -5,11 +5,12 @@ package eventlog
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 )
 
-// exactEvents is how many events a division reads one by one, where the bound of a bucket falls between two marks.
+// exactEvents is how many events a division looks at one by one, where the bound of a bucket falls between two marks.
 const exactEvents = 8192
 
 // division divides the time of a stream into buckets of equal length.
@@ -31,39 +32,45 @@ func (d *division) add(bucket int, seq int64, counts *tally) {
 	}
 }
 
-// divide counts events in buckets. Between two marks of one bucket it adds the difference. Of the others it reads those
-// that span the most time event by event, and divides the rest by the time between the marks.
-func (c *counting) divide(out *Counts, f *filter, marks []mark, buckets int) error {
-	from, to := marks[0].created, marks[len(marks)-1].created
+// divide counts events in buckets. Between two points of one bucket it adds the difference. Of the others it divides those
+// that span the most time event by event, and the rest by the time between the points.
+func (c *counting) divide(out *Counts, f *filter, points []point, buckets int) (err error) {
+	from, to := points[0].created, points[len(points)-1].created
 	d := &division{start: from, width: max(to-from, 0)/int64(buckets) + 1, buckets: make([]tally, buckets), seqs: make([]int64, buckets)}
-	var split []int // indexes of marks that are in another bucket than the one before
-	for i := 1; i < len(marks); i++ {
-		a, b := &marks[i-1], &marks[i]
-		if at := d.of(a.created); at != d.of(b.created) {
-			split = append(split, i)
-		} else {
-			difference := b.counts
-			difference.plus(&a.counts, -1)
-			d.add(at, a.seq+1, &difference)
-		}
-	}
-	slices.SortStableFunc(split, func(i, j int) int {
-		return cmp.Compare(marks[j].created-marks[j-1].created, marks[i].created-marks[i-1].created)
-	})
-	left := int64(exactEvents)
-	for _, i := range split {
-		a, b := &marks[i-1], &marks[i]
-		if left -= b.seq - a.seq; left < 0 {
-			out.Approximate = true
-			d.interpolate(a, b)
+	var split []int // indexes of points that are in another bucket than the one before
+	for run, i := 0, 1; i <= len(points); i++ {
+		at := d.of(points[run].created)
+		if i < len(points) && d.of(points[i].created) == at {
 			continue
 		}
-		err := c.each(a.seq+1, b.seq, func(seq int64, h header) {
-			var one tally
-			one.count(h.typ, h.sev, 1)
-			d.add(d.of(h.created), seq, &one)
-		})
+		if i-1 > run {
+			difference, err := c.between(&points[run], &points[i-1])
+			if err != nil {
+				return err
+			}
+			d.add(at, points[run].seq+1, &difference)
+		}
+		if i < len(points) {
+			split = append(split, i)
+		}
+		run = i
+	}
+	slices.SortStableFunc(split, func(i, j int) int {
+		return cmp.Compare(points[j].created-points[j-1].created, points[i].created-points[i-1].created)
+	})
+	s := &splitter{counting: c, division: d}
+	defer func() { err = errors.Join(err, s.close()) }()
+	left := int64(exactEvents)
+	for _, i := range split {
+		a, b := &points[i-1], &points[i]
+		difference, err := c.between(a, b)
 		if err != nil {
+			return err
+		}
+		if left -= b.seq - a.seq; left < 0 {
+			out.Approximate = true
+			d.interpolate(a, b, &difference)
+		} else if err := s.split(a.seq+1, b.seq, &difference); err != nil {
 			return err
 		}
 	}
@@ -71,20 +78,21 @@ func (c *counting) divide(out *Counts, f *filter, marks []mark, buckets int) err
 	return nil
 }
 
-// interpolate spreads the events between two marks evenly over the time between them.
-func (d *division) interpolate(a, b *mark) {
+// interpolate spreads the events between two points evenly over the time between them.
+func (d *division) interpolate(a, b *point, counts *tally) {
 	span, done := b.created-a.created, tally{}
 	if span <= 0 { // the clock was set back
-		part := b.counts
-		part.plus(&a.counts, -1)
-		d.add(d.of(a.created), a.seq+1, &part)
+		d.add(d.of(a.created), a.seq+1, counts)
 		return
 	}
 	for at := d.of(a.created); at <= d.of(b.created); at++ {
 		end := min(d.start+int64(at+1)*d.width, b.created) - a.created
 		var part tally
 		for i := range part {
-			upTo := (b.counts[i] - a.counts[i]) * end / span
+			if counts[i] == 0 {
+				continue
+			}
+			upTo := counts[i] * end / span
 			part[i], done[i] = upTo-done[i], upTo
 		}
 		seq := a.seq + 1 + (b.seq-a.seq)*max(d.start+int64(at)*d.width-a.created, 0)/span

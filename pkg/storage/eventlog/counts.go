@@ -24,7 +24,7 @@ type Counts struct {
 	First, Last time.Time
 	// Buckets divide the time from First to Last evenly, without those that have no selected event.
 	Buckets []Bucket
-	// Approximate is set if the bounds of some buckets fall between two marks that were not read event by event. Up to
+	// Approximate is set if the bounds of some buckets fall between two marks that were not divided event by event. Up to
 	// 255 events around such a bound may be counted in the neighbouring bucket. Sums are exact.
 	Approximate bool
 }
@@ -93,11 +93,11 @@ func count(ctx context.Context, c *counting, f *filter, buckets int) (*Counts, e
 	if buckets <= 0 {
 		return out, nil
 	}
-	marks, err := c.marks(first, last)
+	points, err := c.points(first, last)
 	if err != nil {
 		return nil, err
 	}
-	return out, c.divide(out, f, marks, buckets)
+	return out, c.divide(out, f, points, buckets)
 }
 
 // ends returns what was counted before the oldest kept event, with its time, and up to the newest.

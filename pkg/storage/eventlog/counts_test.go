@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -163,4 +165,41 @@ func TestCounts(t *testing.T) {
 		t.Error("marks of a purged stream are left")
 	}
 	_ = it.Close()
+}
+
+// Buckets are those that reading every event gives, also where much time passes within a few events.
+func TestBucketsOfPauses(t *testing.T) {
+	c := newCounted(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		c.fill(1+r.IntN(40), 1+r.IntN(7), time.Duration(r.IntN(20))*time.Millisecond)
+		if r.IntN(10) == 0 {
+			c.clock.Step(time.Duration(r.IntN(100)) * time.Second)
+		}
+	}
+	page, err := c.TaskSpan(context.Background(), c.s, Span{Limit: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, buckets := range []int{1, 2, 7, 200, 500} {
+		got, err := c.Count(context.Background(), c.s, nil, buckets)
+		if err != nil || got.Approximate {
+			t.Fatal(err, got.Approximate)
+		}
+		next := 0
+		for _, b := range got.Buckets {
+			want := Bucket{From: b.From, To: b.To, Seq: int64(next + 1), Types: map[v1alpha1.EventType]int64{}, Severities: map[v1alpha1.EventSeverity]int64{}}
+			for ; next < len(page.Events) && page.Events[next].CreatedAt.Time.Before(b.To); next++ {
+				want.Total++
+				want.Types[page.Events[next].Type]++
+				want.Severities[page.Events[next].Severity]++
+			}
+			if !reflect.DeepEqual(b, want) {
+				t.Fatalf("of %d buckets: %+v, want %+v", buckets, b, want)
+			}
+		}
+		if next != len(page.Events) {
+			t.Errorf("%d buckets have %d of %d events", buckets, next, len(page.Events))
+		}
+	}
 }

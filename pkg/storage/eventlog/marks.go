@@ -31,30 +31,65 @@ func (c *counting) parse(k, v []byte) (mark, error) {
 	return m, err
 }
 
-// marks returns the marks between two of them, with both.
-func (c *counting) marks(first, last mark) (list []mark, err error) {
-	list = append(make([]mark, 0, min((last.seq-first.seq)/markEvery, maxMarks)+4), first)
+// point is a mark whose counts are decoded when they are needed: a count looks at the times of all marks, and at the counts
+// of those beside the bounds of buckets.
+type point struct {
+	seq, created int64
+	raw          []byte // of the mark
+	counts       *tally // instead of raw
+}
+
+// between returns what was counted after one point up to another.
+func (c *counting) between(a, b *point) (tally, error) {
+	difference, err := c.countsOf(b)
+	if err != nil {
+		return tally{}, err
+	}
+	before, err := c.countsOf(a)
+	difference.plus(&before, -1)
+	return difference, err
+}
+
+func (c *counting) countsOf(p *point) (tally, error) {
+	if p.counts != nil {
+		return *p.counts, nil
+	}
+	m, err := c.parse(markKey(c.no, p.seq), p.raw)
+	return m.counts, err
+}
+
+// points returns the marks between two of them, with both.
+func (c *counting) points(first, last mark) (list []point, err error) {
+	list = append(make([]point, 0, min((last.seq-first.seq)/markEvery, maxMarks)+4), point{seq: first.seq, created: first.created, counts: &first.counts})
+	end := point{seq: last.seq, created: last.created, counts: &last.counts}
 	if every := ((last.seq-first.seq)/markEvery + maxMarks) / maxMarks; every > 1 {
 		list, err = c.some(list, last.seq, every*markEvery)
-		return append(list, last), err
+		return append(list, end), err
 	}
 	it, err := c.engine.NewIter(markKey(c.no, first.seq+1), markKey(c.no, last.seq))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
+	var copies []byte
 	for ok := it.First(); ok; ok = it.Next() {
-		m, err := c.parse(it.Key(), it.Value())
+		p, err := pointOf(it.Key(), it.Value())
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, m)
+		if cap(copies)-len(copies) < len(p.raw) {
+			copies = make([]byte, 0, 1<<14+len(p.raw))
+		}
+		n := len(copies)
+		copies = append(copies, p.raw...)
+		p.raw = copies[n:]
+		list = append(list, p)
 	}
-	return append(list, last), it.Error()
+	return append(list, end), it.Error()
 }
 
 // some adds to list the marks at multiples of step that are before last.
-func (c *counting) some(list []mark, last, step int64) ([]mark, error) {
+func (c *counting) some(list []point, last, step int64) ([]point, error) {
 	for seq := list[0].seq/step*step + step; seq < last; seq += step {
 		k := markKey(c.no, seq)
 		v, ok, err := c.engine.Get(k)
@@ -64,11 +99,11 @@ func (c *counting) some(list []mark, last, step int64) ([]mark, error) {
 		if !ok {
 			return nil, &CorruptError{k, ErrNotFound}
 		}
-		m, err := c.parse(k, v)
+		p, err := pointOf(k, v)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, m)
+		list = append(list, p)
 	}
 	return list, nil
 }

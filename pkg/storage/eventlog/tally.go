@@ -92,11 +92,20 @@ func encodeMark(created int64, counts *tally) []byte {
 	return counts.append(binary.BigEndian.AppendUint64([]byte{markFormat}, uint64(created)))
 }
 
-func parseMark(k, v []byte) (m mark, err error) {
+// pointOf decodes a mark without its counts. It holds v.
+func pointOf(k, v []byte) (point, error) {
 	if len(k) != len(spaceMark)+16 || len(v) < 9 || v[0] != markFormat {
-		return mark{}, &CorruptError{append([]byte(nil), k...), errFormat}
+		return point{}, &CorruptError{append([]byte(nil), k...), errFormat}
 	}
-	m.seq, m.created = int64(binary.BigEndian.Uint64(k[len(spaceMark)+8:])), int64(binary.BigEndian.Uint64(v[1:]))
+	return point{seq: int64(binary.BigEndian.Uint64(k[len(spaceMark)+8:])), created: int64(binary.BigEndian.Uint64(v[1:])), raw: v}, nil
+}
+
+func parseMark(k, v []byte) (m mark, err error) {
+	p, err := pointOf(k, v)
+	if err != nil {
+		return mark{}, err
+	}
+	m.seq, m.created = p.seq, p.created
 	m.counts, err = parseTally(v[9:])
 	return m, err
 }

@@ -1,0 +1,78 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Tasks that the server sorts and filters, so that the order is that of all tasks and not only of those that were read.
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { apiVersion, inNamespace, post } from './client';
+import { useLoad, type Loaded } from './load';
+import type { Task } from './types';
+
+export interface TaskQuerySpec {
+  orderBy: 'created' | 'started' | 'duration' | 'tokens' | 'name';
+  descending?: boolean;
+  phases?: string[] | undefined;
+  text?: string | undefined;
+}
+
+interface Summary {
+  name: string;
+  uid: string;
+  type: string;
+  phase: string;
+  agent?: string;
+  model?: string;
+  creationTimestamp?: string;
+  startTime?: string;
+  completionTime?: string;
+  inputTokens?: number;
+  outputTokens?: number;
+  unreportedRequests?: number;
+}
+
+interface Answer {
+  status: { items: Summary[]; matched: number; continue?: string };
+}
+
+export interface Found {
+  tasks: Task[];
+  matched: number;
+}
+
+const pageSize = 200;
+const period = 3000; // in milliseconds
+
+// useTasks finds tasks, and finds them again while the page is visible. more adds a page.
+export function useTasks(spec: TaskQuerySpec): Loaded<Found> & { more: () => void } {
+  const pages = useSignal(1);
+  const key = JSON.stringify(spec) + inNamespace('taskqueries');
+  useEffect(() => {
+    pages.value = 1;
+  }, [key]);
+  const load = useLoad(key, (signal) => find(spec, pages.peek(), signal), period);
+  return { ...load, more: () => { pages.value++; load.reload(); } };
+}
+
+async function find(spec: TaskQuerySpec, pages: number, signal: AbortSignal): Promise<Found> {
+  const found: Found = { tasks: [], matched: 0 };
+  let next: string | undefined;
+  do {
+    const page: Answer = await post<Answer>(inNamespace('taskqueries'), { apiVersion, kind: 'TaskQuery', spec: { ...spec, limit: pageSize, continue: next } }, signal);
+    found.tasks.push(...page.status.items.map(taskOf));
+    found.matched = page.status.matched;
+    next = page.status.continue;
+  } while (next && --pages > 0);
+  return found;
+}
+
+// taskOf returns a summary in the form of a task, with what lists show of one.
+function taskOf(s: Summary): Task {
+  return {
+    metadata: { name: s.name, uid: s.uid, creationTimestamp: s.creationTimestamp },
+    spec: { type: s.type },
+    status: {
+      phase: s.phase, agentName: s.agent, model: s.model, startTime: s.startTime, completionTime: s.completionTime,
+      usage: { inputTokens: s.inputTokens, outputTokens: s.outputTokens, unreportedRequests: s.unreportedRequests },
+    },
+  } as Task;
+}
