@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,5 +95,29 @@ func TestGone(t *testing.T) { //nolint:paralleltest // it looks at all children 
 			t.Errorf("%s: not gone after all was killed", line)
 		}
 		_ = cmd.Wait()
+	}
+}
+
+// TestStrangers: a tree consists of its own processes, also one without a marker, which would otherwise be all processes of
+// the machine that are younger than its leader.
+func TestStrangers(t *testing.T) {
+	start := func() *exec.Cmd {
+		cmd := exec.Command("sleep", "1020")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		return cmd
+	}
+	leader, stranger := start(), start()
+	for _, marker := range []string{"", markerEnv + "=of-this-tree"} {
+		members, err := (&tree{leader: leader.Process.Pid, marker: marker}).members()
+		if err != nil || len(members) != 1 || members[0].pid != leader.Process.Pid {
+			t.Errorf("marker %q: members %+v, %v; the leader is %d and a stranger %d", marker, members, err, leader.Process.Pid, stranger.Process.Pid)
+		}
 	}
 }

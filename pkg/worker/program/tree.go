@@ -124,6 +124,9 @@ func (t *tree) gone() bool {
 }
 
 func (t *tree) marked(pid int) bool {
+	if t.marker == "" { // an environment ends with an empty text, so every process would have it
+		return false
+	}
 	env, err := os.ReadFile(procPath(pid, "environ"))
 	if err != nil {
 		return false
