@@ -68,12 +68,12 @@ func TestLive(t *testing.T) {
 	}
 	ok := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		switch line := lines.Text(); {
-		case line == "kill": // the page is live
+		switch line := lines.Text(); line {
+		case "kill": // the page is live
 			l.Kill()
 			l.Restart(t)
 			_, _ = io.WriteString(in, "killed\n")
-		case line == "stop":
+		case "stop":
 			cancel()
 			_, _ = fmt.Fprintf(in, "%d\n", <-written)
 		default:

@@ -177,5 +177,5 @@ func TestLongRun(t *testing.T) {
 	tools(t)
 	f := fill(t)
 	f.append("long", 0, 20_000)
-	f.drive("long.mjs", 4, "TOKEN="+f.token("ann", "platform-viewer"), "COUNT=20000")
+	f.drive("long.mjs", 5, "TOKEN="+f.token("ann", "platform-viewer"), "COUNT=20000")
 }

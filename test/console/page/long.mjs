@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A run of COUNT events.
-import { BASE, MORE, assert, nodes, run, signedIn } from './drive.mjs';
+import { request } from 'node:http';
+import { BASE, MORE, TOKEN, assert, nodes, run, signedIn } from './drive.mjs';
 
 const count = Number(process.env.COUNT);
 const more = async (n) => assert.ok((await fetch(`${MORE}?task=long&n=${n}`)).ok);
@@ -31,6 +32,15 @@ async function measured(browser, path) {
   session.on('Network.dataReceived', (e) => (bytes += e.encodedDataLength));
   await it.page.goto(`${BASE}/console${path}`);
   return { ...it, spent: () => ({ requests, bytes }) };
+}
+
+// end ends the session of a page at the server, as a restart does: the browser keeps its cookie.
+async function end(page) {
+  const cookie = (await page.context().cookies()).map((c) => `${c.name}=${c.value}`).join('; ');
+  const key = await page.evaluate(() => localStorage.getItem('platform.console.key'));
+  const headers = { cookie, 'x-platform-console': key, 'sec-fetch-site': 'same-origin', origin: BASE };
+  const status = await new Promise((resolve, reject) => request(`${BASE}/console/session`, { method: 'DELETE', headers }, (r) => resolve(r.resume().statusCode)).on('error', reject).end());
+  assert.equal(status, 200);
 }
 
 await run({
@@ -82,6 +92,23 @@ await run({
     await more(300);
     await page.getByText('20,600 events, live').waitFor();
     assert.deepEqual(await where(), before);
+    await close();
+  },
+  'the session ends': async (b) => {
+    const { page, close } = await measured(b, '/tasks/long');
+    await page.getByText(', live').waitFor();
+    await end(page);
+    await page.getByText('Your session has ended').waitFor();
+    assert.ok((await page.locator('.line .what').count()) > 0, 'what was shown is gone');
+    const other = await page.context().newPage();
+    await other.goto(`${BASE}/console/login`);
+    await other.fill('#token', TOKEN);
+    await other.click('button[type=submit]');
+    await other.waitForSelector('header.top');
+    await page.getByText('Your session has ended').waitFor({ state: 'hidden' });
+    await page.getByText(', live').waitFor();
+    await more(10);
+    await shows(page, 'words 1000608');
     await close();
   },
 });

@@ -40,6 +40,11 @@ export function href(path: string, params: Params = {}, hash = ''): string {
   return base + path + (q ? `?${q}` : '') + (hash ? `#${hash}` : '');
 }
 
+// taskHref returns the address of a task's run, or of one of its events.
+export function taskHref(name: string, seq?: number): string {
+  return href(`/tasks/${encodeURIComponent(name)}`, {}, seq ? `seq=${seq}` : '');
+}
+
 // go shows an address that href returned.
 export function go(to: string, replace = false): void {
   if (replace) history.replaceState(null, '', to);

@@ -35,7 +35,7 @@ interface Change<T> {
 }
 
 // useList lists path with the parameters, and watches it while the page is visible. With a limit of 0 it has all items, which one
-// request brings and keeps current.
+// request brings and keeps current. An empty path lists nothing.
 export function useList<T extends Item>(path: string, params: Record<string, string | undefined> = {}, limit = 200): ListState<T> {
   const items = useSignal<T[]>([]);
   const loading = useSignal(true);
@@ -53,7 +53,7 @@ export function useList<T extends Item>(path: string, params: Record<string, str
 
   const size = want.value;
   useEffect(() => {
-    if (!shown) return;
+    if (!shown || !path) return;
     const end = new AbortController();
     const all = new Map<string, T>();
     let timer = 0;

@@ -45,9 +45,12 @@ export async function signIn(): Promise<boolean> {
   return true;
 }
 
-// Who signs in again in another tab goes on here. Another user starts anew, because rights and data differ.
+// Who signs out in another tab is signed out here, and who signs in again there goes on here. Another user starts anew, because
+// rights and data differ.
 window.addEventListener('storage', (e) => {
-  if (e.key !== 'platform.console.key' || !e.newValue || !ended.value) return;
+  if (e.key !== 'platform.console.key') return;
+  if (!e.newValue) ended.value = true;
+  if (!e.newValue || !ended.value) return;
   const before = user.value;
   void signIn().then((known) => {
     if (known && user.value !== before) window.location.reload();

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tasks as rows.
+import { usageOf, useRunning } from '../api/running';
 import type { Task } from '../api/types';
-import { href } from '../router';
+import { taskHref } from '../router';
 import { ago, duration, now, short } from './format';
 import { Phase, ended, phaseOf } from './phase';
 import { Table, type Column } from './table';
@@ -34,12 +35,13 @@ const columns: Array<Column<Task>> = [
   { title: 'Phase', cell: (t) => <Phase phase={phaseOf(t)} /> },
   { title: 'Agent', cell: (t) => agentOf(t) || t.spec.type, kind: 'minor' },
   { title: 'Model', cell: (t) => t.status?.model ?? t.spec.ai?.model ?? '', kind: 'minor' },
-  { title: 'In', cell: (t) => short(t.status?.usage?.inputTokens), kind: 'number minor' },
-  { title: 'Out', cell: (t) => short(t.status?.usage?.outputTokens), kind: 'number minor' },
+  { title: 'In', cell: (t) => short(usageOf(t)?.inputTokens), kind: 'number minor' },
+  { title: 'Out', cell: (t) => short(usageOf(t)?.outputTokens), kind: 'number minor' },
   { title: 'Duration', cell: (t) => took(t), kind: 'number' },
   { title: 'Started', cell: (t) => ago(started(t)), kind: 'number minor' },
 ];
 
 export function TaskTable({ tasks, label }: { tasks: Task[]; label: string }) {
-  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => href(`/tasks/${encodeURIComponent(t.metadata.name)}`)} />;
+  useRunning(tasks);
+  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => taskHref(t.metadata.name)} />;
 }

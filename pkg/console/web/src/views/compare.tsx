@@ -8,7 +8,7 @@ import { align, forkedFrom, steps } from '../api/compare';
 import { useLoad } from '../api/load';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { href, location, set } from '../router';
+import { location, set, taskHref } from '../router';
 import { count } from '../ui/format';
 import { Empty, Failure, Loading } from '../ui/states';
 import { Text } from '../ui/text';
@@ -59,7 +59,7 @@ function Both({ a, b }: { a: string; b: string }) {
   return (
     <>
       <Facts a={d.ta} b={d.tb} />
-      {shared && <p class="muted"><Text>{shared.fork}</Text> is a fork of <Text>{shared.of}</Text>. Their history is the same up to <a href={href(`/tasks/${encodeURIComponent(shared.of)}`, {}, `seq=${shared.at}`)}>event {shared.at}</a>; below is what each did after it.</p>}
+      {shared && <p class="muted"><Text>{shared.fork}</Text> is a fork of <Text>{shared.of}</Text>. Their history is the same up to <a href={taskHref(shared.of, shared.at)}>event {shared.at}</a>; below is what each did after it.</p>}
       <p role="status">
         {d.pairs.length === 0 ? 'Neither run has done anything yet.' : d.first < 0 ? `All ${count(same)} steps are alike.` : same > 0 ? `The first ${count(same)} steps are alike.` : 'They differ from the first step on.'}
         {d.cut && ' Only the first 5,000 steps of a run are compared.'}{' '}

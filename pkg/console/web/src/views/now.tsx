@@ -8,7 +8,7 @@ import { useList } from '../api/list';
 import { useLoad } from '../api/load';
 import { may } from '../api/may';
 import type { Approval, Task } from '../api/types';
-import { report } from '../api/usage';
+import { cost, report } from '../api/usage';
 import { href } from '../router';
 import { ApprovalTable, pendingFirst } from '../ui/approvaltable';
 import { now, short } from '../ui/format';
@@ -32,7 +32,6 @@ export function Now() {
   const recent = failed.filter((t) => Date.parse(t.status?.completionTime ?? started(t)) > since);
   const plus = tasks.rest.value ? '+' : '';
   const day = usage.data.value?.status.breakdown?.[0]?.usage;
-  const amounts = day?.cost?.amounts ?? [];
   if (tasks.error.value && all.length === 0) return <Failure error={tasks.error.value} />;
   return (
     <>
@@ -43,9 +42,7 @@ export function Now() {
         <Card title="active tasks" to={href('/tasks', { phase: 'active' })}>{active.length}{plus}</Card>
         <Card title="failed in 24 hours" to={href('/tasks', { phase: 'failed' })}>{recent.length}{plus}</Card>
         <Card title="tokens today (UTC)">{usage.error.value ? '–' : short(usage.data.value ? (day?.totalTokens ?? (day ? undefined : 0)) : undefined)}</Card>
-        <Card title={day && day.cost?.completeness !== 'complete' && amounts.length > 0 ? 'cost today, of what has a price' : 'cost today (UTC)'}>
-          {amounts.length > 0 ? amounts.map((a) => `${money(a.amount)} ${a.currency}`).join(', ') : '–'}
-        </Card>
+        <Card title="cost today (UTC)">{day ? cost(day) : '–'}</Card>
       </div>
       {tasks.loading.value && <Loading what="tasks" />}
       {!tasks.loading.value && all.length === 0 && <Empty>There are no tasks in this namespace yet. Create one with <code>kubectl apply</code>, and follow it here.</Empty>}
@@ -58,11 +55,6 @@ export function Now() {
       {failed.length > 0 && <Section title="Failed last" all={failed.length > most ? href('/tasks', { phase: 'failed' }) : ''}><TaskTable label="Failed tasks" tasks={failed.slice(0, most)} /></Section>}
     </>
   );
-}
-
-function money(amount: string): string {
-  const n = Number(amount);
-  return Number.isFinite(n) ? n.toLocaleString('en', { maximumFractionDigits: n < 1 ? 4 : 2 }) : amount;
 }
 
 function Card({ title, to, children }: { title: string; to?: string; children: ComponentChildren }) {

@@ -5,6 +5,7 @@
 import { inNamespace } from '../api/client';
 import { useList, whole } from '../api/list';
 import { firstReads } from '../api/events';
+import { usageOf, useRunning } from '../api/running';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
 import { href, location, type Location } from '../router';
@@ -15,7 +16,8 @@ import { Empty, Failure } from '../ui/states';
 import { agentOf, took } from '../ui/tasktable';
 import { Text } from '../ui/text';
 import { RunEvents, seqInHash } from './run/events';
-import { RunArtifacts, RunLog, RunResult, RunYAML } from './run/outcome';
+import { RunLog } from './run/log';
+import { RunArtifacts, RunResult, RunYAML } from './run/outcome';
 import { RunTrace } from './run/trace';
 import { RunTranscript } from './run/transcript';
 
@@ -61,7 +63,9 @@ export function Run({ params }: { params: Record<string, string> }) {
 }
 
 function Summary({ task }: { task: Task }) {
-  const { usage, delegation, hasChildren, message, attempts } = task.status ?? {};
+  const { delegation, hasChildren, message, attempts } = task.status ?? {};
+  useRunning([task]);
+  const usage = usageOf(task);
   const source = task.metadata.annotations?.['platform.ai/fork-source-task'];
   const tree = delegation || hasChildren ? href(`/tree/${encodeURIComponent(delegation?.root ?? task.metadata.name)}`) : '';
   return (

@@ -8,7 +8,7 @@ import type { Session } from '../api/kinds';
 import { useList } from '../api/list';
 import { may } from '../api/may';
 import { Conversation } from '../api/transcript';
-import { href } from '../router';
+import { href, taskHref } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { ago, count } from '../ui/format';
 import { Empty, Failure, Loading } from '../ui/states';
@@ -20,8 +20,7 @@ export function SessionView({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
   // The address of a new conversation changes with its first answer. The view stays, since it receives that answer.
   const talk = useMemo(() => new Conversation(name, (made) => history.replaceState(null, '', href(`/sessions/${encodeURIComponent(made)}`))), []);
-  const path = inNamespace('sessions');
-  const { items, error, loading } = useList<Session>(path, { fieldSelector: `metadata.name=${name || '-'}` });
+  const { items, error, loading } = useList<Session>(name ? inNamespace('sessions') : '', { fieldSelector: `metadata.name=${name}` });
   const session = items.value.find((s) => s.metadata.name === name);
   useEffect(() => () => talk.stop(), []);
   const added = session?.status?.messageCount ?? 0;
@@ -42,6 +41,7 @@ export function SessionView({ params }: { params: Record<string, string> }) {
 
   if (name && !session && error.value) return <Failure error={error.value} />;
   if (name && !session && !loading.value) return <Empty>There is no session of the name {name} in this namespace. <a href={href('/sessions')}>Show all sessions.</a></Empty>;
+  const allowed = may('create', 'chats');
   return (
     <>
       <div class="title"><h1>{name ? <Text>{name}</Text> : 'New chat'}</h1></div>
@@ -50,11 +50,12 @@ export function SessionView({ params }: { params: Record<string, string> }) {
         {talk.truncated.value && <p class="notice">The oldest messages were removed, because a session has a largest size.</p>}
         {talk.older.value && <p class="more"><button type="button" onClick={() => void talk.before()}>Show earlier messages</button></p>}
         {talk.error.value ? <Failure error={talk.error.value} retry={() => void talk.load()} /> : talk.loading.value && <Loading what="the messages" />}
-        {!name && messages.value.length === 0 && !talk.question.value && <Empty>Ask for something to be done. The model creates tasks and follows them with your permissions, and no others.</Empty>}
+        {allowed === false && chat && <p class="muted">Your role does not permit you to chat.</p>}
+        {!name && allowed && messages.value.length === 0 && !talk.question.value && <Empty>Ask for something to be done. The model creates tasks and follows them with your permissions, and no others.</Empty>}
         {name && !talk.loading.value && messages.value.length === 0 && !talk.question.value && <Empty>Nothing was said yet.</Empty>}
         {messages.value.map((m) => <Said key={m.order ?? m.id} message={m} />)}
         <Answer talk={talk} />
-        {chat && may('create', 'chats') && <Composer talk={talk} />}
+        {chat && allowed && <Composer talk={talk} />}
         {!chat && <p class="muted">The messages of this session are those of tasks. A task continues it with <code>spec.sessionRef</code>.</p>}
       </div>
     </>
@@ -66,7 +67,7 @@ function Summary({ session }: { session: Session }) {
   return (
     <dl class="facts">
       <Fact name="Type" value={session.spec.sessionType ?? 'task'} />
-      {activeTask && <div><dt>Task at work</dt><dd><a href={href(`/tasks/${encodeURIComponent(activeTask)}`)}><Text>{activeTask}</Text></a></dd></div>}
+      {activeTask && <div><dt>Task at work</dt><dd><a href={taskHref(activeTask)}><Text>{activeTask}</Text></a></dd></div>}
       <Fact name="Waiting tasks" value={waitingCount ? count(waitingCount) : ''} />
       <Fact name="Messages" value={count(messageCount)} />
       <Fact name="Tokens in / out" value={inputTokens === undefined && outputTokens === undefined ? 'Unavailable' : `${count(inputTokens)} / ${count(outputTokens)}`} />

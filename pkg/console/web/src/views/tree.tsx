@@ -7,9 +7,10 @@ import { useSignal } from '@preact/signals';
 import { get, inNamespace } from '../api/client';
 import { useList } from '../api/list';
 import { useLoad } from '../api/load';
+import { usageOf, useRunning } from '../api/running';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { go, href } from '../router';
+import { go, taskHref } from '../router';
 import { count, now, short } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
 import { Rows, rowHeight, type RowsApi } from '../ui/rows';
@@ -57,9 +58,10 @@ export function Tree({ params }: { params: Record<string, string> }) {
 function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
   const { items, loading, error } = useList<Task>(inNamespace('tasks'), { fieldSelector: `rootTaskUID=${uid}` }, 0);
   const nodes = useMemo(() => flatten(items.value.length > 0 ? items.value : [root]), [items.value, root]);
+  useRunning(items.value);
   const selected = useSignal(0);
   const list = useRef<RowsApi | null>(null);
-  const open = (i: number) => void (nodes[i] && go(href(`/tasks/${encodeURIComponent(nodes[i].task.metadata.name)}`)));
+  const open = (i: number) => void (nodes[i] && go(taskHref(nodes[i].task.metadata.name)));
   const select = (i: number) => {
     selected.value = Math.min(nodes.length - 1, Math.max(0, i));
     list.current?.show(selected.value);
@@ -74,7 +76,7 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
   ]);
   const from = Math.min(...nodes.map((n) => Date.parse(started(n.task))));
   const to = Math.max(...nodes.map((n) => Date.parse(n.task.status?.completionTime ?? '') || now.value));
-  const sum = (key: 'inputTokens' | 'outputTokens') => nodes.reduce((s, n) => s + (n.task.status?.usage?.[key] ?? 0), 0);
+  const sum = (key: 'inputTokens' | 'outputTokens') => nodes.reduce((s, n) => s + (usageOf(n.task)?.[key] ?? 0), 0);
   const unknown = nodes.some((n) => !n.task.status?.usage && n.task.spec.type !== 'container') ? ', of what is known' : '';
   return (
     <>
@@ -109,8 +111,8 @@ function Line({ node, from, to }: { node: Node; from: number; to: number }) {
       <span class="name" style={{ paddingLeft: `${Math.min(depth, 12) * 20}px` }}>{task.metadata.name}</span>
       <Phase phase={phase} />
       <span class="minor">{agentOf(task)}</span>
-      <span class="num minor">{short(task.status?.usage?.inputTokens)}</span>
-      <span class="num minor">{short(task.status?.usage?.outputTokens)}</span>
+      <span class="num minor">{short(usageOf(task)?.inputTokens)}</span>
+      <span class="num minor">{short(usageOf(task)?.outputTokens)}</span>
       <span class="num minor">{took(task)}</span>
       <span class="span minor"><i class={phase === 'Succeeded' ? 'ok' : phase === 'Failed' ? 'bad' : phase === 'Running' ? 'run' : ''} style={{ left: `${((begin - from) / length) * 100}%`, width: `${((end - begin) / length) * 100}%` }} /></span>
     </>

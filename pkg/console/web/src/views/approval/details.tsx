@@ -3,7 +3,7 @@
 
 // One approval: exactly what is to be done, who asked, what was decided alike before, and the decision.
 import type { Approval } from '../../api/types';
-import { href } from '../../router';
+import { href, taskHref } from '../../router';
 import { stateOf, left } from '../../ui/approvaltable';
 import { Fact } from '../../ui/eventdetails';
 import { ago, clock } from '../../ui/format';
@@ -26,7 +26,7 @@ export function ApprovalDetails({ approval, all }: { approval: Approval; all: Ap
       <Arguments value={spec.targetArgsPreview} />
       {stateOf(approval) === 'pending' && <Decision approval={approval} />}
       <dl class="facts">
-        <div><dt>Task</dt><dd><a href={href(`/tasks/${encodeURIComponent(spec.taskName)}`, {}, status?.requestedSeq ? `seq=${status.requestedSeq}` : '')}>{spec.taskName}</a></dd></div>
+        <div><dt>Task</dt><dd><a href={taskHref(spec.taskName, status?.requestedSeq)}>{spec.taskName}</a></dd></div>
         {spec.rootTask && spec.rootTask !== spec.taskName && <div><dt>Tree</dt><dd><a href={href(`/tree/${encodeURIComponent(spec.rootTask)}`)}>{spec.rootTask}</a></dd></div>}
         <Fact name="Asked for by" value={spec.requestedBy} />
         <Fact name="Severity" value={spec.severity} />

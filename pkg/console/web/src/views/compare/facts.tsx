@@ -5,7 +5,7 @@
 import type { ComponentChildren } from 'preact';
 import { promptOf } from '../../api/compare';
 import type { Task } from '../../api/types';
-import { href } from '../../router';
+import { taskHref } from '../../router';
 import { clock, count, duration } from '../../ui/format';
 import { Phase, phaseOf } from '../../ui/phase';
 import { agentOf, lasted, started } from '../../ui/tasktable';
@@ -26,7 +26,7 @@ export function Facts({ a, b }: { a: Task; b: Task }) {
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label="The runs">
       <table class="compare" aria-label="The runs">
-        <thead><tr><th scope="col"><span class="unseen">What</span></th>{[a, b].map((t) => <th key={t.metadata.uid} scope="col"><a href={href(`/tasks/${encodeURIComponent(t.metadata.name)}`)}><Text>{t.metadata.name}</Text></a></th>)}</tr></thead>
+        <thead><tr><th scope="col"><span class="unseen">What</span></th>{[a, b].map((t) => <th key={t.metadata.uid} scope="col"><a href={taskHref(t.metadata.name)}><Text>{t.metadata.name}</Text></a></th>)}</tr></thead>
         <tbody>
           {rows.map((r) => (
             <tr key={r.title} class={!r.free && r.value(a) !== r.value(b) ? 'differs' : ''}>

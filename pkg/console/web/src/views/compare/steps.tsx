@@ -6,7 +6,7 @@ import { useSignal } from '@preact/signals';
 import { may } from '../../api/may';
 import type { Pair } from '../../api/compare';
 import type { Event } from '../../api/types';
-import { href } from '../../router';
+import { taskHref } from '../../router';
 import { ForkForm } from '../../ui/forkform';
 import { words } from '../../ui/format';
 import { failed } from '../../ui/kinds';
@@ -50,7 +50,7 @@ function Step({ task, event, ended }: { task: string; event: Event | undefined; 
   return (
     <div class={`turn ${failed(event) ? 'failed' : ''}`}>
       <h2>
-        {words(event.type)} {event.toolName && <Text>{event.toolName}</Text>} <a href={href(`/tasks/${encodeURIComponent(task)}`, {}, `seq=${event.seq}`)}>#{event.seq}</a>
+        {words(event.type)} {event.toolName && <Text>{event.toolName}</Text>} <a href={taskHref(task, event.seq)}>#{event.seq}</a>
         {may('create', 'tasks/fork') && <button type="button" class="quiet small" aria-expanded={forking.value} onClick={() => (forking.value = !forking.value)}>Fork from here</button>}
       </h2>
       {event.contentText ? <Markdown text={event.contentText} /> : <p><Text>{event.summary}</Text></p>}

@@ -5,7 +5,7 @@
 import { inNamespace } from '../../api/client';
 import type { Memory } from '../../api/kinds';
 import { useList } from '../../api/list';
-import { href, location, set } from '../../router';
+import { location, set, taskHref } from '../../router';
 import { ago, count } from '../../ui/format';
 import { Listed } from '../../ui/listed';
 import { Markdown } from '../../ui/markdown';
@@ -38,7 +38,7 @@ function One({ memory }: { memory: Memory }) {
       <p class="muted small">
         For {<Text>{scope}</Text>}. Recalled {count(status?.recalledCount ?? 0)} times{status?.lastRecalledAt && `, last ${ago(status.lastRecalledAt)}`}.
         {spec.tags?.length ? <> Tags: <Text>{spec.tags.join(', ')}</Text>.</> : ''}
-        {status?.origin && <> From the task <a href={href(`/tasks/${encodeURIComponent(status.origin.taskName)}`, {}, status.origin.sequence ? `seq=${status.origin.sequence}` : '')}><Text>{status.origin.taskName}</Text></a>.</>}
+        {status?.origin && <> From the task <a href={taskHref(status.origin.taskName, status.origin.sequence)}><Text>{status.origin.taskName}</Text></a>.</>}
       </p>
       <Act resource="memories" name={metadata.name} actions={status?.disabled ? [{ title: 'Enable', sub: 'enable' }] : [{ title: 'Disable', sub: 'disable' }]} />
     </article>

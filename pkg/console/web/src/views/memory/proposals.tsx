@@ -7,7 +7,7 @@ import { inNamespace } from '../../api/client';
 import type { Proposal } from '../../api/kinds';
 import { useList } from '../../api/list';
 import { may } from '../../api/may';
-import { href, location, set } from '../../router';
+import { location, set, taskHref } from '../../router';
 import { ago } from '../../ui/format';
 import { Markdown } from '../../ui/markdown';
 import { Listed } from '../../ui/listed';
@@ -55,7 +55,7 @@ function One({ proposal }: { proposal: Proposal }) {
       {status?.origin?.outsideText && <p class="notice">Text from elsewhere, such as a web page, may be in this proposal.</p>}
       <p class="muted small">
         {spec.type ?? 'memory'}, for {spec.agentName ? <>the agent <Text>{spec.agentName}</Text></> : 'all agents'}, proposed by <Text>{status?.proposedBy ?? '–'}</Text> {ago(metadata.creationTimestamp)}
-        {status?.origin && <> in the task <a href={href(`/tasks/${encodeURIComponent(status.origin.taskName)}`, {}, status.origin.sequence ? `seq=${status.origin.sequence}` : '')}><Text>{status.origin.taskName}</Text></a></>}.
+        {status?.origin && <> in the task <a href={taskHref(status.origin.taskName, status.origin.sequence)}><Text>{status.origin.taskName}</Text></a></>}.
         {status?.reviewer && <> Reviewed by <Text>{status.reviewer}</Text> {ago(status.reviewedAt)}{status.reviewNote && <>: <Text>{status.reviewNote}</Text></>}</>}
       </p>
       {now === 'pending' && may('create', 'memoryproposals/review') && (

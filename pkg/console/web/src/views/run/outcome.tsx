@@ -3,7 +3,7 @@
 
 // What a run left: its result, artifacts and log, and the object itself.
 import { useSignal } from '@preact/signals';
-import { explain, get, inNamespace, query, send, apiVersion } from '../../api/client';
+import { ApiError, explain, get, inNamespace, send, apiVersion } from '../../api/client';
 import { useLoad } from '../../api/load';
 import type { Task } from '../../api/types';
 import { bytes } from '../../ui/format';
@@ -23,7 +23,8 @@ export function RunResult({ name, task }: Props) {
   const result = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<{ result?: string }>(inNamespace('tasks', name, 'result'), signal));
   const raw = useSignal(false);
   if (result.loading.value) return <Loading what="the result" />;
-  if (!ended(task?.status?.phase) && result.error.value) return <Empty>The task has not ended, so there is no result yet.</Empty>;
+  const refused = result.error.value instanceof ApiError && result.error.value.code === 403;
+  if (!ended(task?.status?.phase) && result.error.value && !refused) return <Empty>The task has not ended, so there is no result yet.</Empty>;
   if (result.error.value) return <Failure error={result.error.value} retry={result.reload} />;
   const text = result.data.value?.result ?? '';
   if (!text) return <Empty>The task ended without a result.</Empty>;
@@ -77,18 +78,6 @@ export function RunArtifacts({ name, task }: Props) {
           ))}
         </tbody>
       </table>
-    </>
-  );
-}
-
-export function RunLog({ name, task }: Props) {
-  const log = useLoad(`${name}/${task?.status?.phase}`, async (signal) => (await send(query(inNamespace('tasks', name, 'log'), { tailLines: 1000 }), { signal, accept: '*/*' })).text());
-  if (log.error.value) return <Failure error={log.error.value} retry={log.reload} />;
-  if (log.data.value === null) return <Loading what="the log" />;
-  return (
-    <>
-      <p><button type="button" onClick={log.reload}>Read again</button> <span class="muted">The last 1,000 lines.</span></p>
-      {log.data.value ? <Long text={log.data.value} label="Log" /> : <Empty>The log is empty.</Empty>}
     </>
   );
 }

@@ -5,7 +5,7 @@
 import { explain } from '../../api/client';
 import type { Message } from '../../api/kinds';
 import type { Call, Conversation } from '../../api/transcript';
-import { href } from '../../router';
+import { taskHref } from '../../router';
 import { clock } from '../../ui/format';
 import { Long } from '../../ui/long';
 import { Markdown } from '../../ui/markdown';
@@ -22,7 +22,7 @@ export function Said({ message }: { message: Message }) {
       {(content || !toolCalls) && (
         <div class={`turn ${role}`}>
           <h2>
-            {names[role]} {task && <a href={href(`/tasks/${encodeURIComponent(task)}`)}><Text>{task}</Text></a>} {ts && <time dateTime={ts}>{clock(ts)}</time>}
+            {names[role]} {task && <a href={taskHref(task)}><Text>{task}</Text></a>} {ts && <time dateTime={ts}>{clock(ts)}</time>}
           </h2>
           <Markdown text={content ?? ''} />
         </div>

@@ -1,0 +1,106 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// A walk through the views as each role of TOKENS. Every button is pressed. What it would change is caught on its way to the
+// server, and compared with what the server says the role may do. What the page reads by itself must not be refused, or the
+// view must say that it was.
+import { BASE, assert, run, signedIn } from './drive.mjs';
+
+const { APPROVAL } = process.env;
+const tokens = JSON.parse(process.env.TOKENS);
+const paths = [
+  '/', '/tasks', '/tasks/plain#seq=5', '/tasks/plain?tab=transcript', '/tasks/plain?tab=trace', '/tasks/plain?tab=result', '/tasks/plain?tab=artifacts', '/tasks/plain?tab=log',
+  '/tasks/plain?tab=yaml', '/tree/plain', '/approvals', `/approvals/${APPROVAL}`, '/sessions', '/sessions/talk', '/chat', '/usage', '/usage?by=model', '/catalogue', '/catalogue?kind=providers',
+  '/catalogue/agents/helper', '/compare?a=plain&b=long', '/memory', '/memory?tab=memories',
+];
+const refused = /not permit|not permitted|forbidden|cannot|may not/i;
+
+// write names what a request changes, as a rule does: such as "create approvals/decision".
+function write(request) {
+  const [, , , , , resource, , sub] = new URL(request.url()).pathname.split('/').slice(1);
+  const verb = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }[request.method()];
+  return `${verb} ${sub ? `${resource}/${sub}` : resource}`;
+}
+
+async function walk(browser, role) {
+  const { page, complaints, close } = await signedIn(browser, {}, tokens[role]);
+  const writes = new Set();
+  const forbidden = [];
+  let open = 0;
+  const quiet = (r) => /watch=true|follow=true|\/stream|\/turn/.test(r.url()); // goes on
+  page.on('request', (r) => quiet(r) || open++);
+  page.on('requestfinished', (r) => quiet(r) || open--);
+  page.on('requestfailed', (r) => quiet(r) || open--);
+  page.on('response', (r) => r.status() === 403 && forbidden.push(`${r.request().method()} ${r.url().slice(BASE.length)}`));
+  await page.route('**/apis/core.platform.ai/**', (route) => {
+    const r = route.request();
+    if (r.method() === 'GET' || /\/(usagereports|taskqueries)$/.test(r.url())) return route.continue();
+    writes.add(write(r));
+    return route.fulfill({ status: 409, contentType: 'application/json', body: '{"message":"caught"}' });
+  });
+  const settled = async () => {
+    const until = Date.now() + 60_000;
+    for (let calm = 0; calm < 3; ) {
+      assert.ok(Date.now() < until, `${role}: ${page.url()} does not come to rest, with ${open} requests`);
+      await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => setTimeout(r, 40))));
+      const busy = await page.evaluate(() => /Loading |Finding out/.test(document.querySelector('main').innerText));
+      calm = open > 0 || busy ? 0 : calm + 1;
+    }
+  };
+  const show = async (path) => {
+    await page.evaluate((to) => (history.pushState(null, '', to), dispatchEvent(new PopStateEvent('popstate'))), `/console${path}`);
+    await settled();
+  };
+  const silent = [];
+  for (const path of paths) {
+    forbidden.length = 0;
+    await show(path);
+    const text = await page.evaluate(() => document.querySelector('main').innerText);
+    if (forbidden.length > 0 && !refused.test(text)) silent.push(`${path}: ${forbidden.join(', ')} without a word: ${text.slice(0, 200)}`);
+    const pressed = new Set();
+    for (;;) {
+      for (const field of await page.locator('main textarea:visible, main form:not([role=search]) input:visible:not([type])').all()) if (!(await field.inputValue())) await field.fill('x');
+      const buttons = await page.locator('main button:visible:enabled, main a.button:visible').all();
+      let next;
+      for (const b of buttons) {
+        const name = (await b.innerText()).trim();
+        if (!pressed.has(name) && !/^(Cancel|Close|×|Show more|Load more|Download)/.test(name)) {
+          pressed.add(name);
+          next = b;
+          break;
+        }
+      }
+      if (!next) break;
+      await next.click();
+      await settled();
+      if (!page.url().includes(path.split(/[?#]/)[0])) await show(path); // a link was followed
+    }
+  }
+  const may = (what) => page.evaluate(async ([verb, resource]) => {
+    const [name, subresource] = resource.split('/');
+    const r = await fetch('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-platform-console': localStorage.getItem('platform.console.key') },
+      body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes: { namespace: 'team', verb, group: 'core.platform.ai', resource: name, subresource } } }),
+    });
+    return (await r.json()).status.allowed;
+  }, what.split(' '));
+  return { role, writes, may, silent, complaints, close };
+}
+
+await run({
+  'roles': async (b) => {
+    const walks = await Promise.all(Object.keys(tokens).map((role) => walk(b, role)));
+    const all = [...new Set(walks.flatMap((w) => [...w.writes]))].sort();
+    assert.ok(all.length >= 5, `all roles together were offered ${all}`);
+    assert.deepEqual(walks.flatMap((w) => w.silent.map((s) => `${w.role}: ${s}`)), []);
+    for (const { role, writes, may, complaints, close } of walks) {
+      const allowed = [];
+      for (const what of all) if (await may(what)) allowed.push(what);
+      assert.deepEqual([...writes].sort(), allowed, `what ${role} is offered, and what it may do`);
+      assert.deepEqual(complaints.filter((c) => !/status of (403|404|409)/.test(c)), [], role);
+      await close();
+    }
+    return walks.map(({ role, writes }) => `\n  ${role}: ${[...writes].sort().join(', ') || 'nothing'}`).join('');
+  },
+});
