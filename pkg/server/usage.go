@@ -41,7 +41,7 @@ func (o *Options) keepUsage(g *genericapiserver.Config, st *Stores) error {
 				err = st.Ledger.Catch(hook, st.Events)
 			}
 			if err == nil {
-				err = st.Ledger.Index(hook)
+				err = ledger.Indexer{Ledger: st.Ledger}.Index(hook)
 			}
 			if failed(hook, err) {
 				log.Error(err, "The use of models by older tasks is recorded at the next start")

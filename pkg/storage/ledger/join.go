@@ -56,17 +56,17 @@ func keysOfTask(t *usage.Task) (keys [][]byte) {
 }
 
 // indexLink writes the rows of a state of a link. It leads to the link's task, which is recorded before its links.
-func (l *Ledger) indexLink(b engine.Batch, link *usage.Link) error {
-	keys, err := l.keysOfLink(link)
+func indexLink(e engine.Reader, b engine.Batch, link *usage.Link) error {
+	keys, err := keysOfLink(e, link)
 	for _, k := range keys {
 		err = errors.Join(err, b.Set(k, []byte(link.Namespace)))
 	}
 	return err
 }
 
-func (l *Ledger) keysOfLink(link *usage.Link) ([][]byte, error) {
+func keysOfLink(e engine.Reader, link *usage.Link) ([][]byte, error) {
 	keys := [][]byte{ofLinkKey(link)}
-	task, ok, err := l.engine.Get(taskOfKey(link.TaskUID))
+	task, ok, err := e.Get(taskOfKey(link.TaskUID))
 	if err != nil || !ok {
 		return keys, err
 	}
@@ -76,8 +76,11 @@ func (l *Ledger) keysOfLink(link *usage.Link) ([][]byte, error) {
 	return keys, nil
 }
 
-// Index makes the index of a store of a version without one. Until it is complete, readers read all tasks.
-func (l *Ledger) Index(ctx context.Context) error {
+// Indexer makes the index of a store of a version without one.
+type Indexer struct{ *Ledger }
+
+// Index makes the index, unless it is complete. Until then readers read all tasks.
+func (l Indexer) Index(ctx context.Context) error {
 	if l.indexed.Load() {
 		return nil
 	}
@@ -94,7 +97,7 @@ func (l *Ledger) Index(ctx context.Context) error {
 			if err != nil {
 				return "", nil, err
 			}
-			keys, err := l.keysOfLink(link)
+			keys, err := keysOfLink(l.engine, link)
 			return link.Namespace, keys, err
 		})
 	}
@@ -112,7 +115,7 @@ func (l *Ledger) Index(ctx context.Context) error {
 }
 
 // indexAll writes the rows of all states of a kind, those of many states in one commit.
-func (l *Ledger) indexAll(ctx context.Context, kind byte, rowsOf func(key, value []byte) (string, [][]byte, error)) (err error) {
+func (l Indexer) indexAll(ctx context.Context, kind byte, rowsOf func(key, value []byte) (string, [][]byte, error)) (err error) {
 	it, err := l.engine.NewIter([]byte{'u', kind}, []byte{'u', kind + 1})
 	if err != nil {
 		return err
@@ -145,12 +148,12 @@ func (l *Ledger) indexAll(ctx context.Context, kind byte, rowsOf func(key, value
 }
 
 // isIndexed reports whether the index has the rows of all changes, which is so as well if there are none yet.
-func (l *Ledger) isIndexed() (bool, error) {
-	newest, some, err := l.engine.Get(timeKey)
+func isIndexed(e engine.Reader) (bool, error) {
+	newest, some, err := e.Get(timeKey)
 	if err != nil || !some {
 		return err == nil, err
 	}
-	v, ok, err := l.engine.Get(indexedKey)
+	v, ok, err := e.Get(indexedKey)
 	return ok && bytes.Equal(v, newest), err
 }
 

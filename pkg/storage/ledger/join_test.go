@@ -142,7 +142,7 @@ func TestJoins(t *testing.T) {
 		if s.view(s.clock.Now()).Indexed() {
 			t.Error("the index counts as complete")
 		}
-		if err := s.Index(t.Context()); err != nil {
+		if err := (ledger.Indexer{Ledger: s.Ledger}).Index(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

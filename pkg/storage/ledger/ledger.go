@@ -67,7 +67,7 @@ func Open(e engine.Engine, c clock.WithDelayedExecution) (*Ledger, error) {
 	if ok && len(v) == 8 {
 		l.last = int64(binary.BigEndian.Uint64(v))
 	}
-	indexed, err := l.isIndexed()
+	indexed, err := isIndexed(e)
 	if err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}

@@ -116,7 +116,7 @@ func cohorts(v usage.View) (map[*cohort]bool, error) {
 }
 
 func (l Retention) expireNamespace(ctx context.Context, namespace string, inactive time.Time) (removed int, err error) {
-	v, err := l.at(ctx, namespace, l.clock.Now())
+	v, err := openView(ctx, l.Ledger, namespace, l.clock.Now())
 	if err != nil {
 		return 0, err
 	}
@@ -210,7 +210,7 @@ func (l Retention) expireLinkJoins(r *removal, link *usage.Link) error {
 		if err != nil {
 			return err
 		}
-		keys, err := l.keysOfLink(state)
+		keys, err := keysOfLink(l.engine, state)
 		r.keys = append(r.keys, keys...)
 		return err
 	})

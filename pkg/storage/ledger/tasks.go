@@ -63,6 +63,6 @@ func (l *Ledger) PutLink(link usage.Link) error {
 		at, err := l.now(b)
 		link.RecordedAt, link.NamespaceUID = at, l.namespaceUID(link.Namespace)
 		key := appendNewest(linkKey(link.Namespace, link.ID), at)
-		return errors.Join(err, b.Set(key, encode(func(c *coder) { c.link(&link) })), l.indexLink(b, &link))
+		return errors.Join(err, b.Set(key, encode(func(c *coder) { c.link(&link) })), indexLink(l.engine, b, &link))
 	})
 }

@@ -21,7 +21,7 @@ var _ usage.Reader = (*Ledger)(nil)
 // read, which costs no write to the disk.
 func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usage.View, error) {
 	l.views.RLock()
-	v, err := l.at(ctx, namespace, asOf)
+	v, err := openView(ctx, l, namespace, asOf)
 	if err != nil {
 		l.views.RUnlock()
 		return nil, err
@@ -30,8 +30,8 @@ func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usag
 	return v, nil
 }
 
-// at is At for a caller that removes records.
-func (l *Ledger) at(ctx context.Context, namespace string, asOf time.Time) (*view, error) {
+// openView is At for a caller that removes records.
+func openView(ctx context.Context, l *Ledger, namespace string, asOf time.Time) (*view, error) {
 	l.Drain()
 	err := l.commit(engine.Nothing, func(engine.Batch) error {
 		l.last = max(l.last, asOf.UnixNano())
