@@ -164,7 +164,23 @@ func appends(ctx context.Context, o Options, dir string, r *report.Report) (err 
 			}
 		}
 	}
-	return nil
+	return busyWorker(ctx, o, s, appendLoad{token: token, tasks: tasks, clients: 1, batch: fullRequest}, r)
+}
+
+// fullRequest is how many events of payload fit into the largest request of a worker's outbox.
+const fullRequest = 400
+
+// busyWorker measures one worker that has more events than fit into its requests.
+func busyWorker(ctx context.Context, o Options, s *server, w appendLoad, r *report.Report) error {
+	const name = "events of one busy worker"
+	if !o.wants(name) {
+		return nil
+	}
+	rate, _, err := w.run(ctx, s, o.Window)
+	if err != nil {
+		return err
+	}
+	return r.Add(report.Row{Name: name, Unit: "events/s", Better: report.Higher, Ours: rate, Other: 10_000, OtherName: "(aim)"})
 }
 
 // appendRow also measures the disk before and after the appends, as its speed drifts.
