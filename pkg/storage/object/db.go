@@ -55,6 +55,9 @@ type Options struct {
 	// the bound by itself is not cached at all, so that walking over it evicts nothing. Default: 128 MiB.
 	// Negative: none.
 	ObjectCacheBytes int64
+	// PageBytes bounds the stored bytes of a page of a list, which has fewer objects than its client asked for if they are
+	// large, but at least one. Default: 16 MiB.
+	PageBytes int64
 	// IdleAfter is how long events and decoded objects that nobody reads stay in memory; they leave within twice that time.
 	// Default: 20 seconds.
 	IdleAfter time.Duration
@@ -83,6 +86,7 @@ func (o *Options) ensureDefaults() error {
 	set(&o.HistoryBytes, 1<<30)
 	set(&o.ObjectCacheBytes, 128<<20)
 	set((*int64)(&o.HistoryAge), int64(5*time.Minute))
+	set(&o.PageBytes, 16<<20)
 	set((*int64)(&o.IdleAfter), int64(20*time.Second))
 	set((*int64)(&o.BookmarkInterval), int64(time.Minute))
 	set((*int64)(&o.ProgressInterval), int64(5*time.Second))

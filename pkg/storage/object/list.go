@@ -33,6 +33,7 @@ type list struct {
 
 	items   reflect.Value // slice
 	n       int           // items in it
+	bytes   int64         // stored size of the items
 	total   int64         // keys from start on, if there is no selector
 	lastKey string
 	more    bool
@@ -130,19 +131,20 @@ func (l *list) read(ctx context.Context) error {
 	if l.all && l.opts.Recursive && l.n == 0 && l.shares() && l.s.topic.cachesObjects() {
 		err := l.copyDecoded(ctx, size)
 		if err == nil {
-			l.more = l.total > int64(size)
+			l.more = l.total > int64(l.n)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return err
 		}
+		l.n, l.bytes = 0, 0
 		l.items.SetLen(0) // something is unreadable or gone; the path below finds out what
 		l.lastKey = ""
 	}
 	var err error
 	i := 0
 	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, func(en *entry) bool {
-		if l.pred.Limit > 0 && int64(l.n) >= l.pred.Limit {
+		if l.pred.Limit > 0 && (int64(l.n) >= l.pred.Limit || !l.fits(en)) {
 			l.more = true
 			return false
 		}
@@ -177,18 +179,24 @@ func (l *list) reserve() (size int) {
 // shares reports whether decoded objects can be used as items.
 func (l *list) shares() bool { return l.s.objectType == l.items.Type().Elem() }
 
+// fits reports whether the object of an entry belongs to a page that was asked for. A page has as many objects as its client wants
+// or fewer, if they are large: what is decoded and encoded for one request is limited. It has at least one.
+func (l *list) fits(en *entry) bool {
+	return l.n == 0 || l.bytes+int64(en.size) <= l.s.db.opts.PageBytes
+}
+
 // copyDecoded fills items with shallow copies of decoded objects, as the watch cache does. The values that
 // they point to are shared, and by the watch cache's contract read-only.
 func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
-	n := 0
+	full := false
 	l.items.SetLen(size)
 	// The count bounds the walk. Comparing each key with the end would touch memory
 	// that the walk does not otherwise need.
 	l.snap.tree.AscendGreaterOrEqual(&entry{key: l.start}, func(en *entry) bool {
-		if n == size {
+		if full = l.n == size || l.pred.Limit > 0 && !l.fits(en); full {
 			return false
 		}
-		if n%checkContext == checkContext-1 && ctx.Err() != nil {
+		if l.n%checkContext == checkContext-1 && ctx.Err() != nil {
 			err = storage.NewTimeoutError(en.key, "request did not complete within requested timeout")
 			return false
 		}
@@ -196,13 +204,15 @@ func (l *list) copyDecoded(ctx context.Context, size int) (err error) {
 		if obj, _, err = l.s.object(ctx, en, &l.values); err != nil {
 			return false
 		}
-		l.items.Index(n).Set(reflect.ValueOf(obj).Elem())
-		n, l.lastKey = n+1, en.key
+		l.items.Index(l.n).Set(reflect.ValueOf(obj).Elem())
+		l.n, l.lastKey = l.n+1, en.key
+		l.bytes += int64(en.size)
 		return true
 	})
-	if err == nil && n != size {
-		err = fmt.Errorf("found %d objects of %d", n, size)
+	if err == nil && l.n != size && !full {
+		err = fmt.Errorf("found %d objects of %d", l.n, size)
 	}
+	l.items.SetLen(l.n)
 	return err
 }
 
@@ -231,6 +241,7 @@ func (l *list) add(ctx context.Context, en *entry) error {
 		if l.matches(d.obj) {
 			l.grow().Set(reflect.ValueOf(d.obj).Elem())
 			l.n++
+			l.bytes += int64(en.size)
 		}
 		return nil
 	}
@@ -250,6 +261,7 @@ func (l *list) add(ctx context.Context, en *entry) error {
 	err = l.s.decodeInto(plain, obj, en.rev)
 	if err == nil && l.matches(obj) {
 		l.n++
+		l.bytes += int64(en.size)
 		return nil
 	}
 	item.SetZero()
@@ -285,6 +297,9 @@ func (l *list) finish(listObj runtime.Object) error {
 	}
 	if token != "" {
 		l.s.topic.retain(l.snap)
+	}
+	if remaining != nil { // the page may have fewer items than its limit
+		*remaining = l.total - int64(l.n)
 	}
 	if remaining != nil {
 		l.snap.remember(pageStart{l.prefix, l.lastKey + "\x00"}, *remaining)
