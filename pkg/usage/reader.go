@@ -19,8 +19,8 @@ type Reader interface {
 
 // View shows the records of one namespace as of one time: each record in its newest state that was recorded at that
 // time or before, and none that was first recorded later. It is for one goroutine. An iteration stops after its first
-// error. Retention removes nothing while the view is open, so the caller closes it soon. Records are those of every namespace that ever had the name; the caller leaves out those with another
-// NamespaceUID, where it is set.
+// error. Retention removes nothing while the view is open, so the caller closes it soon. Records are those of every
+// namespace that ever had the name; the caller leaves out those with another NamespaceUID, where it is set.
 type View interface {
 	// Tasks yields the tasks that were created in the period, by creation and UID.
 	Tasks(p Period) iter.Seq2[*Task, error]
