@@ -111,7 +111,7 @@ func (a *app) query(ctx context.Context, l *listFlags, q *queryFlags, status str
 		if err != nil {
 			return err
 		}
-		items := append(all.Status.Items, page.Status.Items...)
+		items := slices.Concat(all.Status.Items, page.Status.Items)
 		all, spec.Continue = page, page.Status.Continue
 		all.Status.Items = items
 		if spec.Continue == "" || l.limit > 0 && int64(len(items)) >= l.limit {
