@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/expression"
 )
 
-// spec is the policy with these variables, named v0, v1 and so on, and this expression.
+// policy returns the policy with these variables, named v0, v1 and so on, and this expression.
 func policy(rule string, variables ...string) *admissionv1.ValidatingAdmissionPolicy {
 	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	p.Spec.MatchConstraints = &admissionv1.MatchResources{}
@@ -105,7 +105,7 @@ func TestExplosions(t *testing.T) {
 		if d.Action != validating.ActionDeny || d.Evaluation != validating.EvalError || !limits.MatchString(d.Message) {
 			t.Errorf("%s: %s: %s", name, d.Evaluation, d.Message)
 		}
-		if grown > 64 {
+		if grown > maxAllocated {
 			t.Errorf("%s: %d MiB allocated", name, grown)
 		}
 	}
