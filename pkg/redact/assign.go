@@ -13,6 +13,9 @@ func (x *scanner) assignment(i int) int {
 	if ks == ke {
 		return 0
 	}
+	if ke-ks > len("stringData") && nothingAt(s, run(s, i+1, blank)) {
+		return 0 // a value that was removed before, under a key that structure does not know
+	}
 	kind := x.keyKindAt(ks, ke)
 	if kind == notSecret {
 		if ks, kind = x.keyBeside(ks, ke, i); kind == notSecret {

@@ -23,6 +23,9 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	if quote {
 		return prompt(v) || template(v) || ownName(key, v)
 	}
+	if len(v) > 10 && mixture(v) {
+		return false
+	}
 	name := v
 	if end := strings.IndexAny(v, "<|"); end > 0 {
 		name = v[:end]
@@ -77,13 +80,18 @@ var aboutSecret = strings.Fields(`type name url uri path file dir ref list attr 
 func aboutTail(key string) bool {
 	var buf [2 * keyLimit]byte
 	n := string(normalize(buf[:0], key))
+	for _, w := range secretWords {
+		if strings.HasSuffix(n, w) {
+			return false
+		}
+	}
 	at := -1
 	for _, w := range secretWords {
 		if i := strings.LastIndex(n, w); i >= 0 {
 			at = max(at, i+len(w))
 		}
 	}
-	if at < 0 || at == len(n) {
+	if at < 0 {
 		return false
 	}
 	for _, w := range aboutSecret {
@@ -105,8 +113,9 @@ func secretAtEnd(key string) bool {
 	if n == "key" {
 		return true // the word before it is not a part of it: private key
 	}
+	one := strings.TrimSuffix(n, "s")
 	for _, w := range secretWords {
-		if strings.HasSuffix(n, w) || strings.HasSuffix(n, w+"s") {
+		if strings.HasSuffix(n, w) || strings.HasSuffix(one, w) {
 			return true
 		}
 	}
@@ -143,6 +152,20 @@ func identifier(v string) bool {
 		}
 	}
 	return true
+}
+
+// mixture reports whether v has only letters and digits, and more digits than a word of a program.
+func mixture(v string) bool {
+	digits := 0
+	for i := range len(v) {
+		switch {
+		case is(v[i], digit):
+			digits++
+		case !is(v[i], alnum):
+			return false
+		}
+	}
+	return digits > 2
 }
 
 // camel reports whether two small letters follow each capital of a word, as in dotDotDotToken.

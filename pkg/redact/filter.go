@@ -77,13 +77,21 @@ var shortStarts = func() *pairSet {
 	return p
 }()
 
-// keyTrigrams are the first three letters of each of keyWords, five bits of each.
-var keyTrigrams = func() *[1 << 10]uint32 {
-	t := &[1 << 10]uint32{}
+// trigramSet is a set of three letters in a row, of five bits each.
+type trigramSet [1 << 10]uint32
+
+func trigram(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c&31) }
+
+func (t *trigramSet) add(h uint) { t[h>>5] |= 1 << (h & 31) }
+
+func (t *trigramSet) has(h uint) bool { return t[h>>5]>>(h&31)&1 != 0 }
+
+// keyTrigrams are the first three letters of each of keyWords.
+var keyTrigrams = func() *trigramSet {
+	t := &trigramSet{}
 	for _, list := range keyWords.lists {
 		for _, w := range list {
-			h := uint(w.text[0]&31)<<10 | uint(w.text[1]&31)<<5 | uint(w.text[2]&31)
-			t[h>>5] |= 1 << (h & 31)
+			t.add(trigram(w.text[0], w.text[1], w.text[2]))
 		}
 	}
 	return t
@@ -99,7 +107,7 @@ func mayName(key string) bool {
 			continue
 		}
 		h = (h<<5 | uint(c&31)) & (1<<15 - 1)
-		if keyTrigrams[h>>5]>>(h&31)&1 != 0 {
+		if keyTrigrams.has(h) {
 			return true
 		}
 	}

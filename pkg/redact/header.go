@@ -65,6 +65,9 @@ func (x *scanner) header(ks, k int) int {
 
 // code reports whether the value of a header is an expression of a program.
 func code(v string) bool {
+	if run(v, 0, wordByte|base64Byte|blank) == len(v) {
+		return false
+	}
 	v = strings.TrimRight(v, ",;")
 	return template(v) || strings.HasPrefix(v, "(new ") || expression(v)
 }

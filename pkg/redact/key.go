@@ -109,7 +109,10 @@ func normalize(b []byte, key string) []byte {
 // refreshtoken, txntoken and transactiontoken contain token, and clientsecret contains secret.
 func findWord(n []byte) secretKind {
 	found := notSecret
-	for i := 0; i+1 < len(n); i++ {
+	for i := 0; i+2 < len(n); i++ {
+		if !keyTrigrams.has(trigram(n[i], n[i+1], n[i+2])) {
+			continue
+		}
 		for _, w := range keyWords.starting(n[i], n[i+1]) {
 			rest := len(n) - i - len(w.text)
 			if w.kind < found || rest < 0 || w.atEnd && rest > 0 || w.least > len(n) || string(n[i:i+len(w.text)]) != w.text {

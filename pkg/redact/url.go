@@ -106,8 +106,11 @@ func (x *scanner) url(from, a int, absolute bool) int {
 	if nested {
 		return host // the outer URL's query is noted already
 	}
-	if q := strings.IndexAny(s[end:x.urlStop], "?#"); q >= 0 && !x.queries {
-		x.cut = end + q
+	for q := end; q < x.urlStop && !x.queries; q++ {
+		if s[q] == '?' || s[q] == '#' {
+			x.cut = q
+			break
+		}
 	}
 	return host
 }
@@ -127,8 +130,11 @@ func urlStop(s string, i int) int {
 }
 
 func authorityLen(s string) int {
-	if n := strings.IndexAny(s, `/?#\`); n >= 0 {
-		return n
+	for i := range len(s) {
+		switch s[i] {
+		case '/', '?', '#', '\\':
+			return i
+		}
 	}
 	return len(s)
 }
