@@ -34,7 +34,7 @@ var large = make(chan struct{}, maxLarge)
 
 // account is what one evaluation of a policy has used. It belongs to one goroutine.
 type account struct {
-	ctx     context.Context
+	ended   <-chan struct{} // of the request
 	bytes   int64
 	steps   int64
 	isLarge bool
@@ -44,7 +44,7 @@ type accountKey struct{}
 
 // open returns a context with an account for one evaluation. The caller closes the account.
 func open(ctx context.Context) (context.Context, *account) {
-	a := &account{ctx: ctx}
+	a := &account{ended: ctx.Done()}
 	return context.WithValue(ctx, accountKey{}, a), a
 }
 
@@ -68,8 +68,8 @@ func (a *account) charge(n int64) {
 	select {
 	case large <- struct{}{}:
 		a.isLarge = true
-	case <-a.ctx.Done():
-		cancel("the request ended while the policy waited for memory: " + context.Cause(a.ctx).Error())
+	case <-a.ended:
+		cancel("the request ended while the policy waited for memory")
 	}
 }
 

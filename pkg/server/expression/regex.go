@@ -78,7 +78,7 @@ func findAll(re *regexp.Regexp) func(a *account, args []ref.Val) ref.Val {
 			}
 		}
 		bound := (MaxBytes-a.bytes)/matchBytes + 1
-		found := by.FindAllString(string(s), int(min(uint64(most), uint64(bound)))) //nolint:gosec // -1 is no limit
+		found := by.FindAllString(string(s), int(min(uint64(most), uint64(bound)))) // -1, no limit, is the largest number
 		a.charge(matchBytes * int64(len(found)))
 		return types.NewStringList(types.DefaultTypeAdapter, found)
 	}
