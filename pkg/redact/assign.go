@@ -38,8 +38,8 @@ func (x *scanner) assignment(i int) int {
 	if kind >= secretCount && ends(s, k) {
 		return 0
 	}
-	if q, n := quoteAt(s, k); n == 1 && ke == i && ks > 0 && s[ks-1] == q && (k+1 == len(s) || strings.IndexByte("+,.);]}& \t\n", s[k+1]) >= 0) {
-		return 0 // the end of a string: "password="+name
+	if ke == i && x.endsString(ks, k) {
+		return 0 // "password="+name
 	}
 	v, ok := x.value(i, k, quotedOnly)
 	if !ok && quotedOnly && s[i] == ':' {
@@ -58,6 +58,13 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	return x.remove(v.from, v.to)
+}
+
+// endsString reports whether the quote at k ends the string that began before the key at ks.
+func (x *scanner) endsString(ks, k int) bool {
+	s := x.s
+	q, n := quoteAt(s, k)
+	return n == 1 && ks > 0 && s[ks-1] == q && (k+1 == len(s) || strings.IndexByte("+,.);]}& \t\n", s[k+1]) >= 0)
 }
 
 // nothingAt reports whether s ends at k, or the line after the marker at k.

@@ -17,20 +17,14 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	s := x.s
 	key, v := s[p.ks:p.ke], s[p.from:p.to]
 	quote := p.from > 0 && isQuote(s[p.from-1])
-	if aboutTail(key) && plainValue(v) {
+	switch {
+	case aboutTail(key) && plainValue(v):
 		return true
-	}
-	if quote {
+	case quote:
 		return prompt(v) || template(v) || ownName(key, v)
-	}
-	if len(v) > 10 && mixture(v) {
+	case len(v) > 10 && mixture(v):
 		return false
-	}
-	name := v
-	if end := strings.IndexAny(v, "<|"); end > 0 {
-		name = v[:end]
-	}
-	if codeWords[name] || harmless[name] || expression(v) || strings.HasPrefix(v, "*(") || v[0] == '&' && strings.IndexByte(v, '{') > 2 || strings.HasPrefix(v, "/*") || strings.HasPrefix(v, "//") || strings.HasPrefix(v, "/^") {
+	case source(v):
 		return true
 	}
 	spaced := s[p.i] == ':' || p.ke < p.i && is(s[p.i-1], blank)
@@ -54,6 +48,23 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 		return true // this.token = token
 	}
 	return closes(s, p.to) || commented(s, p.ks)
+}
+
+// source reports whether a value without quotes is a word or an expression of a programming language, or a comment.
+func source(v string) bool {
+	name := v
+	if end := strings.IndexAny(v, "<|"); end > 0 {
+		name = v[:end]
+	}
+	if codeWords[name] || harmless[name] || expression(v) || v[0] == '&' && strings.IndexByte(v, '{') > 2 {
+		return true
+	}
+	for _, start := range []string{"*(", "/*", "//", "/^"} {
+		if strings.HasPrefix(v, start) {
+			return true
+		}
+	}
+	return false
 }
 
 // codeWords are words of programming languages that may follow an assignment, and the names of common types.

@@ -151,7 +151,7 @@ const (
 	// CauseDeadline means that Run.Timeout passed.
 	CauseDeadline Cause = "DeadlineExceeded"
 	// CauseDisk means that the files of the run exceeded the host's limit.
-	CauseDisk Cause = "DiskLimitExceeded"
+	CauseDisk Cause = v1alpha1.ReasonDiskLimitExceeded
 	// CauseStopped means that Stop was called.
 	CauseStopped Cause = "Stopped"
 )

@@ -221,7 +221,10 @@ type indexed struct {
 }
 
 func (v indexed) Tasks(p records.Period) iter.Seq2[*records.Task, error] {
-	for found := range v.Joined(records.JoinWork(v.request)) {
+	for found, err := range v.Joined(records.JoinWork(v.request)) {
+		if err != nil {
+			v.t.Fatal(err)
+		}
 		v.t.Fatalf("the report on %s reads all tasks, although %s leads to it", v.request, found.UID)
 	}
 	return v.View.Tasks(p)

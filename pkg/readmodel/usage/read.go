@@ -45,49 +45,64 @@ func (q *Query) readHistory(v records.View) (*history, error) {
 
 // readWork reads the tasks and links that are joined with the work request, directly or through others.
 func (q *Query) readWork(v records.View) (*history, error) {
-	h := newHistory()
-	var links []*records.Link
-	next := []records.Join{records.JoinWork(q.spec.WorkID)}
-	seen := map[records.Join]bool{next[0]: true}
-	follow := func(more []records.Join) {
-		for _, j := range more {
-			if !seen[j] {
-				seen[j], next = true, append(next, j)
-			}
-		}
-	}
-	for len(next) > 0 {
-		j := next[len(next)-1]
-		next = next[:len(next)-1]
+	w := joined{q: q, view: v, history: newHistory(), seen: map[records.Join]bool{}}
+	w.follow([]records.Join{records.JoinWork(q.spec.WorkID)})
+	for len(w.next) > 0 {
+		j := w.next[len(w.next)-1]
+		w.next = w.next[:len(w.next)-1]
 		for t, err := range v.Joined(j) {
+			if err == nil && q.ours(t.NamespaceUID) {
+				err = w.add(t)
+			}
 			if err != nil {
 				return nil, err
 			}
-			if !q.ours(t.NamespaceUID) {
-				continue
-			}
-			known := h.byUID[t.UID] != nil
-			h.addTask(t)
-			follow(t.Joins())
-			if known {
-				continue
-			}
-			for l, err := range v.Links(t.UID) {
-				if err != nil {
-					return nil, err
-				}
-				if q.ours(l.NamespaceUID) {
-					links = append(links, l)
-					follow(l.Joins())
-				}
-			}
 		}
 	}
-	slices.SortFunc(h.tasks, func(a, b *node) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.UID, b.UID)) })
-	slices.SortFunc(links, func(a, b *records.Link) int { return strings.Compare(a.ID, b.ID) })
-	h.addLinks(q, links)
-	h.assign()
-	return h, nil
+	slices.SortFunc(w.history.tasks, func(a, b *node) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.UID, b.UID)) })
+	slices.SortFunc(w.links, func(a, b *records.Link) int { return strings.Compare(a.ID, b.ID) })
+	w.history.addLinks(q, w.links)
+	w.history.assign()
+	return w.history, nil
+}
+
+// joined are the records that a work request leads to.
+type joined struct {
+	q       *Query
+	view    records.View
+	history *history
+	links   []*records.Link
+	next    []records.Join // to follow
+	seen    map[records.Join]bool
+}
+
+// follow adds joins that are to be followed, once each.
+func (w *joined) follow(more []records.Join) {
+	for _, j := range more {
+		if !w.seen[j] {
+			w.seen[j], w.next = true, append(w.next, j)
+		}
+	}
+}
+
+// add adds a task, and its links when it is new.
+func (w *joined) add(t *records.Task) error {
+	known := w.history.byUID[t.UID] != nil
+	w.history.addTask(t)
+	w.follow(t.Joins())
+	if known {
+		return nil
+	}
+	for l, err := range w.view.Links(t.UID) {
+		if err != nil {
+			return err
+		}
+		if w.q.ours(l.NamespaceUID) {
+			w.links = append(w.links, l)
+			w.follow(l.Joins())
+		}
+	}
+	return nil
 }
 
 func newHistory() *history {

@@ -339,17 +339,17 @@ func removeAll(dir string) error {
 // List returns all attempts that have a record.
 func (e *Executor) List(context.Context) ([]executor.Ref, error) {
 	var refs []executor.Ref
-	err := e.eachRecord(func(_ string, rec *record) error {
+	err := eachRecord(e.opts.Dir, func(_ string, rec *record) error {
 		refs = append(refs, rec.ref())
 		return nil
 	})
 	return refs, err
 }
 
-// eachRecord calls f for every folder with a readable record. A folder without one remains from
+// eachRecord calls f for every folder of a run with a readable record. A folder without one remains from
 // a start that failed; Remove or a new Start deletes it.
-func (e *Executor) eachRecord(f func(dir string, rec *record) error) error {
-	paths, err := filepath.Glob(filepath.Join(e.opts.Dir, "*", "*", recordName))
+func eachRecord(runs string, f func(dir string, rec *record) error) error {
+	paths, err := filepath.Glob(filepath.Join(runs, "*", "*", recordName))
 	if err != nil {
 		return err
 	}

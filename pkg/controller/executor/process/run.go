@@ -277,7 +277,7 @@ func (r *record) settle(dir string, status *syscall.WaitStatus, now time.Time) {
 
 // recoverAll takes up the runs that an earlier executor left unsettled.
 func (e *Executor) recoverAll() error {
-	return e.eachRecord(func(dir string, rec *record) error {
+	return eachRecord(e.opts.Dir, func(dir string, rec *record) error {
 		switch rec.State {
 		case stateStarting:
 			e.undo(dir, rec)
