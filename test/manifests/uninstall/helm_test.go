@@ -22,10 +22,9 @@ spec:
   command: [/scriptedmodel, --help]
 `
 
-// TestHelm installs the chart with Helm itself, upgrades it, takes it out and installs it again: the volume stays, so
+// withHelm installs the chart with Helm itself, upgrades it, takes it out and installs it again: the volume stays, so
 // everything that was stored is there again, and a cluster without the platform has no API that nobody serves.
-func TestHelm(t *testing.T) {
-	c := cluster.Node(t)
+func withHelm(t *testing.T, c *cluster.Cluster) {
 	const namespace = "team-of-helm"
 	helm := filepath.Join(t.TempDir(), "helm")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", helm, "helm.sh/helm/v3/cmd/helm")

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uninstall installs the platform on a real node, gives it a second replica, and uninstalls it.
+// Package uninstall installs the platform on a real node, gives it a second replica, and uninstalls it, with Kustomize and
+// with Helm.
 package uninstall
 
 import (
@@ -26,7 +27,7 @@ spec:
 const system = "platform-system"
 
 // TestUninstall uninstalls the platform while a task runs, and looks for leftovers and for namespaces that cannot be
-// deleted: once with everything alive, once with a server that is gone.
+// deleted: once with everything alive, once with a server that is gone. In the empty cluster it does the same with Helm.
 func TestUninstall(t *testing.T) {
 	c := cluster.Node(t)
 	t.Run("with-server", func(t *testing.T) {
@@ -35,6 +36,7 @@ func TestUninstall(t *testing.T) {
 	t.Run("without-server", func(t *testing.T) {
 		uninstall(t, c, installation{overlay: "single-namespace", namespace: "platform-tasks"})
 	})
+	t.Run("with-helm", func(t *testing.T) { withHelm(t, c) })
 }
 
 // installation is an installation to remove.
