@@ -34,9 +34,9 @@ func (x *scanner) assignment(i int) int {
 		if end, done := x.wide(kind, ks, ke, i, k); done {
 			return end
 		}
-	}
-	if kind >= secretCount && ends(s, k) {
-		return 0
+		if ends(s, k) {
+			return 0
+		}
 	}
 	if ke == i && x.endsString(ks, k) {
 		return 0 // "password="+name
