@@ -41,12 +41,7 @@ func (x *scanner) assignment(i int) int {
 	if ke == i && x.endsString(ks, k) {
 		return 0 // "password="+name
 	}
-	v, ok := x.value(i, k, quotedOnly)
-	if !ok && quotedOnly && s[i] == ':' {
-		if v, ok = x.value(i, k, false); ok && !keyLike(s[v.from:v.to]) {
-			return 0 // name := expression
-		}
-	}
+	v, ok := x.valueAfter(i, k, quotedOnly)
 	if !ok {
 		return 0
 	}
@@ -58,6 +53,16 @@ func (x *scanner) assignment(i int) int {
 		return 0
 	}
 	return x.remove(v.from, v.to)
+}
+
+// valueAfter returns the value at k of the separator at i. One without quotes may follow ":=" if it looks like a key.
+func (x *scanner) valueAfter(i, k int, quotedOnly bool) (v span, ok bool) {
+	v, ok = x.value(i, k, quotedOnly)
+	if !ok && quotedOnly && x.s[i] == ':' {
+		v, ok = x.value(i, k, false)
+		ok = ok && keyLike(x.s[v.from:v.to]) // not name := expression
+	}
+	return v, ok
 }
 
 // endsString reports whether the quote at k ends the string that began before the key at ks.
