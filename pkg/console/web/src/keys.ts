@@ -3,7 +3,7 @@
 
 // Keys of the present views. What was mounted last answers first.
 import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { go, href } from './router';
 
 export interface Key {
@@ -21,11 +21,11 @@ export function goTo(letter: string, path: string, label: string): void {
   places.set(letter, { path, label });
 }
 
-// useKeys makes keys work while a component is mounted.
+// useKeys makes keys work while a component is mounted: from the moment it is seen, not a frame later.
 export function useKeys(keys: Key[]): void {
   const ref = useRef(keys);
   ref.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     layers.unshift(ref);
     return () => {
       layers.splice(layers.indexOf(ref), 1);

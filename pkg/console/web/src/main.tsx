@@ -9,22 +9,19 @@ import './style/parts.css';
 import './style/run.css';
 import './style/approvals.css';
 import './style/session.css';
-import { ahead } from './api/client';
 import { remembered, signIn } from './api/session';
 import { listen } from './keys';
-import { location, startRouter } from './router';
+import { startRouter } from './router';
 import { startTheme } from './theme';
 import { Shell } from './ui/shell';
-import { reads } from './views/views';
 
 startTheme();
 startRouter();
 listen();
 const root = document.getElementById('app');
-// Who was here before sees the views at once; what their session may read is asked for meanwhile.
+// Who was here before sees the views at once. What these read first was asked for by boot.ts.
 const known = remembered();
 const session = signIn();
-if (known) ahead(reads(location.value));
 if (root && (known || (await session))) {
   root.textContent = '';
   render(<Shell />, root);

@@ -3,10 +3,11 @@
 
 // The theme follows the system until somebody chooses one, which this browser keeps.
 import { signal } from '@preact/signals';
+import { kept } from './api/paths';
 
 export type Theme = 'system' | 'light' | 'dark';
 
-const key = 'platform-theme';
+const key = kept.theme;
 export const theme = signal<Theme>('system');
 // dark is what is shown. Canvases draw anew when it changes.
 export const dark = signal(false);

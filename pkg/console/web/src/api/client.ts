@@ -4,15 +4,17 @@
 // Requests to the native API, which both hosts serve under the same paths. The session's cookie, which scripts cannot read,
 // and a key that the login leaves to this origin authenticate them together; the page never holds a credential.
 import { signal } from '@preact/signals';
+import type { Early } from '../boot';
 import { namespace } from '../router';
+import { kept, resource } from './paths';
 
+export { group, query } from './paths';
 export const apiVersion = 'core.platform.ai/v1alpha1';
-export const group = `/apis/${apiVersion}`;
 
 // key returns the key of the session. Any other page of this machine lacks it, although it may share the cookie.
 function key(): string {
   try {
-    return localStorage.getItem('platform.console.key') ?? 'none';
+    return localStorage.getItem(kept.key) ?? 'none';
   } catch {
     return 'none';
   }
@@ -43,31 +45,16 @@ export interface Options {
 
 // inNamespace returns the path of a resource in the namespace that is shown.
 export function inNamespace(...parts: string[]): string {
-  return [group, 'namespaces', encodeURIComponent(namespace()), ...parts.map(encodeURIComponent)].join('/');
+  return resource(namespace(), ...parts);
 }
 
-// query appends parameters that are set.
-export function query(path: string, params: Record<string, string | number | boolean | undefined>): string {
-  const q = new URLSearchParams();
-  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== '') q.set(k, String(v));
-  const s = q.toString();
-  return s ? `${path}?${s}` : path;
-}
-
-// early are answers to requests that were sent before the views were drawn.
-const early = new Map<string, { answer: Promise<Response>; end: AbortController }>();
-
-// ahead sends reads that the first view will need. Their answers arrive while the page is drawn for the first time, and go to
-// whoever sends the same read within the next seconds.
-export function ahead(paths: string[]): void {
-  for (const path of paths) {
-    const end = new AbortController();
-    const answer = send(path, { signal: end.signal });
-    answer.catch(() => undefined); // whoever takes it is told
-    early.set(path, { answer, end });
-    setTimeout(() => early.delete(path) && end.abort(), 5000);
-  }
-}
+// early are answers to requests that boot.ts sent before this script arrived. They go to whoever sends the same read within the
+// next seconds.
+const early = globalThis.platformEarly ?? new Map<string, Early>();
+setTimeout(() => {
+  for (const { end } of early.values()) end.abort();
+  early.clear();
+}, 5000);
 
 function taken(path: string, signal: AbortSignal | undefined): Promise<Response> | undefined {
   const known = early.get(path);
@@ -80,7 +67,6 @@ function taken(path: string, signal: AbortSignal | undefined): Promise<Response>
 // send returns the answer to a request, or throws an ApiError.
 export async function send(path: string, o: Options = {}): Promise<Response> {
   const known = o.method || o.accept || o.headers ? undefined : taken(path, o.signal);
-  if (known) return known;
   const headers: Record<string, string> = { accept: o.accept ?? 'application/json', 'x-platform-console': key(), ...o.headers };
   const init: RequestInit = { method: o.method ?? 'GET', headers, credentials: 'same-origin', cache: 'no-store' };
   if (o.body !== undefined) {
@@ -90,7 +76,7 @@ export async function send(path: string, o: Options = {}): Promise<Response> {
   if (o.signal) init.signal = o.signal;
   let r: Response;
   try {
-    r = await fetch(path, init);
+    r = await (known ?? fetch(path, init));
   } catch (e) {
     if (o.signal?.aborted) throw e;
     throw new ApiError(0, 'The server does not answer.');

@@ -5,6 +5,7 @@
 import { batch, signal } from '@preact/signals';
 import { ApiError, aborted, get, inNamespace, query } from './client';
 import { awake } from './list';
+import { firstEvents } from './paths';
 import { overview, type EventCounts, type Mark, type Overview } from './overview';
 import { Backoff, frames } from './stream';
 import { failed, kindOf } from '../ui/kinds';
@@ -12,7 +13,6 @@ import type { Event, EventPage, Gap } from './types';
 
 const pageSize = 100;
 const mostPages = 60; // in memory
-const firstly = 80; // events of the first pages
 const finely = 4000; // events of which an overview has short parts
 const mostBehind = 500; // events after which a page that was away jumps to the end rather than streaming them all
 
@@ -22,13 +22,6 @@ export interface Rows {
   at(index: number): Event | undefined;
   need(from: number, to: number): void; // loads [from, to) if it is missing
   indexOf(seq: number): number; // -1 if it is not among the rows
-}
-
-// firstReads returns the requests for what a view of a task's events begins with: those around one event, or, for 0, both ends.
-export function firstReads(task: string, seq: number): string[] {
-  const events = inNamespace('tasks', task, 'events');
-  if (seq) return [query(events, { around: seq, limit: firstly })];
-  return [query(events, { order: 'desc', limit: firstly }), query(events, { after: 0, limit: firstly })];
 }
 
 export type Live = 'loading' | 'live' | 'waiting' | 'complete';
@@ -53,7 +46,7 @@ export class Timeline implements Rows {
   private frame = 0;
   private redraw = 0;
 
-  constructor(private readonly task: string) {
+  constructor(task: string) {
     this.path = inNamespace('tasks', task);
   }
 
@@ -137,7 +130,7 @@ export class Timeline implements Rows {
     const backoff = new Backoff();
     while (!this.end.signal.aborted && this.live.value === 'loading') {
       try {
-        const pages = await Promise.all(firstReads(this.task, seq).map((path) => get<EventPage>(path, this.end.signal)));
+        const pages = await Promise.all(firstEvents(`${this.path}/events`, seq).map((path) => get<EventPage>(path, this.end.signal)));
         batch(() => {
           for (const p of pages) this.apply(p);
           this.live.value = 'waiting';

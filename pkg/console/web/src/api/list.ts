@@ -3,8 +3,9 @@
 
 // Lists that stay current: a list, then a watch from its version.
 import { computed, signal, useSignal, type ReadonlySignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { ApiError, aborted, ended, get, query, send } from './client';
+import { whole } from './paths';
 import { Backoff, lines } from './stream';
 import type { Item, List } from './types';
 
@@ -24,11 +25,6 @@ export interface ListState<T> {
   more: () => void; // loads the next page
 }
 
-// whole returns the request that has all items of a list and keeps them current.
-export function whole(path: string, params: Record<string, string | undefined>): string {
-  return query(path, { ...params, watch: true, allowWatchBookmarks: true, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' });
-}
-
 interface Change<T> {
   type: string;
   object: T & { code?: number };
@@ -45,14 +41,15 @@ export function useList<T extends Item>(path: string, params: Record<string, str
   const key = query(path, params);
   const shown = awake.value;
 
-  useEffect(() => {
+  // What is shown first is asked for before it is painted that it is not there.
+  useLayoutEffect(() => {
     loading.value = true;
-    items.value = [];
+    if (items.peek().length > 0) items.value = [];
     want.value = limit;
   }, [key]);
 
   const size = want.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!shown || !path) return;
     const end = new AbortController();
     const all = new Map<string, T>();

@@ -3,7 +3,7 @@
 
 // One answer, loaded when its key changes.
 import { useSignal, type ReadonlySignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { aborted, ended } from './client';
 import { visible } from './list';
 
@@ -15,26 +15,27 @@ export interface Loaded<T> {
 }
 
 // useLoad calls load when key changes, and again after each period of every milliseconds while the page is visible. An empty key
-// loads nothing.
-export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>, every = 0): Loaded<T> {
+// loads nothing. The data stays until there is other data, or until of changes, which names what the data is about.
+export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>, every = 0, of = key): Loaded<T> {
   const data = useSignal<T | null>(null);
   const error = useSignal<unknown>(null);
   const loading = useSignal(true);
   const again = useSignal(0);
   const round = again.value;
   const out = ended.value; // whoever signs in again sees what was refused
-  useEffect(() => {
+  useLayoutEffect(() => {
     data.value = null; // never another object's data
-  }, [key]);
-  useEffect(() => {
+    error.value = null;
+  }, [of]);
+  useLayoutEffect(() => {
     if (!key || (out && error.peek())) return;
     const end = new AbortController();
-    loading.value = true;
-    error.value = null;
+    loading.value = !error.peek(); // an error stays until there is an answer
     load(end.signal).then(
       (v) => {
         if (end.signal.aborted) return;
         data.value = v;
+        error.value = null;
         loading.value = false;
       },
       (e: unknown) => {

@@ -16,6 +16,7 @@ export interface EventCounts {
   oldestSeq: number;
   latestSeq: number;
   total: number;
+  severities: Record<string, number>;
   buckets?: Array<{ seq: number; total: number; types: Record<string, number>; severities: Record<string, number> }>;
 }
 

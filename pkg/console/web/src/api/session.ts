@@ -5,6 +5,7 @@
 import { batch, signal } from '@preact/signals';
 import { base, home } from '../router';
 import { ApiError, ended, get, send } from './client';
+import { kept } from './paths';
 
 interface Session {
   user: string;
@@ -13,14 +14,11 @@ interface Session {
 
 export const user = signal('');
 
-// kept is where this browser keeps the namespace of its session, so that views are drawn while the server is asked.
-const kept = 'platform.console.namespace';
-
 // remembered sets the namespace to that of the last session here. It reports whether there is one.
 export function remembered(): boolean {
   try {
-    home.value = localStorage.getItem(kept) || home.value;
-    return localStorage.getItem(kept) !== null;
+    home.value = localStorage.getItem(kept.namespace) || home.value;
+    return localStorage.getItem(kept.namespace) !== null;
   } catch {
     return false;
   }
@@ -34,7 +32,7 @@ export async function signIn(): Promise<boolean> {
       user.value = s.user;
       home.value = s.namespace || home.value;
     });
-    localStorage.setItem(kept, home.value);
+    localStorage.setItem(kept.namespace, home.value);
   } catch (e) {
     if (e instanceof ApiError && e.code === 401) {
       window.location.replace(login());
@@ -48,7 +46,7 @@ export async function signIn(): Promise<boolean> {
 // Who signs out in another tab is signed out here, and who signs in again there goes on here. Another user starts anew, because
 // rights and data differ.
 window.addEventListener('storage', (e) => {
-  if (e.key !== 'platform.console.key') return;
+  if (e.key !== kept.key) return;
   if (!e.newValue) ended.value = true;
   if (!e.newValue || !ended.value) return;
   const before = user.value;
@@ -68,8 +66,8 @@ export async function signOut(): Promise<void> {
     await send(`${base}/session`, { method: 'DELETE' });
   } finally {
     try {
-      localStorage.removeItem('platform.console.key');
-      localStorage.removeItem(kept);
+      localStorage.removeItem(kept.key);
+      localStorage.removeItem(kept.namespace);
     } catch {
       // There was nothing to keep it.
     }

@@ -14,8 +14,8 @@ export interface First {
   toolCalls: Span[];
 }
 
-export async function firstSpans(task: string, signal: AbortSignal): Promise<First> {
-  const q = new URLSearchParams({ limit: String(most) });
+export async function firstSpans(task: string, after: number, signal: AbortSignal): Promise<First> {
+  const q = new URLSearchParams({ after: String(after), limit: String(most) });
   for (const t of types) q.append('type', t);
   const page = await get<EventPage>(`${inNamespace('tasks', task, 'events')}?${q}`, signal);
   return { modelRequests: paired(page.events, 'ModelRequest'), toolCalls: paired(page.events, 'ToolCall') };

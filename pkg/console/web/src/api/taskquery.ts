@@ -42,14 +42,16 @@ export interface Found {
 const pageSize = 200;
 const period = 3000; // in milliseconds
 
-// useTasks finds tasks, and finds them again while the page is visible. more adds a page.
+// useTasks finds tasks, and finds them again while the page is visible. more adds a page. What was found stays until the next
+// answer, so that a row keeps the focus while somebody types.
 export function useTasks(spec: TaskQuerySpec): Loaded<Found> & { more: () => void } {
   const pages = useSignal(1);
-  const key = JSON.stringify(spec) + inNamespace('taskqueries');
+  const of = inNamespace('taskqueries');
+  const key = JSON.stringify(spec) + of;
   useEffect(() => {
     pages.value = 1;
   }, [key]);
-  const load = useLoad(key, (signal) => find(spec, pages.peek(), signal), period);
+  const load = useLoad(key, (signal) => find(spec, pages.peek(), signal), period, of);
   return { ...load, more: () => { pages.value++; load.reload(); } };
 }
 

@@ -3,7 +3,7 @@
 
 // The messages of a session, read in parts, and the turn that is being answered.
 import { batch, signal } from '@preact/signals';
-import { ApiError, aborted, get, inNamespace, query, type Options, apiVersion } from './client';
+import { ApiError, aborted, get, inNamespace, post, query, type Options, apiVersion } from './client';
 import type { Message, Transcript } from './kinds';
 import { Backoff, frames, type Frame } from './stream';
 
@@ -102,9 +102,14 @@ export class Conversation {
     await this.follow(null);
   }
 
-  // cancel ends a turn that depends on this page.
-  cancel(): void {
-    this.turn.abort();
+  // cancel ends the present turn. One in the background ends for everybody who follows it.
+  async cancel(): Promise<void> {
+    if (!this.background.value) return this.turn.abort();
+    try {
+      await post(inNamespace('sessions', this.name, 'cancel'), {});
+    } catch (e) {
+      this.problem.value = e;
+    }
   }
 
   private begin(question: string, background: boolean): void {

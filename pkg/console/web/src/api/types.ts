@@ -57,6 +57,7 @@ export interface Task extends Item {
     message?: string;
     startTime?: string;
     completionTime?: string;
+    creationRevision?: number;
     attempts?: number;
     agentName?: string;
     provider?: string;
@@ -156,6 +157,7 @@ export interface Trace {
   terminalEvent?: { seq: number };
   metadata?: { continue?: string };
   latestSeq: number;
+  part?: { afterSeq: number; throughSeq: number };
   gap?: Gap;
   modelRequests: Span[];
   toolCalls: Span[];

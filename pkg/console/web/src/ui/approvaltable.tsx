@@ -34,7 +34,7 @@ const columns: Array<Column<Approval>> = [
   { title: 'Tool', cell: (a) => <Text>{a.spec.targetTool}</Text>, kind: 'minor' },
   { title: 'Task', cell: (a) => a.spec.taskName, kind: 'minor' },
   { title: 'Severity', cell: (a) => a.spec.severity ?? '', kind: 'minor' },
-  { title: 'Time', kind: 'number', cell: (a) => left(a) || ago(a.status?.decisionTime) },
+  { title: 'Time', kind: 'number', cell: (a) => left(a) || ago(a.status?.decisionTime ?? a.metadata.creationTimestamp) },
 ];
 
 export function ApprovalTable({ approvals }: { approvals: Approval[] }) {

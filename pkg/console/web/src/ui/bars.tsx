@@ -28,6 +28,7 @@ export function Bars({ bars, label, parts }: Props) {
   const wide = Math.min(step * 0.76, 80);
   const y = (v: number) => height - (v / top) * height;
   const shown = bars[at.value];
+  const few = bars.length <= 8; // each has room for its name
   return (
     <figure class="bars">
       <figcaption>
@@ -47,7 +48,7 @@ export function Bars({ bars, label, parts }: Props) {
           ))}
         </svg>
       </div>
-      <div class="names" aria-hidden="true">{bars.length > 0 && <><span>{bars[0]?.name}</span>{bars.length > 1 && <span>{bars.at(-1)?.name}</span>}</>}</div>
+      <div class={`names ${few ? 'each' : ''}`} aria-hidden="true">{(few ? bars : [bars[0], bars.at(-1)]).map((b) => b && <span key={b.name}>{b.name}</span>)}</div>
     </figure>
   );
 }

@@ -5,6 +5,7 @@
 import { useSignal } from '@preact/signals';
 import { may } from '../api/may';
 import type { Event } from '../api/types';
+import { useKeys } from '../keys';
 import { ForkForm } from './forkform';
 import { clock, count, words } from './format';
 import { Long } from './long';
@@ -37,8 +38,9 @@ export function EventDetails({ event }: { event: Event }) {
 
 function Fork({ task, after }: { task: string; after: number }) {
   const open = useSignal(false);
+  useKeys([{ key: 'f', label: 'Fork the run after this event', run: () => (open.value = true) }]);
   if (open.value) return <ForkForm task={task} after={after} close={() => (open.value = false)} />;
-  return <p><button type="button" onClick={() => (open.value = true)}>Fork from here</button></p>;
+  return <p class="actions"><button type="button" onClick={() => (open.value = true)}>Fork from here <kbd>f</kbd></button></p>;
 }
 
 export function Fact({ name, value }: { name: string; value: string | undefined }) {

@@ -3,7 +3,7 @@
 
 // All events of a run in one bar, by sequence: what kinds there are where, the failures, and which part is in view.
 import type { ReadonlySignal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Timeline } from '../api/events';
 import { dark } from '../theme';
 import { Canvas, type Paint } from './canvas';
@@ -58,8 +58,15 @@ export function Minimap({ name, timeline, view, seq, onPick }: Props) {
   );
 }
 
-// Part is what is in view. Scrolling moves it alone.
+const thinnest = 0.0025; // of the bar, so that the part in view of a long run can be seen
+
+// Part is what is in view. Scrolling moves it alone, by a transform, which paints nothing.
 function Part({ view, total }: { view: ReadonlySignal<[number, number]>; total: number }) {
-  const [from, to] = view.value;
-  return <i class="part" style={{ left: `${(100 * from) / total}%`, width: `${(100 * (to - from)) / total}%` }} />;
+  const part = useRef<HTMLElement>(null);
+  useLayoutEffect(() => view.subscribe(([from, to]) => {
+    if (!part.current) return;
+    const width = Math.max(thinnest, (to - from) / total);
+    part.current.style.transform = `translateX(${100 * Math.min(from / total, 1 - width)}%) scaleX(${width})`;
+  }), [view, total]);
+  return <i ref={part} class="part" />;
 }

@@ -3,6 +3,7 @@
 
 // The frame of all views: navigation, namespace, theme, and the view itself.
 import type { ComponentChildren } from 'preact';
+import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ended, inNamespace } from '../api/client';
 import { useList } from '../api/list';
@@ -31,8 +32,20 @@ export function Shell() {
   );
 }
 
+// useInView scrolls the present entries of navigations into view, which are wider than a phone.
+function useInView(of: string): void {
+  useEffect(() => {
+    for (const a of document.querySelectorAll('nav [aria-current]')) {
+      const nav = a.closest('nav');
+      const [inner, outer] = [a.getBoundingClientRect(), nav?.getBoundingClientRect()];
+      if (nav && outer && (inner.right > outer.right || inner.left < outer.left)) nav.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+    }
+  }, [of]);
+}
+
 function Header() {
   const path = location.value.path;
+  useInView(`${path}?${location.value.query.get('tab') ?? ''}`);
   return (
     <header class="top">
       <a class="brand" href={href('/')}>platform</a>
@@ -64,9 +77,14 @@ function choose(e: SubmitEvent) {
   go(href('/', { ns: ns || home.value }));
 }
 
-// Pending counts the approvals that wait for a decision.
+// Pending counts the approvals that wait for a decision. It is asked for after what the view itself needs.
 function Pending() {
-  const { items, error } = useList<Approval>(inNamespace('approvals'), { fieldSelector: 'status.state=pending' }, 0);
+  const later = useSignal(false);
+  useEffect(() => {
+    const timer = setTimeout(() => (later.value = true), 1000);
+    return () => clearTimeout(timer);
+  }, []);
+  const { items, error } = useList<Approval>(later.value ? inNamespace('approvals') : '', { fieldSelector: 'status.state=pending' }, 0);
   const n = items.value.filter((a) => a.status?.state === 'pending').length;
   if (error.value || n === 0) return null;
   return <span class="badge" aria-label={`${n} pending`}>{n}</span>;

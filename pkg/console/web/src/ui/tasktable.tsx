@@ -16,7 +16,7 @@ export function took(t: Task): string {
 }
 
 // lasted returns how long a task has run, in milliseconds; NaN if it has not started.
-export function lasted(t: Task): number {
+function lasted(t: Task): number {
   const { startTime, completionTime, phase } = t.status ?? {};
   if (!startTime) return NaN;
   return (completionTime ? Date.parse(completionTime) : ended(phase) ? NaN : now.value) - Date.parse(startTime);
@@ -24,6 +24,11 @@ export function lasted(t: Task): number {
 
 export function started(t: Task): string {
   return t.status?.startTime ?? t.metadata.creationTimestamp ?? '';
+}
+
+// byStart orders tasks by when they started, and those of one second by when they were created.
+export function byStart(a: Task, b: Task): number {
+  return started(a).localeCompare(started(b)) || (a.status?.creationRevision ?? 0) - (b.status?.creationRevision ?? 0);
 }
 
 export function agentOf(t: Task): string {

@@ -3,7 +3,7 @@
 
 // The spans of a run over time. Only those in view are drawn, so their number does not matter.
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { Canvas, type Paint } from './canvas';
 import { duration } from './format';
 import { oneLine } from './text';
@@ -21,7 +21,8 @@ export interface Bar {
 }
 
 const height = 20; // px of a bar
-const names = 200; // px for names
+const names = 200; // px for names; the scale in run.css has them as well
+const rest = 72; // px for the duration behind the last bar; likewise
 const highest = 8_000_000; // px of an element
 
 export function Waterfall({ bars, selected, onSelect }: { bars: Bar[]; selected: number; onSelect: (index: number) => void }) {
@@ -36,9 +37,6 @@ export function Waterfall({ bars, selected, onSelect }: { bars: Bar[]; selected:
     last = Math.max(last, b.to);
   }
   const length = Math.max(1, last - first);
-  useLayoutEffect(() => {
-    if (box.current) box.current.scrollTop = 0;
-  }, [bars]);
   useEffect(() => {
     const b = box.current;
     if (!b || selected < 0) return;
@@ -48,7 +46,7 @@ export function Waterfall({ bars, selected, onSelect }: { bars: Bar[]; selected:
 
   const paint: Paint = (g, w, h, colour) => {
     const left = Math.min(names, w / 3);
-    const room = w - left - 72;
+    const room = w - left - rest;
     g.font = '12px system-ui, sans-serif';
     g.textBaseline = 'middle';
     const begin = Math.floor(top.value / height);
@@ -78,7 +76,8 @@ export function Waterfall({ bars, selected, onSelect }: { bars: Bar[]; selected:
     const i = Math.floor((top.value + y) / height);
     return i < bars.length ? i : -1;
   };
-  return (
+  return (<>
+    <div class="scale" aria-hidden="true">{[0, 1, 2, 3, 4].map((i) => <span key={i}>{duration((length * i) / 4)}</span>)}</div>
     <div ref={box} class="waterfall" style={{ height: `min(52vh, 560px, ${full + 2}px)` }} onScroll={(e) => (top.value = e.currentTarget.scrollTop)} onMouseLeave={() => (over.value = -1)} tabIndex={0} role="group" aria-label="Waterfall">
       <div class="filler" style={{ height: `${full}px` }} />
       <div class="window">
@@ -90,5 +89,5 @@ export function Waterfall({ bars, selected, onSelect }: { bars: Bar[]; selected:
         />
       </div>
     </div>
-  );
+  </>);
 }

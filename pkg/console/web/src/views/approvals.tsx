@@ -54,12 +54,12 @@ export function Approvals({ params }: { params: Record<string, string> }) {
       {!loading.value && !error.value && rows.length === 0 && <Empty>Nothing waits for a decision. {!decided && all.length > 0 && <a href={href('/approvals', { state: 'all' })}>Show what was decided.</a>}</Empty>}
       {rows.length > 0 && !params.name && <ApprovalTable approvals={rows} />}
       {params.name && rows.length > 0 && (
-        <div class="pair">
+        <div class="chooser">
           <nav ref={list} class="stack" aria-label="Approvals">
             {rows.map((a) => (
               <a key={a.metadata.name} href={href(`/approvals/${a.metadata.name}`, query)} aria-current={a === chosen ? 'page' : undefined}>
                 <strong><Text>{oneLine(a.spec.action || a.spec.targetTool || a.metadata.name, 100)}</Text></strong>
-                <span class="small muted"><Phase phase={stateOf(a)} /> {a.spec.taskName} · {left(a) || ago(a.status?.decisionTime)}</span>
+                <span class="small muted"><Phase phase={stateOf(a)} /> {[a.spec.taskName, left(a) || (a.status?.decisionTime && ago(a.status.decisionTime))].filter(Boolean).join(' · ')}</span>
               </a>
             ))}
           </nav>

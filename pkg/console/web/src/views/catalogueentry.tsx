@@ -20,9 +20,10 @@ export function CatalogueEntry({ params }: { params: Record<string, string> }) {
   const kind = kinds.find((k) => k.resource === resource);
   const { items, loading, error } = useList<Entry>(inNamespace(kind?.resource ?? 'agents'), { fieldSelector: `metadata.name=${name}` });
   const entry = items.value.find((e) => e.metadata.name === name);
-  if (!kind) return <Empty>The catalogue has no {resource}. <a href={href('/catalogue')}>Show the catalogue.</a></Empty>;
-  if (!entry && error.value) return <Failure error={error.value} />;
-  if (!entry) return loading.value ? <Loading what={name} /> : <Empty>There is no {name} among the {kind.title.toLowerCase()} of this namespace.</Empty>;
+  const heading = <h1><Text>{name}</Text></h1>;
+  if (!kind) return <>{heading}<Empty>The catalogue has no <Text>{resource}</Text>. <a href={href('/catalogue')}>Show the catalogue.</a></Empty></>;
+  if (!entry && error.value) return <>{heading}<Failure error={error.value} /></>;
+  if (!entry) return <>{heading}{loading.value ? <Loading what={name} /> : <Empty>There is none of this name among the {kind.title.toLowerCase()} of this namespace.</Empty>}</>;
   const s = state(entry);
   const about = kind.about(entry);
   const inline = (entry.spec.content as { inline?: string } | undefined)?.inline;
@@ -30,12 +31,12 @@ export function CatalogueEntry({ params }: { params: Record<string, string> }) {
   return (
     <>
       <p class="small"><a href={href('/catalogue', { kind: kind.id })}>{kind.title}</a></p>
-      <div class="title"><h1><Text>{name}</Text></h1><span class={`phase ${s.tone}`}>{s.text}</span></div>
+      <div class="title">{heading}<span class={`phase ${s.tone}`}>{s.text}</span></div>
       {entry.status?.message && <p class={s.tone === 'bad' ? 'notice bad' : 'muted'}><Text>{entry.status.message}</Text></p>}
       {(entry.status?.conditions ?? []).filter((c) => c.message && c.status !== 'True' && c.message !== entry.status?.message).map((c) => <p key={c.type} class="notice"><Text>{`${c.type}: ${c.message}`}</Text></p>)}
       <dl class="facts">
         <Fact name="Created" value={clock(entry.metadata.creationTimestamp)} />
-        {kind.columns.map((c) => <div key={c.title}><dt>{c.title}</dt><dd>{c.cell(entry)}</dd></div>)}
+        {kind.columns.map((c) => <div key={c.title}><dt>{c.title}</dt><dd>{c.cell(entry) || '–'}</dd></div>)}
       </dl>
       {about && kind.resource !== 'providers' && <section><h2>{kind.resource === 'agents' ? 'Instructions' : 'Description'}</h2><Markdown text={about} /></section>}
       {inline && <section><h2>Content</h2><Markdown text={inline} /></section>}

@@ -14,7 +14,7 @@ import { ApprovalTable, pendingFirst } from '../ui/approvaltable';
 import { now, short } from '../ui/format';
 import { phaseOf } from '../ui/phase';
 import { Empty, Failure, Loading, Notice } from '../ui/states';
-import { TaskTable, started } from '../ui/tasktable';
+import { TaskTable, byStart, started } from '../ui/tasktable';
 
 const most = 20; // rows of a section
 
@@ -25,14 +25,14 @@ export function Now() {
   const usage = useLoad(may('create', 'usagereports') ? `${today}/${Math.floor(now.value / 60_000)}` : '', (signal) =>
     report({ from: today, by: 'day', limit: 1 }, signal));
   const pending = approvals.items.value.filter((a) => a.status?.state === 'pending').sort(pendingFirst);
-  const all = [...tasks.items.value].sort((a, b) => started(b).localeCompare(started(a)));
+  const all = [...tasks.items.value].sort((a, b) => byStart(b, a));
   const active = all.filter((t) => ['Running', 'Finalizing', 'Pending'].includes(t.status?.phase ?? 'Pending'));
   const failed = all.filter((t) => phaseOf(t) === 'Failed');
   const since = now.value - 86_400_000;
   const recent = failed.filter((t) => Date.parse(t.status?.completionTime ?? started(t)) > since);
   const plus = tasks.rest.value ? '+' : '';
   const day = usage.data.value?.status.breakdown?.[0]?.usage;
-  if (tasks.error.value && all.length === 0) return <Failure error={tasks.error.value} />;
+  if (tasks.error.value && all.length === 0) return <><div class="title"><h1>Now</h1></div><Failure error={tasks.error.value} /></>;
   return (
     <>
       <div class="title"><h1>Now</h1></div>

@@ -3,19 +3,19 @@
 
 // One run: what it is, and a tab for each way to look at it.
 import { inNamespace } from '../api/client';
-import { useList, whole } from '../api/list';
-import { firstReads } from '../api/events';
+import { useList } from '../api/list';
+import { named } from '../api/paths';
 import { usageOf, useRunning } from '../api/running';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { href, location, type Location } from '../router';
+import { href, location } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { clock, count } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
 import { Empty, Failure } from '../ui/states';
 import { agentOf, took } from '../ui/tasktable';
 import { Text } from '../ui/text';
-import { RunEvents, seqInHash } from './run/events';
+import { RunEvents } from './run/events';
 import { RunLog } from './run/log';
 import { RunArtifacts, RunResult, RunYAML } from './run/outcome';
 import { RunTrace } from './run/trace';
@@ -31,15 +31,9 @@ const tabs = [
   { id: 'yaml', title: 'YAML', view: RunYAML },
 ];
 
-const only = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
-
-export function runReads({ name = '' }: Record<string, string>, at: Location): string[] {
-  return [whole(inNamespace('tasks'), only(name)), ...(at.query.get('tab') ? [] : firstReads(name, seqInHash(at.hash)))];
-}
-
 export function Run({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
-  const { items, error, loading } = useList<Task>(inNamespace('tasks'), only(name), 0);
+  const { items, error, loading } = useList<Task>(inNamespace('tasks'), named(name), 0);
   const task = items.value.find((t) => t.metadata.name === name);
   const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
   const path = `/tasks/${encodeURIComponent(name)}`;
@@ -74,8 +68,8 @@ function Summary({ task }: { task: Task }) {
       <dl class="facts">
         <Fact name="Agent" value={agentOf(task) || task.spec.type} />
         <Fact name="Model" value={task.status?.model ?? task.spec.ai?.model} />
-        <Fact name="Started" value={clock(task.status?.startTime)} />
-        <Fact name="Duration" value={took(task)} />
+        <Fact name="Started" value={task.status?.startTime && clock(task.status.startTime)} />
+        <Fact name="Duration" value={task.status?.startTime && took(task)} />
         {usage && <Fact name="Tokens in / out" value={`${count(usage.inputTokens)} / ${count(usage.outputTokens)}${usage.unreportedRequests ? ' and what was not reported' : ''}`} />}
         {(attempts ?? 0) > 1 && <Fact name="Attempts" value={String(attempts)} />}
         {source && <div><dt>Fork of</dt><dd><a href={href('/compare', { a: source, b: task.metadata.name })} title="Compare them"><Text>{source}</Text></a></dd></div>}

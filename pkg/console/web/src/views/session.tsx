@@ -3,10 +3,12 @@
 
 // One conversation: what was said, the answer as it is given, and a field to go on.
 import { useEffect, useMemo } from 'preact/hooks';
-import { inNamespace } from '../api/client';
+import { get, inNamespace } from '../api/client';
 import type { Session } from '../api/kinds';
 import { useList } from '../api/list';
+import { useLoad } from '../api/load';
 import { may } from '../api/may';
+import type { EventCounts } from '../api/overview';
 import { Conversation } from '../api/transcript';
 import { href, taskHref } from '../router';
 import { Fact } from '../ui/eventdetails';
@@ -39,12 +41,13 @@ export function SessionView({ params }: { params: Record<string, string> }) {
     if (end.scrollHeight - end.scrollTop - end.clientHeight < 400) window.scrollTo(0, end.scrollHeight);
   }, [last, talk.steps.value]);
 
-  if (name && !session && error.value) return <Failure error={error.value} />;
-  if (name && !session && !loading.value) return <Empty>There is no session of the name {name} in this namespace. <a href={href('/sessions')}>Show all sessions.</a></Empty>;
+  const title = <div class="title"><h1>{name ? <Text>{name}</Text> : 'New chat'}</h1></div>;
+  if (name && !session && error.value) return <>{title}<Failure error={error.value} /></>;
+  if (name && !session && !loading.value) return <>{title}<Empty>There is no session of this name in the namespace. <a href={href('/sessions')}>Show all sessions.</a></Empty></>;
   const allowed = may('create', 'chats');
   return (
     <>
-      <div class="title"><h1>{name ? <Text>{name}</Text> : 'New chat'}</h1></div>
+      {title}
       {session && <Summary session={session} />}
       <div class="transcript">
         {talk.truncated.value && <p class="notice">The oldest messages were removed, because a session has a largest size.</p>}
@@ -63,6 +66,8 @@ export function SessionView({ params }: { params: Record<string, string> }) {
 }
 
 function Summary({ session }: { session: Session }) {
+  const path = inNamespace('sessions', session.metadata.name, 'events', 'counts');
+  const events = useLoad(may('get', 'sessions/events') ? path : '', (signal) => get<EventCounts>(path, signal), 30_000).data.value;
   const { activeTask, waitingCount, messageCount, inputTokens, outputTokens, updatedAt } = session.status ?? {};
   return (
     <dl class="facts">
@@ -71,6 +76,8 @@ function Summary({ session }: { session: Session }) {
       <Fact name="Waiting tasks" value={waitingCount ? count(waitingCount) : ''} />
       <Fact name="Messages" value={count(messageCount)} />
       <Fact name="Tokens in / out" value={inputTokens === undefined && outputTokens === undefined ? 'Unavailable' : `${count(inputTokens)} / ${count(outputTokens)}`} />
+      <Fact name="Events of its tasks" value={events?.total ? count(events.total) : ''} />
+      <Fact name="Errors among them" value={events?.severities.error ? count(events.severities.error) : ''} />
       <Fact name="Changed" value={ago(updatedAt)} />
     </dl>
   );

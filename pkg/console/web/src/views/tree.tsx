@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A task and everything that it delegated, with states and tokens.
+import { render } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import { get, inNamespace } from '../api/client';
@@ -15,7 +16,7 @@ import { count, now, short } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
 import { Rows, rowHeight, type RowsApi } from '../ui/rows';
 import { Empty, Failure, Loading, Notice } from '../ui/states';
-import { agentOf, started, took } from '../ui/tasktable';
+import { agentOf, byStart, started, took } from '../ui/tasktable';
 import { Text } from '../ui/text';
 
 interface Node {
@@ -35,7 +36,7 @@ function flatten(tasks: Task[]): Node[] {
   const out: Node[] = [];
   const seen = new Set<Task>();
   const add = (key: string, depth: number) => {
-    for (const task of (children.get(key) ?? []).sort((a, b) => started(a).localeCompare(started(b)) || a.metadata.name.localeCompare(b.metadata.name))) {
+    for (const task of (children.get(key) ?? []).sort(byStart)) {
       if (seen.has(task)) continue;
       seen.add(task);
       out.push({ task, depth });
@@ -49,8 +50,9 @@ function flatten(tasks: Task[]): Node[] {
 export function Tree({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
   const root = useLoad(name, (signal) => get<Task>(inNamespace('tasks', name), signal));
-  if (root.error.value) return <Failure error={root.error.value} retry={root.reload} />;
-  if (!root.data.value) return <Loading what="the tree" />;
+  const title = <div class="title"><h1>Tree of <Text>{name}</Text></h1></div>;
+  if (root.error.value) return <>{title}<Failure error={root.error.value} retry={root.reload} /></>;
+  if (!root.data.value) return <>{title}<Loading what="the tree" /></>;
   const t = root.data.value;
   return <Nodes name={t.status?.delegation?.root ?? name} uid={t.status?.delegation?.rootUID ?? t.metadata.uid ?? ''} root={t} />;
 }
@@ -93,7 +95,8 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
         <Rows
           label={`Tasks of the tree of ${name}`} total={nodes.length} need={() => undefined} selected={selected.value} api={list}
           onSelect={open}
-          row={(i) => nodes[i] && <Line node={nodes[i]} from={from} to={to} />}
+          draw={(slot, i) => render(nodes[i] ? <Line node={nodes[i]} from={from} to={to} /> : null, slot)}
+          clear={(slot) => render(null, slot)}
         />
       </div>
     </>

@@ -3,14 +3,13 @@
 
 // All views. The first whose path matches is shown.
 import type { ComponentType } from 'preact';
-import { match, type Location } from '../router';
 import { Approvals } from './approvals';
 import { Catalogue } from './catalogue';
 import { CatalogueEntry } from './catalogueentry';
 import { Compare } from './compare';
 import { Memories } from './memories';
 import { Now } from './now';
-import { Run, runReads } from './run';
+import { Run } from './run';
 import { SessionView } from './session';
 import { Sessions } from './sessions';
 import { Tasks } from './tasks';
@@ -23,13 +22,12 @@ export interface View {
   key?: string; // the letter after g
   nav?: boolean; // whether the navigation shows it
   component: ComponentType<{ params: Record<string, string> }>;
-  reads?: (params: Record<string, string>, at: Location) => string[]; // what it reads first
 }
 
 export const views: View[] = [
   { path: '/', title: 'Now', key: 'n', nav: true, component: Now },
   { path: '/tasks', title: 'Tasks', key: 't', nav: true, component: Tasks },
-  { path: '/tasks/:name', title: 'Run', component: Run, reads: runReads },
+  { path: '/tasks/:name', title: 'Run', component: Run },
   { path: '/tree/:name', title: 'Tree', component: Tree },
   { path: '/approvals', title: 'Approvals', key: 'a', nav: true, component: Approvals },
   { path: '/approvals/:name', title: 'Approval', component: Approvals },
@@ -42,12 +40,3 @@ export const views: View[] = [
   { path: '/compare', title: 'Compare', component: Compare },
   { path: '/memory', title: 'Memory', key: 'm', nav: true, component: Memories },
 ];
-
-// reads returns what the view of an address reads first.
-export function reads(at: Location): string[] {
-  for (const v of views) {
-    const params = match(v.path, at.path);
-    if (params) return v.reads?.(params, at) ?? [];
-  }
-  return [];
-}

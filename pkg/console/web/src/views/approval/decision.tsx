@@ -3,7 +3,7 @@
 
 // The decision on an approval. y and n choose it, and Enter confirms it, so that one key alone decides nothing.
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { explain, inNamespace, post, apiVersion } from '../../api/client';
 import { may } from '../../api/may';
 import type { Approval } from '../../api/types';
@@ -22,7 +22,7 @@ export function Decision({ approval }: { approval: Approval }) {
     { key: 'y', label: 'Approve', run: () => choose('approve') },
     { key: 'n', label: 'Decline', run: () => choose('decline') },
   ]);
-  useEffect(() => {
+  useLayoutEffect(() => { // before anything can be typed beside it
     if (choice.value) reason.current?.focus();
   }, [choice.value]);
 

@@ -31,7 +31,7 @@ export function ApprovalDetails({ approval, all }: { approval: Approval; all: Ap
         <Fact name="Asked for by" value={spec.requestedBy} />
         <Fact name="Severity" value={spec.severity} />
         <Fact name="Asked" value={clock(approval.metadata.creationTimestamp)} />
-        <Fact name="Expires" value={clock(spec.expiresAt)} />
+        <Fact name="Expires" value={spec.expiresAt && clock(spec.expiresAt)} />
       </dl>
       {status?.decisionTime && (
         <dl class="facts">

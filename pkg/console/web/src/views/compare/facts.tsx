@@ -6,9 +6,9 @@ import type { ComponentChildren } from 'preact';
 import { promptOf } from '../../api/compare';
 import type { Task } from '../../api/types';
 import { taskHref } from '../../router';
-import { clock, count, duration } from '../../ui/format';
+import { clock, count } from '../../ui/format';
 import { Phase, phaseOf } from '../../ui/phase';
-import { agentOf, lasted, started } from '../../ui/tasktable';
+import { agentOf, started, took } from '../../ui/tasktable';
 import { Text, oneLine } from '../../ui/text';
 
 const rows: Array<{ title: string; value: (t: Task) => string; show?: (t: Task) => ComponentChildren; free?: boolean }> = [
@@ -18,7 +18,7 @@ const rows: Array<{ title: string; value: (t: Task) => string; show?: (t: Task) 
   { title: 'Model', value: (t) => t.status?.model ?? t.spec.ai?.model ?? '' },
   { title: 'Attempts', value: (t) => count(t.status?.attempts) },
   { title: 'Tokens in / out', value: (t) => `${count(t.status?.usage?.inputTokens)} / ${count(t.status?.usage?.outputTokens)}` },
-  { title: 'Duration', value: (t) => duration(lasted(t)), free: true },
+  { title: 'Duration', value: took, free: true },
   { title: 'Started', value: (t) => clock(started(t)), free: true },
 ];
 
@@ -31,7 +31,7 @@ export function Facts({ a, b }: { a: Task; b: Task }) {
           {rows.map((r) => (
             <tr key={r.title} class={!r.free && r.value(a) !== r.value(b) ? 'differs' : ''}>
               <th scope="row">{r.title}</th>
-              {[a, b].map((t, i) => <td key={i} class="wide">{r.show ? r.show(t) : <Text>{r.value(t)}</Text>}</td>)}
+              {[a, b].map((t, i) => <td key={i} class="wide">{r.show ? r.show(t) : <Text>{r.value(t) || '–'}</Text>}</td>)}
             </tr>
           ))}
         </tbody>

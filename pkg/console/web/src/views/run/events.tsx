@@ -3,27 +3,24 @@
 
 // The events of a run: a bar of all of them, rows, and the details of one.
 import { useComputed, useSignal, type Signal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { explain } from '../../api/client';
 import { Timeline, type Rows as Source } from '../../api/events';
 import { useLoad } from '../../api/load';
+import { seqIn } from '../../api/paths';
 import { Selection, nearest, oneEvent } from '../../api/selection';
 import type { Task } from '../../api/types';
 import { useKeys } from '../../keys';
 import { location, set } from '../../router';
 import { EventDetails } from '../../ui/eventdetails';
-import { EventLine } from '../../ui/eventline';
+import { drawEvent } from '../../ui/eventline';
 import { count } from '../../ui/format';
 import { failures, filters } from '../../ui/kinds';
 import { Minimap } from '../../ui/minimap';
 import { Rows, type RowsApi } from '../../ui/rows';
 import { Empty, Failure, Loading, Notice } from '../../ui/states';
 
-// seqInHash is the event that the address names; 0 if it names none.
-export function seqInHash(hash = location.value.hash): number {
-  const n = Number(/^seq=(\d{1,15})$/.exec(hash)?.[1] ?? 0);
-  return Number.isSafeInteger(n) ? n : 0;
-}
+const seqInHash = (hash = location.value.hash) => seqIn(hash);
 
 const states = { loading: '', live: ', live', waiting: ', not live', complete: '' };
 
@@ -41,7 +38,7 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
   const note = useSignal('');
   const seq = seqInHash();
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     void timeline.open(seqInHash(location.peek().hash));
     return () => timeline.close();
   }, [timeline]);
@@ -53,6 +50,11 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
   void (timeline.version.value, selection?.version.value); // rows that were loaded are painted
   const total = source.total();
   const at = seq ? source.indexOf(seq) : -1;
+
+  // An event that the address names comes into view, whoever changed the address.
+  useLayoutEffect(() => {
+    if (at >= 0) list.current?.show(at);
+  }, [seq]);
 
   // Rows are drawn once it is known which: those around the event of the address, or the end of a run that goes on.
   const loading = useComputed(() => timeline.live.value === 'loading').value;
@@ -121,13 +123,18 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
           selected={at}
           onSelect={(i) => select(i)}
           need={(from, to) => source.need(from, to)}
+          there={(from, to) => {
+            for (let i = from; i < to; i++) if (source.at(i)) return true;
+            return false;
+          }}
+          name={(i) => count(selection ? i + 1 : i + timeline.oldest.peek())}
           onView={(from, to) => {
             if (view.peek()[0] !== from || view.peek()[1] !== to) view.value = [from, to];
           }}
           api={list}
           follow={!selection && !complete}
           begin={at >= 0 ? at : task.status?.completionTime || selection ? 0 : 'end'}
-          row={(i) => <EventLine event={source.at(i)} index={selection ? i + 1 : i + timeline.oldest.value} start={start} />}
+          draw={(slot, i) => drawEvent(slot, source.at(i), selection ? i + 1 : i + timeline.oldest.peek(), start)}
         />
         {seq > 0 && <Detail name={name} seq={seq} timeline={timeline} />}
       </div>}

@@ -8,6 +8,7 @@ import { ApiError, aborted, inNamespace, query, send } from '../../api/client';
 import { awake } from '../../api/list';
 import { Backoff } from '../../api/stream';
 import type { Task } from '../../api/types';
+import { count } from '../../ui/format';
 import { Long } from '../../ui/long';
 import { ended } from '../../ui/phase';
 import { Empty, Failure, Loading, Notice } from '../../ui/states';
@@ -77,7 +78,7 @@ export function RunLog({ name, task }: { name: string; task: Task | undefined })
     <>
       <Notice error={error.value} />
       {text.value ? <Long text={text.value} label="Log" /> : <Empty>The log is empty.</Empty>}
-      <p class="muted small">{over ? `At most the last ${most.toLocaleString('en')} lines.` : 'The end of the log, which goes on while the task runs.'}</p>
+      <p class="muted small">{over ? `At most the last ${count(most)} lines.` : 'The end of the log, which goes on while the task runs.'}</p>
       <div ref={end} />
     </>
   );

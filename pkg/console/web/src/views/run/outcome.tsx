@@ -30,7 +30,7 @@ export function RunResult({ name, task }: Props) {
   if (!text) return <Empty>The task ended without a result.</Empty>;
   return (
     <>
-      <p><label><input type="checkbox" checked={raw.value} onChange={(e) => (raw.value = e.currentTarget.checked)} /> As it was written</label></p>
+      <p><label class="check"><input type="checkbox" checked={raw.value} onChange={(e) => (raw.value = e.currentTarget.checked)} /> As it was written</label></p>
       {raw.value || text.length > 100_000 ? <Long text={text} label="Result" /> : <Markdown text={text} />}
     </>
   );

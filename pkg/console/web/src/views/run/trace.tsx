@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Where the time of a run went: spans over time, and the path that decided how long it took.
-import { useMemo } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { get, inNamespace, query } from '../../api/client';
 import { useLoad } from '../../api/load';
 import { firstSpans, type First } from '../../api/spans';
@@ -15,6 +16,8 @@ import { Empty, Failure, Loading } from '../../ui/states';
 import { Table } from '../../ui/table';
 import { Text } from '../../ui/text';
 import { Waterfall, type Bar } from '../../ui/waterfall';
+
+const most = 10_000; // spans that are read at a time
 
 function bars(t: First & Partial<Trace>): Bar[] {
   const critical = new Set((t.criticalPath ?? []).map((s) => s.id).filter(Boolean));
@@ -31,11 +34,18 @@ function bars(t: First & Partial<Trace>): Bar[] {
 
 export function RunTrace({ name, task }: { name: string; task: Task | undefined }) {
   // Both are asked for at once. The first spans are there while the rest is still read.
-  const first = useLoad(name, (signal) => firstSpans(name, signal));
-  const trace = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<Trace>(query(inNamespace('tasks', name, 'trace'), { timeline: false }), signal));
+  const after = Math.max(0, Math.floor(Number(location.value.query.get('after')) || 0));
+  const first = useLoad(`${name}/${after}`, (signal) => firstSpans(name, after, signal));
+  const read = (signal: AbortSignal) => get<Trace>(query(inNamespace('tasks', name, 'trace'), { timeline: false, spans: most, after }), signal);
+  const goes = useSignal(0); // ms until it is read again, while the run goes on: the longer the trace, the more seldom
+  const trace = useLoad(`${name}/${after}/${task?.status?.phase}`, read, goes.value);
   const t = trace.data.value;
   const some = t ?? first.data.value;
+  const open = task?.status?.phase === 'Running' && t?.part?.throughSeq === t?.latestSeq;
+  const every = open ? 5000 * Math.ceil(((t?.toolCalls.length ?? 0) + 1) / 500) : 0;
+  useEffect(() => void (goes.value = every), [every]);
   const all = useMemo(() => (some ? bars(some) : []), [some]);
+  const whole = !t?.part || (t.part.afterSeq === 0 && t.part.throughSeq >= t.latestSeq);
   const id = location.value.query.get('span') ?? '';
   const at = all.findIndex((b) => b.id === id);
   const select = (i: number) => all[i] && set({ span: all[i].id });
@@ -47,13 +57,14 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
   ]);
   if (trace.error.value) return <Failure error={trace.error.value} retry={trace.reload} />;
   if (!t && all.length === 0) return <Loading what="the trace" />;
-  if (all.length === 0) return <Empty>This run has made no model request, no tool call and no child task yet.</Empty>;
+  if (all.length === 0 && whole) return <Empty>This run has made no model request, no tool call and no child task yet.</Empty>;
   const span = at < 0 || !t ? undefined : [...t.modelRequests, ...t.toolCalls, ...t.childTasks].find((s) => s.id === id);
   const later = (t?.childTasks ?? []).filter((c) => c.startSeq > (t?.terminalEvent?.seq ?? Infinity));
   const work = (t?.criticalPath ?? []).filter((s) => s.kind !== 'idle' || s.durationMs > 0);
   return (
     <>
-      <Waterfall bars={all} selected={at} onSelect={select} />
+      {t?.part && !whole && <Part part={t.part} latest={t.latestSeq} />}
+      {all.length === 0 ? <Empty>No model request, no tool call and no child task began in this part of the run.</Empty> : <Waterfall key={`${name}/${after}`} bars={all} selected={at} onSelect={select} />}
       <p class="legend small">
         <span class="key c-model">model requests</span><span class="key c-tool">tool calls</span><span class="key c-message">child tasks</span><span class="key bad">failed</span>
         <span class="muted">A line below a bar: it is on the critical path.</span>
@@ -88,5 +99,17 @@ export function RunTrace({ name, task }: { name: string; task: Task | undefined 
         {work.length > 100 && <p class="muted">{count(work.length - 100)} more steps are not shown.</p>}
       </section>
     </>
+  );
+}
+
+// Part says which part of a long run is shown, and leads to the others. Each is read by itself.
+function Part({ part, latest }: { part: { afterSeq: number; throughSeq: number }; latest: number }) {
+  const { path } = location.value;
+  return (
+    <p class="bar" role="status">
+      <span>Events {count(part.afterSeq + 1)} to {count(part.throughSeq)} of {count(latest)}</span>
+      {part.afterSeq > 0 && <a href={href(path, { tab: 'trace' })}>First part</a>}
+      {part.throughSeq < latest && <a href={href(path, { tab: 'trace', after: String(part.throughSeq) })}>Next part</a>}
+    </p>
   );
 }

@@ -7,6 +7,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { get, inNamespace } from '../../api/client';
 import type { Entry } from '../../api/kinds';
 import { useLoad } from '../../api/load';
+import { may } from '../../api/may';
 import type { Conversation } from '../../api/transcript';
 import type { List } from '../../api/types';
 import { useKeys } from '../../keys';
@@ -40,7 +41,7 @@ export function Composer({ talk }: { talk: Conversation }) {
         <Providers />
         <label class="check"><input type="checkbox" checked={background.value} onChange={(e) => (background.value = e.currentTarget.checked)} /> Go on when I leave</label>
         <span id="message-keys" class="muted small">Enter sends, Shift+Enter begins a line</span>
-        {talk.busy.value && !talk.background.value && <button type="button" onClick={() => talk.cancel()}>Cancel</button>}
+        {talk.busy.value && (!talk.background.value || (talk.name && may('create', 'sessions/cancel'))) && <button type="button" onClick={() => void talk.cancel()}>Cancel</button>}
         <button type="submit" class="primary" disabled={talk.busy.value}>Send</button>
       </div>
     </form>
