@@ -47,7 +47,11 @@ func (x *scanner) assignment(i int) int {
 	}
 	key, text := s[ks:ke], s[v.from:v.to]
 	if kind < secretCount && !suspicious(kind, key, text) {
-		return x.structure(ks, ke, i)
+		to := signsEnd(s, v)
+		if to == v.to || !suspicious(kind, key, s[v.from:to]) {
+			return x.structure(ks, ke, i)
+		}
+		v.to, text = to, s[v.from:to]
 	}
 	if x.exempt(kind, key, text, v.from == k) || kind >= secretCount && x.notAValue(kind, place{ks, ke, i, v.from, v.to}) {
 		return 0
@@ -55,14 +59,32 @@ func (x *scanner) assignment(i int) int {
 	return x.remove(v.from, v.to)
 }
 
-// valueAfter returns the value at k of the separator at i. One without quotes may follow ":=" if it looks like a key.
+// valueAfter returns the value at k of the separator at i. One without quotes may follow ":=" if it looks like a key, and
+// "==" if it also stands next to it: KEY= and a key that begins with an equals sign.
 func (x *scanner) valueAfter(i, k int, quotedOnly bool) (v span, ok bool) {
 	v, ok = x.value(i, k, quotedOnly)
-	if !ok && quotedOnly && x.s[i] == ':' {
+	if !ok && quotedOnly && (x.s[i] == ':' || x.s[k-1] == '=') {
 		v, ok = x.value(i, k, false)
 		ok = ok && keyLike(x.s[v.from:v.to]) // not name := expression
 	}
 	return v, ok
+}
+
+// signsEnd returns the end of an unquoted value that goes on after & or ;, as passwords do, and not as the parameters of a
+// query or the statements of a line.
+func signsEnd(s string, v span) int {
+	if v.to >= len(s) || s[v.to] != '&' && s[v.to] != ';' || quotedAt(s, v.from) {
+		return v.to
+	}
+	to := v.to
+	for to < len(s) && !is(s[to], blank|lineEnd) && !isQuote(s[to]) && s[to] != ',' {
+		to++
+	}
+	rest := strings.TrimRight(s[v.to:to], "=")
+	if len(rest) < 8 || strings.ContainsAny(rest, "=(){}[]\\") || strings.HasPrefix(rest, "&amp;") {
+		return v.to
+	}
+	return to
 }
 
 // endsString reports whether the quote at k ends the string that began before the key at ks.

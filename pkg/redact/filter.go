@@ -59,7 +59,7 @@ var markEnds = func() (t [3]pairSet) {
 var startPairs = func() *pairSet {
 	p := &pairSet{}
 	for _, f := range forms {
-		if f.anchor == 0 && len(f.prefix) > 1 {
+		if f.startsWord() {
 			p.add(f.prefix[0], f.prefix[1])
 		}
 	}
@@ -70,7 +70,7 @@ var startPairs = func() *pairSet {
 var shortStarts = func() *pairSet {
 	p := &pairSet{}
 	for _, f := range forms {
-		if f.anchor == 0 && len(f.prefix) > 1 && (len(f.rest) > 0 || is('-', f.of) || is('_', f.of) || is('.', f.of)) {
+		if f.startsWord() && (len(f.rest) > 0 || is('-', f.of) || is('_', f.of) || is('.', f.of)) {
 			p.add(f.prefix[0], f.prefix[1])
 		}
 	}

@@ -143,6 +143,28 @@ func firstChange(before, after string) string {
 	return ""
 }
 
+// TestShortKeys: under a name that ends in key, short keys, keys in groups and keys with signs are removed whole, and what
+// only looks like them stays.
+func TestShortKeys(t *testing.T) {
+	for _, secret := range []string{"mXq7Tb4Zk", "Qx4Tb9Lm", "Kp7/Xq2.Rb5+Ld", "K7Q-WNE-X4Y-TZP", "31415926-qwer-tyui-opas-dfgh-jklz", "ops&271828182845&Kd83hFjQzTb51LwRpXvN20", "vQm#x;Lp4Tz!r8Kd&0Jb"} {
+		for _, format := range []string{"export ACME_KEY=%s\n", "vendor_key: %s\n", `{"serviceKey":"%s"}`, "maps_key = \"%s\"\n"} {
+			text := fmt.Sprintf(format, secret)
+			got, _ := redact.Text(text)
+			if strings.Contains(got, secret[len(secret)/2:]) {
+				t.Errorf("%q stays in %q", secret, got)
+			}
+		}
+	}
+	for _, text := range []string{
+		"app_key=first&format=json&page=2", "some_key: one;two;three", "maps_key: 2026-11-23-build-7", "service_key: Utf8", "vendor_key: a-b-c-d", "keys.app_key: first-second-third-fourth",
+		"<a href=x?go_key=main&amp;other&amp;another>", "f(app_key=name; other())",
+	} {
+		if got, changed := redact.Output(text); changed {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 // TestKept are lines that mention secrets and hold none.
 func TestKept(t *testing.T) {
 	for _, text := range []string{

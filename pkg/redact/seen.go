@@ -114,18 +114,13 @@ func noted(found []string, v string) []string {
 
 // distinct reports whether v is one word that mixes letters and digits, and is not a name or a number of something.
 func distinct(v string) bool {
-	letters, digits := 0, 0
 	for i := range len(v) {
-		switch c := v[i]; {
-		case is(c, digit):
-			digits++
-		case is(c, alnum):
-			letters++
-		case c <= ' ' || c >= 0x7f || strings.IndexByte(`"'\`+"`[]<>", c) >= 0:
+		if c := v[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"'\`+"`[]<>", c) >= 0 {
 			return false
 		}
 	}
-	return letters > 1 && digits > 1 && !algorithm(v)
+	digits, capitals, small := count(v)
+	return capitals+small > 1 && digits > 1 && !algorithm(v)
 }
 
 // again removes the values that were found in s wherever else they are.

@@ -13,15 +13,15 @@ func (x *scanner) jwt(from, i int) int {
 	start := -1
 	if k := strings.Index(s[from:i], "eyJ"); k >= 0 && from+k+6 <= i {
 		start = from + k
-	} else if i-from >= 19 && strings.HasPrefix(s[from:], "ey") && strings.HasPrefix(s[i+1:], "ey") && run(s, i+1, wordByte)-i > 19 {
-		start = from // JSON with white space in it
+	} else if x.spacedJSON(from, i) && x.spacedJSON(i+1, jwtPart(s, i+1)) {
+		start = from
 	} else if i+1 < len(s) && is(s[i+1], wordByte) {
 		start = x.wrappedHead(from)
 	}
 	if start < 0 {
 		return 0
 	}
-	second := jwtPart(s, i+1)
+	second := padded(s, jwtPart(s, i+1))
 	if second == i+1 || second >= len(s) || s[second] != '.' {
 		return 0
 	}
@@ -36,6 +36,24 @@ func (x *scanner) jwt(from, i int) int {
 		to = jwtPart(s, to+1)
 	}
 	return x.remove(start, to)
+}
+
+// spacedJSON reports whether s[from:to] can be an object of JSON in base64, with or without white space after the bracket.
+func (x *scanner) spacedJSON(from, to int) bool {
+	v := x.s[from:to]
+	return len(v) >= 14 && (strings.HasPrefix(v, "ey") || strings.HasPrefix(v, "ewo")) && irregular(v)
+}
+
+// padded returns the position after the padding of base64 at k if a dot follows it, and otherwise k.
+func padded(s string, k int) int {
+	end := k
+	for end < len(s) && end < k+2 && s[end] == '=' {
+		end++
+	}
+	if end < len(s) && s[end] == '.' {
+		return end
+	}
+	return k
 }
 
 // jwtPart returns the end of the part of a token that starts at k, over line breaks.
@@ -80,11 +98,15 @@ func (x *scanner) wrappedHead(from int) int {
 // dot calls the matchers of a dot at i.
 func (x *scanner) dot(i int) int {
 	s := x.s
-	from := x.back(i, i, wordByte)
-	if from == i {
+	last := i
+	for last > x.done && i-last < 2 && s[last-1] == '=' {
+		last--
+	}
+	from := x.back(last, last, wordByte)
+	if from == last {
 		return 0
 	}
-	if end := x.jwt(from, i); end != 0 {
+	if end := x.jwt(from, i); end != 0 || last < i {
 		return end
 	}
 	if end := x.prefixed(i); end != 0 {
@@ -114,7 +136,7 @@ func (x *scanner) dotted(from, i int) int {
 	case n >= 4 && strings.HasPrefix(s[i:], ".v1."): // Airtable, by OAuth
 		second := run(s, i+4, wordByte)
 		if second > i+4 && second < len(s) && s[second] == '.' {
-			if to := run(s, second+1, hex); to-second > 12 && (to == len(s) || !is(s[to], alnum)) {
+			if to := run(s, second+1, hex); (to-second > 12 || second-i > 20 && to-second > 4) && (to == len(s) || !is(s[to], alnum)) {
 				return x.remove(from, to)
 			}
 		}

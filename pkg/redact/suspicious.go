@@ -23,11 +23,14 @@ func suspicious(kind secretKind, key, v string) bool {
 	return kind == secretRandom && random(v)
 }
 
+// longestKey is the length of the longest value that can be a key. Some vendors' are as long as a signed document.
+const longestKey = 4096
+
 // opaque reports whether v is one word of 15 characters or more with letters and digits, or a UUID. Vendors
 // issue keys of this form.
 func opaque(v string) bool {
 	v = strings.TrimRight(v, closers)
-	if len(v) < 15 || len(v) > 400 || !all(v, tokenByte) && strings.IndexByte(v, '%') < 0 || strings.HasPrefix(v, "/") {
+	if len(v) < 15 || len(v) > longestKey || !all(v, tokenByte) && strings.IndexByte(v, '%') < 0 || strings.HasPrefix(v, "/") {
 		return false
 	}
 	longest, letters, digits := 0, 0, 0
@@ -49,13 +52,13 @@ func opaque(v string) bool {
 // number, or letters that no language puts together.
 func keyLike(v string) bool {
 	v = strings.TrimRight(v, closers+"=")
-	if len(v) >= 40 && len(v) <= 4096 && all(v, base64Byte) && changes(v)*100 >= 38*len(v) {
+	if len(v) >= 40 && len(v) <= longestKey && all(v, base64Byte) && changes(v)*100 >= 38*len(v) {
 		return true
 	}
-	if signed(v) {
+	if signed(v) || jumbled(v) || grouped(v) {
 		return true
 	}
-	if len(v) < 10 || len(v) > 400 || v[0] == '/' || strings.ContainsAny(v, "()[]{}<>@#\\") || strings.Contains(v, "://") || strings.HasPrefix(v, "sha") ||
+	if len(v) < 10 || len(v) > longestKey || v[0] == '/' || strings.ContainsAny(v, "()[]{}<>@#\\") || strings.Contains(v, "://") || strings.HasPrefix(v, "sha") ||
 		strings.HasPrefix(v, "0x") && len(v) <= 18 { // a number of 64 bits
 		return false
 	}
@@ -66,13 +69,13 @@ func keyLike(v string) bool {
 	for i := 0; i < len(v); i++ {
 		from := i
 		i = run(v, i, alnum)
-		if part := v[from:i]; len(part) >= 10 && (mixes(part) || len(part) >= 12 && scrambled(part) || len(part) >= 16 && (all(part, digit) || unspeakable(part))) {
+		if part := v[from:i]; len(part) >= 10 && (mixes(part) || len(part) >= 12 && scrambled(part) || len(part) >= 16 && unspeakable(part) || len(part) >= 15 && all(part, digit)) {
 			return true
 		} else if len(part) >= 4 && len(part) < 10 && irregular(part) && strings.ContainsAny(part, "0123456789") {
 			mixed++
 		}
 	}
-	if mixed > 1 && len(v) >= 16 {
+	if mixed > 1 && len(v) >= 14 {
 		return true
 	}
 	return len(v) >= 20 && !strings.ContainsAny(v, "./") && random(v)
@@ -108,18 +111,53 @@ func signed(v string) bool {
 	if len(v) < 12 || len(v) > 100 || strings.Contains(v, "://") || strings.ContainsAny(v, `()[]{}"'\`) {
 		return false
 	}
-	letters, digits, signs := 0, 0, 0
+	signs := 0
 	for i := range len(v) {
-		switch c := v[i]; {
-		case is(c, digit):
-			digits++
-		case is(c, alnum):
-			letters++
-		case strings.IndexByte("!@#$%^&*~", c) >= 0 && strings.IndexByte(v[:i], c) < 0:
+		if strings.IndexByte("!@#$%^&*~", v[i]) >= 0 && strings.IndexByte(v[:i], v[i]) < 0 {
 			signs++
 		}
 	}
-	return digits > 1 && letters > 3 && (signs > 1 || signs == 1 && changes(v)*2 >= len(v))
+	if signs == 0 {
+		return false
+	}
+	digits, capitals, small := count(v)
+	return digits > 1 && capitals+small > 3 && (signs > 1 || changes(v)*2 >= len(v))
+}
+
+// jumbled reports whether small letters, capitals and digits alternate in v all along, whatever signs are between them. In
+// a short word they alternate nearly everywhere.
+func jumbled(v string) bool {
+	if len(v) < 7 || len(v) > longestKey || len(v) < 16 && !all(v, tokenByte) || strings.Contains(v, "://") || strings.ContainsAny(v, `"'`) {
+		return false
+	}
+	digits, capitals, small := count(v)
+	if len(v) < 10 {
+		return all(v, alnum) && digits > 0 && capitals > 1 && small > 1 && changes(v)*5 >= len(v)*3
+	}
+	return digits > 0 && capitals > 1 && small > 1 && changes(v)*2 >= len(v)
+}
+
+// grouped reports whether v is four groups or more of letters and digits with hyphens between them, as in a serial number
+// or a UUID with any letters.
+func grouped(v string) bool {
+	v = strings.Trim(v, "-")
+	if len(v) < 15 || len(v) > 100 || strings.Count(v, "-") < 3 {
+		return false
+	}
+	digits, capitals, small := count(v)
+	if digits < 2 || capitals+small < 3 || capitals > 0 && small > 0 {
+		return false
+	}
+	mixed := 0
+	for group := range strings.SplitSeq(v, "-") {
+		if len(group) < 3 || !all(group, alnum) {
+			return false
+		}
+		if strings.ContainsAny(group, "0123456789") {
+			mixed++
+		}
+	}
+	return mixed > 1 || digits > 7
 }
 
 // unspeakable reports whether letters have too few vowels, or change between small letters and capitals too often, to be
@@ -145,7 +183,12 @@ func random(v string) bool {
 	if strings.ContainsAny(v, "./") {
 		return false // a name, or a path
 	}
-	digits, capitals, small := 0, 0, 0
+	digits, capitals, small := count(v)
+	return digits > 1 && capitals > 1 && small > 1 && changes(v)*4 >= len(v)
+}
+
+// count returns how many digits, capitals and small letters v has.
+func count(v string) (digits, capitals, small int) {
 	for i := range len(v) {
 		switch c := v[i]; {
 		case is(c, digit):
@@ -156,7 +199,7 @@ func random(v string) bool {
 			small++
 		}
 	}
-	return digits > 1 && capitals > 1 && small > 1 && changes(v)*4 >= len(v)
+	return digits, capitals, small
 }
 
 // changes returns how often v changes between small letters, capitals, digits and signs. In random text

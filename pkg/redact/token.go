@@ -67,6 +67,11 @@ func (x *scanner) started(i int) int {
 // short matches a known prefix at the start of the word before the mark at i, if that word is too short for words.
 func (x *scanner) short(i int) int {
 	from := x.back(i, shortest, alnum)
+	if from < i && from > x.done && x.s[from-1] == '+' {
+		if end := x.sum(from); end > i {
+			return end
+		}
+	}
 	if i-from < 3 || i-from == shortest || !shortStarts.has(x.s[from], x.s[from+1]) {
 		return 0
 	}
@@ -102,6 +107,9 @@ func (x *scanner) token(from, body int, p *known) int {
 		to--
 	}
 	n := to - body
+	if p.alone && (n != p.full || !random(s[from:to])) {
+		return 0
+	}
 	if n >= joinable && (p.full == 0 || n < p.full) {
 		to, n = joined(s, to, n, p)
 	}
@@ -143,6 +151,29 @@ func (x *scanner) body(from, end int) int {
 		}
 		if next := x.sequence(from, from, to, p); next != 0 {
 			return next
+		}
+	}
+	return 0
+}
+
+// sum removes the token of a form with a plus before the word at k.
+func (x *scanner) sum(k int) int {
+	s := x.s
+	for _, p := range sums {
+		if from := k - len(p.prefix); p.prefix != "" {
+			if from >= x.done && s[from:k] == p.prefix && x.boundary(from) {
+				if end := x.token(from, k, p); end != 0 {
+					return end
+				}
+			}
+			continue
+		}
+		from := k - 1 - p.min
+		if from < x.done || !strings.HasPrefix(s[k-1:], p.rest[0].literal) || !all(s[from:k-1], p.of) || from > 0 && is(s[from-1], p.of) {
+			continue
+		}
+		if end := x.sequence(from, from, k-1, p); end != 0 {
+			return end
 		}
 	}
 	return 0
@@ -288,6 +319,11 @@ func (x *scanner) words(from, to int) int {
 // word examines the word s[k:end].
 func (x *scanner) word(k, end int) int {
 	s := x.s
+	if k > x.done && s[k-1] == '+' {
+		if next := x.sum(k); next != 0 {
+			return next
+		}
+	}
 	first := x.afterEscape(k)
 	for _, from := range [...]int{first, k} {
 		if startPairs.has(s[from], s[from+1]) {

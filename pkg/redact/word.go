@@ -32,17 +32,14 @@ func quotedAt(s string, from int) bool { return from > 0 && isQuote(s[from-1]) }
 // Words, numbers of things and names of algorithms (base64-encoded, SHA-256) are not.
 func told(word string) bool {
 	word = strings.TrimRight(word, "!?:;"+closers)
-	letters, digits, signs := 0, 0, 0
-	for i := range len(word) {
-		switch c := word[i]; {
-		case is(c, digit):
-			digits++
-		case is(c, alnum):
-			letters++
-		case strings.IndexByte("!@#$%^&*+=~", c) >= 0 && i > 0:
+	signs := 0
+	for i := 1; i < len(word); i++ {
+		if strings.IndexByte("!@#$%^&*+=~", word[i]) >= 0 {
 			signs++
 		}
 	}
+	digits, capitals, small := count(word)
+	letters := capitals + small
 	switch {
 	case digits == 0 && signs == 0:
 		return letters >= 20 && letters == len(word) || letters >= 12 && changes(word)*20 >= letters*9
