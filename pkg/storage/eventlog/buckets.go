@@ -20,6 +20,10 @@ type division struct {
 	seqs         []int64 // of the first event of each; 0: none yet
 }
 
+func newDivision(from, to int64, buckets int) *division {
+	return &division{start: from, width: max(to-from, 0)/int64(buckets) + 1, buckets: make([]tally, buckets), seqs: make([]int64, buckets)}
+}
+
 // of returns the bucket of a time.
 func (d *division) of(created int64) int {
 	return int(min(max((created-d.start)/d.width, 0), int64(len(d.buckets)-1)))
@@ -35,8 +39,7 @@ func (d *division) add(bucket int, seq int64, counts *tally) {
 // divide counts events in buckets. Between two points of one bucket it adds the difference. Of the others it divides those
 // that span the most time event by event, and the rest by the time between the points.
 func (c *counting) divide(out *Counts, f *filter, points []point, buckets int) (err error) {
-	from, to := points[0].created, points[len(points)-1].created
-	d := &division{start: from, width: max(to-from, 0)/int64(buckets) + 1, buckets: make([]tally, buckets), seqs: make([]int64, buckets)}
+	d := newDivision(points[0].created, points[len(points)-1].created, buckets)
 	var split []int // indexes of points that are in another bucket than the one before
 	for run, i := 0, 1; i <= len(points); i++ {
 		at := d.of(points[run].created)

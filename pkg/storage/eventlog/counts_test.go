@@ -203,3 +203,102 @@ func TestBucketsOfPauses(t *testing.T) {
 		}
 	}
 }
+
+// The counts of a session are those that reading its timeline gives, whatever became of its streams.
+func TestSessionCounts(t *testing.T) {
+	c := newCounted(t)
+	r := rand.New(rand.NewPCG(5, 6))
+	a, b, d := Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}, Stream{Namespace: "n", Task: "b", UID: "b", Session: "s"}, Stream{Namespace: "n", Task: "d", UID: "d", Session: "s"}
+	elsewhere := a // events of one stream in two sessions
+	elsewhere.Session = "other"
+	fill := func(rounds int, streams ...Stream) {
+		for range rounds {
+			c.s = streams[r.IntN(len(streams))]
+			n := 1 + r.IntN(40)
+			if r.IntN(12) == 0 {
+				n = 300 + r.IntN(900)
+			}
+			c.fill(n, 1+r.IntN(50), time.Duration(r.IntN(300))*time.Millisecond)
+		}
+	}
+	fill(60, a, b, d, elsewhere)
+	fill(4, b)
+	c.wantSession("as they were stored")
+	c.s = d
+	c.forget()
+	fill(20, a, d)
+	c.wantSession("with a stream of an older version")
+	trim := func(s Stream, before int64) {
+		if err := c.Trim(context.Background(), s, before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	purge := func() {
+		c.clock.Step(10 * time.Minute)
+		if _, err := c.Purge(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trim(a, 257)
+	trim(d, 300)
+	c.wantSession("trimmed")
+	purge()
+	c.wantSession("trimmed and purged")
+	trim(a, 401)
+	purge()
+	if err := c.DeleteStream(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	c.wantSession("without a deleted stream")
+	purge()
+	fill(10, a, d)
+	c.wantSession("without a purged stream")
+	if got, err := c.SessionCount(context.Background(), "n", "nobody", nil, 10); err != nil || got.Total != 0 || got.Types == nil || got.Buckets != nil {
+		t.Errorf("of no session: %+v %v", got, err)
+	}
+}
+
+// wantSession compares the counts of session s with its events.
+func (c *counted) wantSession(when string) {
+	c.t.Helper()
+	page, err := c.SessionPage(context.Background(), "n", "s", 0, 1<<20, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	zero := func() Bucket {
+		return Bucket{Types: map[v1alpha1.EventType]int64{}, Severities: map[v1alpha1.EventSeverity]int64{}}
+	}
+	add := func(b *Bucket, e *v1alpha1.ExecutionEvent) {
+		b.Total++
+		b.Types[e.Type]++
+		b.Severities[e.Severity]++
+	}
+	all := zero()
+	for _, e := range page.Events {
+		add(&all, e)
+	}
+	for _, buckets := range []int{0, 1, 7, 200, 500} {
+		got, err := c.SessionCount(context.Background(), "n", "s", nil, buckets)
+		if err != nil {
+			c.t.Fatalf("%s: %v", when, err)
+		}
+		sum := Bucket{Total: got.Total, Types: got.Types, Severities: got.Severities}
+		if !reflect.DeepEqual(sum, all) || got.Head != (Head{LatestSeq: page.Latest, Oldest: page.Events[0].Seq}) {
+			c.t.Fatalf("%s: %+v of %+v, want %+v of %d to %d", when, sum, got.Head, all, page.Events[0].Seq, page.Latest)
+		}
+		next := 0
+		for _, b := range got.Buckets {
+			want := zero()
+			want.From, want.To, want.Seq = b.From, b.To, page.Events[next].Seq
+			for ; next < len(page.Events) && page.Events[next].CreatedAt.Time.Before(b.To); next++ {
+				add(&want, page.Events[next])
+			}
+			if !reflect.DeepEqual(b, want) {
+				c.t.Fatalf("%s: of %d buckets: %+v, want %+v", when, buckets, b, want)
+			}
+		}
+		if buckets > 0 && next != len(page.Events) {
+			c.t.Errorf("%s: %d buckets have %d of %d events", when, buckets, next, len(page.Events))
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (r *Reader) List(ctx context.Context, q Query) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	got, err := r.page(ctx, f, rev, from, q.Limit)
+	got, err := r.page(ctx, f, rev, from, bounds{q.Limit, q.Bytes})
 	if err != nil {
 		var expired *ExpiredError
 		if errors.As(err, &expired) && q.Continue != "" {
@@ -111,12 +111,36 @@ type result struct {
 	remaining *int64
 }
 
-// page reads the state at rev.
-func (r *Reader) page(ctx context.Context, f *filter, rev uint64, from place, limit int) (result, error) {
-	return unpurged(r.shared, func() (result, error) { return readPage(ctx, r, f, rev, from, limit) })
+// end says where the next page begins: at p. only is the stream that is listed, if it is one.
+func (out *result) end(p *posting, only *view) {
+	out.next = &place{p.ns, p.rev}
+	if only != nil {
+		out.remaining = new(max(only.last-p.seq+1, 0))
+	}
 }
 
-func readPage(ctx context.Context, r *Reader, f *filter, rev uint64, from place, limit int) (out result, err error) {
+// bounds are those of a page: how many events it has and how large they are. 0 is no bound.
+type bounds struct {
+	items int
+	bytes int64
+}
+
+// EventBytes is about how many bytes of memory an event takes: its texts, and a fixed amount for everything else.
+func EventBytes(e *v1alpha1.ExecutionEvent) int64 {
+	const fixed = 1 << 10
+	n := fixed + len(e.Summary) + len(e.ContentText)
+	if e.Content != nil {
+		n += len(e.Content.Raw)
+	}
+	return int64(n)
+}
+
+// page reads the state at rev.
+func (r *Reader) page(ctx context.Context, f *filter, rev uint64, from place, most bounds) (result, error) {
+	return unpurged(r.shared, func() (result, error) { return readPage(ctx, r, f, rev, from, most) })
+}
+
+func readPage(ctx context.Context, r *Reader, f *filter, rev uint64, from place, most bounds) (out result, err error) {
 	out.items = []*v1alpha1.ExecutionEvent{}
 	s := newScan(r.shared)
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -128,6 +152,7 @@ func readPage(ctx context.Context, r *Reader, f *filter, rev uint64, from place,
 	if err := r.checkFloor(rev); err != nil {
 		return out, err
 	}
+	size := int64(0)
 	for scanned := 0; ; scanned++ {
 		src := s.next()
 		if src == nil {
@@ -141,18 +166,18 @@ func readPage(ctx context.Context, r *Reader, f *filter, rev uint64, from place,
 			s.skipNamespace(p.ns)
 			continue
 		}
-		if limit > 0 && (len(out.items) == limit || scanned >= r.opts.ScanBudget) {
-			out.next = &place{p.ns, p.rev}
-			if only != nil {
-				out.remaining = new(max(only.last-p.seq+1, 0))
-			}
+		if most.items > 0 && (len(out.items) == most.items || scanned >= r.opts.ScanBudget) {
+			out.end(p, only)
 			return out, nil
 		}
-		e, err := s.pick(f, p, rev)
-		if err != nil {
+		switch e, err := s.pick(f, p, rev); {
+		case err != nil:
 			return out, err
-		}
-		if e != nil {
+		case e != nil:
+			if size += EventBytes(e); most.bytes > 0 && size > most.bytes && len(out.items) > 0 {
+				out.end(p, only)
+				return out, nil
+			}
 			out.items = append(out.items, e)
 		}
 		if scanned&1023 == 1023 && ctx.Err() != nil {

@@ -22,6 +22,28 @@ func (c *counting) markFrom(seq int64) (m mark, ok bool, err error) {
 	return m, err == nil, err
 }
 
+// upTo returns what was counted up to an event that has a mark, or up to the newest. Before the first there is nothing.
+func (c *counting) upTo(seq int64) (tally, error) {
+	switch seq {
+	case 0:
+		return tally{}, nil
+	case c.last:
+		t, err := parseTally(c.view.counts)
+		t.plus(&c.closing, 1)
+		return t, err
+	}
+	k := markKey(c.no, seq)
+	v, ok, err := c.engine.Get(k)
+	switch {
+	case err != nil:
+		return tally{}, err
+	case !ok:
+		return tally{}, &CorruptError{k, ErrNotFound}
+	}
+	m, err := c.parse(k, v)
+	return m.counts, err
+}
+
 // parse parses a mark and adds what was counted before counting began.
 func (c *counting) parse(k, v []byte) (mark, error) {
 	m, err := parseMark(k, v)

@@ -37,7 +37,9 @@ type Query struct {
 	// From is where the list begins, unless Continue is set.
 	From Position
 	// Limit bounds the items of a page; 0 is no bound. A page may be short and still have a Continue.
-	Limit    int
+	Limit int
+	// Bytes bounds the size of a page, which has at least one event; 0 is no bound. See EventBytes.
+	Bytes    int64
 	Continue string
 }
 

@@ -172,7 +172,7 @@ func (w *watcher) start(ctx context.Context) error {
 	}
 	from := place{}
 	for {
-		p, err := w.reader.page(ctx, w.follower.filter, rev, from, watchChunk)
+		p, err := w.reader.page(ctx, w.follower.filter, rev, from, bounds{items: watchChunk})
 		if err != nil {
 			return err
 		}

@@ -120,6 +120,7 @@ type DB struct {
 	nextMark   atomic.Int64  // value of history at which the compactor is notified
 	marked     chan struct{} // notifies the compactor that nextMark was passed
 	cached     atomic.Int64  // total stored size of the objects kept decoded
+	dropped    atomic.Uint64 // see Dropped
 	nextExpiry atomic.Int64  // unix time of the first expiry, or later never
 }
 

@@ -17,27 +17,34 @@ func runIdler(db *DB) {
 		}
 		now := db.Revision()
 		for _, t := range db.allTopics() {
-			t.dropIdle(before)
+			db.dropped.Add(uint64(t.dropIdle(before)))
 		}
 		before = now
 	}
 }
 
+// Dropped returns a func that returns about how many bytes have left memory because they were idle, since the DB was opened.
+func Dropped(db *DB) func() uint64 { return db.dropped.Load }
+
 // dropIdle drops the events at or before rev, and the decoded objects that were not read since the last call. Watches that wait
-// are woken one call earlier, so that they have read what leaves the ring.
-func (t *topic) dropIdle(rev uint64) {
+// are woken one call earlier, so that they have read what leaves the ring. It returns about how many bytes that were.
+func (t *topic) dropIdle(rev uint64) (dropped int64) {
 	t.mu.Lock()
+	dropped = t.ring.bytes
 	t.ring.trim(rev)
+	dropped -= t.ring.bytes
 	t.mu.Unlock()
 	t.scopes.wakeNarrow()
 	if t.cached.Load() == 0 {
-		return
+		return dropped
 	}
 	snap, _ := t.current()
 	snap.tree.Ascend(func(en *entry) bool {
 		if d := en.obj.Load(); d != nil && !d.used.Swap(false) {
 			t.forget(en)
+			dropped += decodedSize * int64(en.size)
 		}
 		return true
 	})
+	return dropped
 }

@@ -58,6 +58,7 @@ func TestIdle(t *testing.T) {
 	if read.obj.Load() == nil {
 		t.Error("an object that was read has left memory")
 	}
+	await(t, func() bool { return Dropped(h.db)() >= uint64(2*eventOverhead)+decodedSize*uint64(unread.size) })
 	await(t, func() bool { return events() == 0 })
 	get("unread")
 	late := watchFrom(t, h, 1)

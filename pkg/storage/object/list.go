@@ -39,6 +39,7 @@ type list struct {
 	more    bool
 	bad     unreadable
 	values  valueReader
+	room    Room // nil if the list needs none
 }
 
 // GetList reads the objects below key, or the object at key, at one revision.
@@ -75,6 +76,10 @@ func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err := l.open(uint64(want)); err != nil {
 		return err
 	}
+	if err := l.enter(ctx); err != nil {
+		return err
+	}
+	defer l.settle()
 	if err := l.read(ctx); errors.Is(err, ErrCompacted) {
 		return expiredList(l.paging, l.start, l.prefix)
 	} else if err != nil {

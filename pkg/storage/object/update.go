@@ -198,6 +198,7 @@ func (s *Store) GuaranteedUpdate(ctx context.Context, key string, dest runtime.O
 
 // tryUpdate makes one attempt. If the update is not done, it returns the state for the next attempt.
 func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtime.Object, pre *storage.Preconditions, try storage.UpdateFunc) (next *state, done bool, err error) {
+	before := departureOf(st.obj) // try may change the object
 	updated, ttl, err := s.apply(r.key, st, pre, try)
 	if err != nil {
 		next, err = r.again(ctx, st, err)
@@ -225,6 +226,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		return nil, true, err
 	}
 	w := &write{topic: s.topic, key: r.key, expect: st.rev, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
+	w.departs = discards(ctx) || before.proceeds(departureOf(updated))
 	if w.index, err = indexed(s, w, st.plain, plain, updated); err != nil {
 		return nil, true, err
 	}

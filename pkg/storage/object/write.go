@@ -20,6 +20,8 @@ type write struct {
 	expect uint64 // revision that the key must have; 0: it must not exist
 	data   []byte // stored bytes, which must not be changed any more; nil deletes
 	expiry int64  // unix seconds, 0 for none
+	// departs is set for an update that is a part of deleting the object, or with which a user gives it up.
+	departs bool
 	// index, if set, writes what the resource's Index derives from the change.
 	index func(engine.Batch) error
 	// decode, if set, returns the decoded object without a revision, or nil. It is unset if no decoded
@@ -47,10 +49,10 @@ func (w *write) commit() error {
 }
 
 // Need depends on the change. An update is Upkeep, because whoever may update an object may always use that
-// to end something. A delete makes room.
+// to end something. A delete makes room, and so does what precedes it if the object has finalizers.
 func (w *write) Need() engine.Need {
 	switch {
-	case w.data == nil:
+	case w.data == nil, w.departs:
 		return engine.Free
 	case w.expect != 0:
 		return engine.Upkeep
