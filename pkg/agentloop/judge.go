@@ -23,9 +23,9 @@ func (l *loop) judge(ctx context.Context, c llm.ToolCall) (v1alpha1.ToolCallStat
 	return l.c.Judge(ctx, c.ID, c.Name, raw)
 }
 
-// denied tells the model that policies denied a call. There is no start event of such a call; the server has recorded
+// Denied tells the model that policies denied a call. There is no start event of such a call; the server has recorded
 // the verdict.
-func denied(name string, findings []v1alpha1.ToolCallFinding) *tool.Error {
+func Denied(name string, findings []v1alpha1.ToolCallFinding) *tool.Error {
 	e := tool.Errorf(tool.TypePolicyDenied, "a policy denied this call of %s; it was not made", name)
 	if len(findings) == 0 || findings[0].Message == "" {
 		return e.Suggest("do not repeat it; find another way, or say what you cannot do")

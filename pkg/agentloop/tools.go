@@ -78,7 +78,7 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) 
 		case err != nil:
 			return tool.Result{}, err
 		case verdict.Verdict == v1alpha1.ToolCallDenied:
-			return tool.Failure(denied(c.Name, verdict.Findings)), nil
+			return tool.Failure(Denied(c.Name, verdict.Findings)), nil
 		case verdict.Verdict == v1alpha1.ToolCallApprovalRequired:
 			gated = true
 		}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +28,11 @@ type Guard struct {
 	// configured, not for those that a model or a page names. Link-local addresses, where clouds serve
 	// their metadata, stay refused.
 	Private bool
+	// NotSelf closes this machine's own loopback addresses, where a server has listeners that ask for no credential. Allow
+	// does not open them.
+	NotSelf bool
+	// Closed lists further addresses that may not be dialled, whatever their kind.
+	Closed []netip.Addr
 	// Allow lists destinations, as host:port as written in the URL, that may be dialled whatever address
 	// they resolve to.
 	Allow []string
@@ -70,9 +76,9 @@ func (g Guard) Transport() *http.Transport {
 
 func (g Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: 10 * time.Second}
-	if !g.allowed(address) {
+	if g.NotSelf || !g.allowed(address) {
 		// Control runs with the resolved address, once for each one tried.
-		d.Control = func(_, resolved string, _ syscall.RawConn) error { return g.check(resolved) }
+		d.Control = func(_, resolved string, _ syscall.RawConn) error { return g.check(resolved, g.allowed(address)) }
 	}
 	return d.DialContext(ctx, network, address)
 }
@@ -86,10 +92,20 @@ func (g Guard) allowed(address string) bool {
 	return false
 }
 
-func (g Guard) check(resolved string) error {
+// check returns an error if a resolved address must not be dialled. allowed says that Allow has the destination.
+func (g Guard) check(resolved string, allowed bool) error {
 	ap, err := netip.ParseAddrPort(resolved)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if g.NotSelf && isLoopback(ap.Addr()) {
+		return fmt.Errorf("%w: it is an address of the server itself", ErrRefused)
+	}
+	if allowed {
+		return nil
+	}
+	if slices.Contains(g.Closed, ap.Addr().Unmap().WithZone("")) {
+		return fmt.Errorf("%w: it is an address of the platform", ErrRefused)
 	}
 	if kind := classify(ap.Addr()); kind == kindForbidden || kind == kindPrivate && !g.Private {
 		return fmt.Errorf("%w: it is private, local or reserved", ErrRefused)
@@ -106,6 +122,16 @@ const (
 	// kindForbidden is an address that may never be dialled: metadata services, multicast, reserved.
 	kindForbidden
 )
+
+// isLoopback also recognises a loopback address that an IPv6 address carries, and the unspecified address, which Linux dials
+// as loopback.
+func isLoopback(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	if inner, ok := embedded(a); ok {
+		return isLoopback(inner)
+	}
+	return a.IsLoopback() || a.IsUnspecified()
+}
 
 // classify sorts an address by the special-purpose address registries of IANA. An IPv6 address that carries
 // an IPv4 address is classified by the IPv4 address.

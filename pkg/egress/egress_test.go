@@ -86,6 +86,9 @@ func TestDial(t *testing.T) {
 		"private permitted":             {Guard{Private: true}, srv.URL, false},
 		"allowed":                       {allowed, srv.URL, false},
 		"allowed is by name and port":   {allowed, named, true},
+		"not the server itself":         {Guard{Private: true, NotSelf: true}, srv.URL, true},
+		"not by name either":            {Guard{Private: true, NotSelf: true}, named, true},
+		"not if it is allowed":          {Guard{Allow: allowed.Allow, NotSelf: true}, srv.URL, true},
 		"redirect from allowed to else": {allowed, srv.URL + "?to=" + named, true},
 		"redirect to metadata":          {Guard{Private: true}, srv.URL + "?to=http://169.254.169.254/", true},
 	}

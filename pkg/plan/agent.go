@@ -24,7 +24,7 @@ type AgentPlan struct {
 // that leaves something for the task to name, a model for example. It does not check whether the keys of Providers
 // and Tools exist. The error is a *RefusedError, or comes from the Reader.
 func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (*AgentPlan, error) {
-	m := &maker{reader: r, place: place, namespace: a.Namespace, withoutKeys: true, anyModel: true, plan: &Plan{}}
+	m := &maker{reader: r, place: place, namespace: a.Namespace, withoutKeys: true, anyModel: true, plan: &Plan{Agent: a}}
 	task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}
 	task.Namespace = a.Namespace
 	uses := UsesOf(task, a)

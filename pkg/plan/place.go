@@ -26,9 +26,11 @@ type Place struct {
 	NoImages string
 	// NoPrograms refuses everything that runs programs: tasks of type container, and the tool code_exec.
 	NoPrograms string
+	// NoNetwork refuses the tool code_exec for Agents whose programs are to have the network.
+	NoNetwork string
 	// NoMounts refuses tasks that mount a Secret.
 	NoMounts string
-	// NoPodFields refuses variables of a command that come from the fields of a Pod.
+	// NoPodFields refuses variables of a task that come from the fields of a Pod.
 	NoPodFields string
 	// Lacks returns what a built-in tool lacks there and how to provide it; empty if it lacks nothing. It is nil if
 	// this is not known.

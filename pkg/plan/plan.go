@@ -60,6 +60,8 @@ type Plan struct {
 	Tools []Tool
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
+	// Skills are the Skill objects that the run uses, each once. Their texts are a part of System.
+	Skills []*v1alpha1.Skill
 	// ApprovalTimeout is how long a decision may take; 0 means no limit.
 	ApprovalTimeout time.Duration
 	// MaxIterations is how often the model may be asked, MaxTokens limits the output of each answer.
@@ -301,7 +303,7 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 		if from == nil {
 			continue
 		}
-		if t.Spec.Type == v1alpha1.TaskTypeContainer {
+		if t.Spec.Type != v1alpha1.TaskTypeAgent { // the lack of a runtime matters more
 			if err := refusedCommand(m.place.command().Variable(&e)); err != nil {
 				return err
 			}

@@ -268,3 +268,21 @@ func TestApprovals(t *testing.T) {
 		}
 	}
 }
+
+// TestSwitchedOff: an agent that lists a tool as not enabled does not get it automatically. A task can still name it.
+func TestSwitchedOff(t *testing.T) {
+	a := &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Tools: []v1alpha1.AgentTool{{Name: "remember", Enabled: new(false)}, {Name: "recall_memory", Enabled: new(true)}}}}
+	names := func(t *v1alpha1.Task) (list []string) {
+		for _, key := range plan.UsesOf(t, a).Tools {
+			list = append(list, key.Name)
+		}
+		return list
+	}
+	got := names(plantest.AI())
+	if slices.Contains(got, "remember") || !slices.Contains(got, "recall_memory") || !slices.Contains(got, "propose_memory") {
+		t.Errorf("tools %v", got)
+	}
+	if got := names(plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{"remember"} }))); !slices.Contains(got, "remember") {
+		t.Errorf("tools of a task that names it: %v", got)
+	}
+}

@@ -79,6 +79,11 @@ func (m *maker) skill(ctx context.Context, use SkillUse) error {
 		return err
 	}
 	m.skills = append(m.skills, s)
+	if !slices.ContainsFunc(m.plan.Skills, func(have *v1alpha1.Skill) bool {
+		return have.UID == s.UID && have.Name == s.Name && have.Namespace == s.Namespace
+	}) {
+		m.plan.Skills = append(m.plan.Skills, s)
+	}
 	m.plan.texts = append(m.plan.texts, func() string { return skillText(s) })
 	return nil
 }

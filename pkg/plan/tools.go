@@ -60,7 +60,22 @@ func (m *maker) builtin(name string) error {
 	if name == ToolCodeExec && m.place.NoPrograms != "" {
 		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", name, m.place.NoPrograms)
 	}
+	if name == ToolCodeExec && m.place.NoNetwork != "" && PublicNetwork(m.plan.Agent) {
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: spec.sandbox.network of Agent %q: %s", name, m.plan.Agent.Name, m.place.NoNetwork)
+	}
 	return nil
+}
+
+// RunsPrograms reports whether tasks of the Agent may run programs, whatever else they name.
+func RunsPrograms(a *v1alpha1.Agent) bool {
+	task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}
+	task.Namespace = a.Namespace
+	return slices.Contains(UsesOf(task, a).Tools, types.NamespacedName{Namespace: a.Namespace, Name: ToolCodeExec})
+}
+
+// PublicNetwork reports whether programs of the Agent may reach the public internet. The Agent may be nil.
+func PublicNetwork(a *v1alpha1.Agent) bool {
+	return a != nil && a.Spec.Sandbox != nil && a.Spec.Sandbox.Network == v1alpha1.SandboxNetworkPublic
 }
 
 // custom adds the Tool with the given name, if there is one.
@@ -84,7 +99,7 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	}
 	m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name, Object: o})
 	if h := o.Spec.HTTP; h != nil && h.AuthSecretRef != nil && !m.withoutKeys {
-		address, err := toolAddress(&o.Spec)
+		address, err := ToolAddress(&o.Spec)
 		if err != nil {
 			return refuse(v1alpha1.ReasonToolInvalid, "tool %s: its address cannot be used", key)
 		}
@@ -144,8 +159,8 @@ func checkMCP(s *v1alpha1.ToolSpec) error {
 	return checkHTTP(h)
 }
 
-// toolAddress returns where a Tool that CheckTool accepts sends its credential.
-func toolAddress(s *v1alpha1.ToolSpec) (*url.URL, error) {
+// ToolAddress returns where a Tool that CheckTool accepts sends its credential.
+func ToolAddress(s *v1alpha1.ToolSpec) (*url.URL, error) {
 	if s.MCP != nil {
 		return url.Parse(s.MCP.Remote.URL)
 	}

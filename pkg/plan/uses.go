@@ -22,8 +22,8 @@ type Uses struct {
 	Skills []SkillUse
 	// SystemPrompt is the system prompt of the task, or else of the Agent.
 	SystemPrompt Text
-	// Tools are the names of the Agent's tools that are enabled, then the task's, then the automatic ones, each once: if
-	// both Agent and task have a name, it is the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
+	// Tools are the names of the Agent's tools that are enabled, then the task's, then the automatic ones that the Agent
+	// does not switch off, each once: if both Agent and task have a name, it is the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
 	Tools []types.NamespacedName
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
@@ -97,7 +97,9 @@ func UsesOf(t *v1alpha1.Task, agent *v1alpha1.Agent) *Uses {
 		u.addTool(t.Namespace, name)
 	}
 	for _, name := range automaticTools(t, agent) {
-		u.addTool(t.Namespace, name)
+		if !switchedOff(a, name) {
+			u.addTool(t.Namespace, name)
+		}
 	}
 	if c := a.Spec.Coordination; c != nil {
 		// Asking needs no approval itself.
@@ -158,6 +160,11 @@ func (u *Uses) addSkills(namespace string, refs []v1alpha1.SkillReference) {
 		}
 		u.Skills = append(u.Skills, use)
 	}
+}
+
+// switchedOff reports whether the agent lists a tool as not enabled.
+func switchedOff(a *v1alpha1.Agent, name string) bool {
+	return slices.ContainsFunc(a.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == name && t.Enabled != nil && !*t.Enabled })
 }
 
 func (u *Uses) addTool(namespace, name string) {

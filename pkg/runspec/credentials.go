@@ -3,7 +3,11 @@
 
 package runspec
 
-import "github.com/platform-ai/platform/pkg/egress"
+import (
+	"encoding/json"
+
+	"github.com/platform-ai/platform/pkg/egress"
+)
 
 // Names in a folder of credentials. Each file holds one value and nothing else.
 const (
@@ -36,10 +40,14 @@ type Credentials struct {
 	Env map[string]string `json:"env,omitempty"`
 	// SearchKey is the bearer token for the search service that web_search uses.
 	SearchKey string `json:"searchKey,omitempty"`
+	// TransactionToken is the transaction token of the task; empty if it has none.
+	TransactionToken string `json:"transactionToken,omitempty"`
 	// Hosts says where keys may be sent.
 	Hosts SecretHosts `json:"hosts,omitzero"`
 	// ConfigMaps holds the values of keys of ConfigMaps, by their ConfigMapKey. They are not secret.
 	ConfigMaps map[string]string `json:"configMaps,omitempty"`
+	// Task is the task with which the run was started, as JSON. A worker that gets none reads it from the API server.
+	Task json.RawMessage `json:"task,omitempty"`
 }
 
 // SecretHosts says to which hosts the keys of Providers and the credentials of Tools may be sent, by their CredentialKey.

@@ -31,6 +31,9 @@ const (
 	EnvTokenPath = "PLATFORM_SA_TOKEN_PATH" //nolint:gosec // the name of a variable
 	// EnvWorkDir is the only folder, besides the system's temporary one, that file tools may read or write.
 	EnvWorkDir = "PLATFORM_WORK_DIR"
+	// EnvSkillsDir is the folder with the files of the run's skills, each in a folder with the name of its skill. Programs of
+	// the run have it if there are such files.
+	EnvSkillsDir = "PLATFORM_SKILLS_DIR"
 	// EnvArtifactsDir is the folder whose files are uploaded as artifacts at the end.
 	EnvArtifactsDir = "PLATFORM_ARTIFACTS_DIR"
 	// EnvTerminationLog is the file that the worker writes its Termination to.
@@ -41,6 +44,9 @@ const (
 	// EnvDeliver is "true" for a worker that only delivers what an earlier worker of the same
 	// attempt left in EnvSpoolDir.
 	EnvDeliver = "PLATFORM_DELIVER_ONLY"
+	// EnvStandby is "true" for a worker that is started before there is a run for it. It reads its Assignment from standard
+	// input before anything else, and ends without doing anything if there is none.
+	EnvStandby = "PLATFORM_STANDBY"
 	// EnvHostCommands is "true" when the operator allowed container tasks to
 	// run as commands of the host.
 	EnvHostCommands = "PLATFORM_ALLOW_HOST_COMMANDS"
@@ -54,6 +60,9 @@ const (
 	// EnvSecretEnv lists, separated by commas, the variables of the worker's own
 	// environment whose values are secrets.
 	EnvSecretEnv = "PLATFORM_SECRET_ENV"
+	// EnvTaskVariable begins the names of the variables with which a Pod of type ai gets spec.env of its task, for the
+	// programs that it runs.
+	EnvTaskVariable = "PLATFORM_TASK_ENV_"
 	// EnvSecretDirs lists, separated by colons, folders whose files are secrets.
 	EnvSecretDirs = "PLATFORM_SECRET_DIRS"
 	// EnvAgentName, EnvParentTask and EnvSessionName give programs of the run the agent, the
@@ -90,6 +99,37 @@ const (
 	EnvCodeMaxProcesses = "PLATFORM_CODE_EXEC_LOCAL_MAX_PROCESSES"
 )
 
+// Environment variables of a run in a transaction. A run of a task without one gets none of them.
+const (
+	// EnvTransactionPrefix begins the names of those that commands get, too.
+	EnvTransactionPrefix = "PLATFORM_TRANSACTION_"
+	// These describe the transaction (spec.transaction of the task). Scopes are separated by commas.
+	EnvTransactionID                     = "PLATFORM_TRANSACTION_ID"
+	EnvTransactionProfile                = "PLATFORM_TRANSACTION_PROFILE"
+	EnvTransactionIssuer                 = "PLATFORM_TRANSACTION_ISSUER"
+	EnvTransactionSubject                = "PLATFORM_TRANSACTION_SUBJECT"
+	EnvTransactionWorkload               = "PLATFORM_TRANSACTION_REQUESTING_WORKLOAD"
+	EnvTransactionScope                  = "PLATFORM_TRANSACTION_SCOPE"
+	EnvTransactionScopes                 = "PLATFORM_TRANSACTION_SCOPES"
+	EnvTransactionContextDigest          = "PLATFORM_TRANSACTION_CONTEXT_DIGEST"
+	EnvTransactionRequesterContextDigest = "PLATFORM_TRANSACTION_REQUESTER_CONTEXT_DIGEST"
+	// EnvTransactionTokenFile is the path of the file with the task's own transaction token. EnvSubjectTokenFile is that of
+	// the token that is exchanged for those of children, which is the same. Runs on the server's machine have no such file;
+	// there the token is among the Credentials.
+	EnvTransactionTokenFile = "PLATFORM_TRANSACTION_TOKEN_FILE"
+	EnvSubjectTokenFile     = "PLATFORM_CONTEXT_TOKEN_SUBJECT_TOKEN_FILE"
+	// These say where and how a token for a child is asked for; see package tokenexchange. EnvTTSAuthorities has the
+	// authorities of the service's certificate as PEM; empty means those of the system.
+	EnvTTSEndpoint      = "PLATFORM_CONTEXT_TOKEN_TTS_ENDPOINT"
+	EnvTTSAudience      = "PLATFORM_CONTEXT_TOKEN_TTS_AUDIENCE"
+	EnvTTSTimeout       = "PLATFORM_CONTEXT_TOKEN_TTS_TIMEOUT"
+	EnvTTSTokenSource   = "PLATFORM_CONTEXT_TOKEN_TTS_TOKEN_SOURCE"
+	EnvTTSAuthorities   = "PLATFORM_CONTEXT_TOKEN_TTS_AUTHORITIES"
+	EnvSubjectTokenType = "PLATFORM_CONTEXT_TOKEN_SUBJECT_TOKEN_TYPE"
+	EnvChildScope       = "PLATFORM_CONTEXT_TOKEN_CHILD_SCOPE"
+	EnvChildTokenTTL    = "PLATFORM_CONTEXT_TOKEN_CHILD_TOKEN_TTL"
+)
+
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
 	return []string{EnvWebFetchAllow, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
@@ -98,7 +138,7 @@ func OperatorEnv() []string {
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs
 // do not get them.
 func WorkerEnv() []string {
-	return append(OperatorEnv(), EnvCredentials, EnvSecretHosts, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
+	return append(OperatorEnv(), EnvCredentials, EnvSecretHosts, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvStandby, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
 }
 
 // Sandbox is the operator's configuration of the sandbox in which programs of runs execute. No part of it comes
@@ -110,6 +150,8 @@ type Sandbox struct {
 	Hide []string `json:"hide,omitempty"`
 	// Read lists folders that programs may read in addition to those of the system.
 	Read []string `json:"read,omitempty"`
+	// Groups is the folder in which each program gets a control group; empty if there can be none.
+	Groups string `json:"groups,omitempty"`
 }
 
 // ProgramName is the file name of the worker program when it is copied into a container of another image.

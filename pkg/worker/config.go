@@ -48,6 +48,8 @@ type Config struct {
 	Sandbox runspec.Sandbox
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
 	credentialsDir string
+	// transactionFile has the task's transaction token; empty for none.
+	transactionFile string
 	// SecretDirs are folders whose files are secrets.
 	SecretDirs []string
 }
@@ -103,6 +105,13 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 		if err := json.Unmarshal([]byte(hosts), &c.Credentials.Hosts); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvSecretHosts, err)
 		}
+	}
+	if c.transactionFile = getenv(runspec.EnvSubjectTokenFile); c.transactionFile != "" && c.TokenPath != "" {
+		token, err := os.ReadFile(c.transactionFile)
+		if err != nil {
+			return nil, fmt.Errorf("%w: transaction token: %w", ErrUsage, err)
+		}
+		c.Credentials.TransactionToken = strings.TrimSpace(string(token))
 	}
 	c.Credentials.Env = withSecretEnv(c.Credentials.Env, getenv)
 	if c.TokenPath == "" && c.Credentials.Token == "" {

@@ -4,8 +4,10 @@
 package worker
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/runner/container"
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 // projected writes files as the kubelet does: into a folder that is reached through a link, with a link for the
@@ -68,6 +71,30 @@ func TestCredentialsFolder(t *testing.T) {
 	change[runspec.EnvCredentials] = projected(t, nil)
 	if c, err := LoadConfig(environment(change), strings.NewReader("")); err != nil || len(c.Credentials.ProviderKeys)+len(c.Credentials.ConfigMaps) > 0 || c.Credentials.SearchKey != "" {
 		t.Errorf("an empty folder: %+v, %v", c, err)
+	}
+}
+
+// TestTransactionTokenFile: a Pod has its task's transaction token in a file. The worker reads it and keeps it out of what it
+// sends. The programs of a model cannot read it; a command, for which it is, can.
+func TestTransactionTokenFile(t *testing.T) {
+	file := filepath.Join(projected(t, map[string]string{"token": "value-of-token\n"}), "token")
+	change := map[string]string{runspec.EnvSubjectTokenFile: file, runspec.EnvTokenPath: "/token", runspec.EnvCredentials: projected(t, nil)}
+	for _, contained := range []bool{false, true} {
+		change[runspec.EnvContained] = fmt.Sprint(contained)
+		c, err := LoadConfig(environment(change), strings.NewReader(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Credentials.TransactionToken != "value-of-token" || secretsOf(c).scrub("value-of-token") != "[REDACTED]" {
+			t.Errorf("read %q", c.Credentials.TransactionToken)
+		}
+		if hidden := slices.Contains(c.policy().Hide, filepath.Dir(file)); hidden == contained {
+			t.Errorf("contained: %t, hidden: %t", contained, hidden)
+		}
+	}
+	change[runspec.EnvSubjectTokenFile] = filepath.Join(t.TempDir(), "none")
+	if _, err := LoadConfig(environment(change), strings.NewReader("")); err == nil {
+		t.Error("a run began without its token")
 	}
 }
 
@@ -126,5 +153,39 @@ func TestInstall(t *testing.T) {
 	}
 	if err := Install(filepath.Join(dir, "none")); err == nil {
 		t.Error("installed into no folder")
+	}
+}
+
+// TestKeysOfPods: in a Pod, where a command may use the whole container, it cannot read the token of its worker, the keys of
+// Providers, what the worker has yet to deliver, nor the worker's memory. Without the sandbox it can.
+func TestKeysOfPods(t *testing.T) {
+	t.Parallel()
+	if err := sandbox.Probe().Check(); err != nil {
+		t.Skip(err)
+	}
+	tokens := projected(t, map[string]string{"token": "value-of-token"})
+	keys := projected(t, map[string]string{"providers/agents/openai": "value-of-key"})
+	queue, ended := t.TempDir(), filepath.Join(t.TempDir(), "log")
+	for _, path := range []string{filepath.Join(queue, "events"), ended} {
+		if err := os.WriteFile(path, []byte("value-of-file"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := []string{filepath.Join(tokens, "token"), filepath.Join(tokens, "..data", "token"), filepath.Join(keys, "providers/agents/openai"), filepath.Join(queue, "events"), ended, fmt.Sprintf("/proc/%d/environ", os.Getpid())}
+	for _, off := range []bool{false, true} {
+		w := newTestWorker(t, func(c *Config) {
+			c.Contained, c.Sandbox.Off = true, off
+			c.Environ = func() []string { return []string{"PATH=" + os.Getenv("PATH")} }
+			c.TokenPath, c.credentialsDir, c.SpoolDir, c.TerminationLog = files[0], keys, queue, ended
+		})
+		task := containerTask("cd " + t.TempDir() + `; for f in ` + strings.Join(files, " ") + `; do head -c 1 "$f" > one && echo "OPEN $f"; ln -sf "$f" link; head -c 1 link > one && echo "OPEN link to $f"; done; echo done`)
+		task.Spec.Image = "alpine"
+		d, err := container.Runner.Run(t.Context(), w.given(task))
+		if err != nil || !strings.HasSuffix(d.Text, "done\n") {
+			t.Fatalf("%q, %v", d.Text, err)
+		}
+		if n := strings.Count(d.Text, "OPEN"); off != (n > 0) || off && n != 2*len(files) {
+			t.Errorf("sandbox off: %t, %d of %d ways are open:\n%s", off, n, 2*len(files), d.Text)
+		}
 	}
 }

@@ -211,6 +211,7 @@ func secretsOf(c *Config) *secrets {
 	}
 	add(c.Credentials.Token)
 	add(c.Credentials.SearchKey)
+	add(c.Credentials.TransactionToken)
 	for _, keys := range []map[string]string{c.Credentials.ProviderKeys, c.Credentials.ToolKeys, c.Credentials.Env} {
 		for _, v := range keys {
 			add(v)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/cgroup"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
@@ -48,17 +49,20 @@ func readSandbox(text string) (runspec.Sandbox, error) {
 }
 
 // policy returns what programs of the run may reach. Outside of a pod that is the system, read-only, and the run's
-// own folders. In a pod it is the whole container, whose image is not known, except for the worker's own files;
-// programs have the network of the pod.
+// own folders. In a pod it is the whole container, whose image is not known, except for the worker's own files. A command in
+// the worker's own container has the network of the pod; other programs have none, unless their run adds a proxy.
 func (c *Config) policy() sandbox.Policy {
-	p := sandbox.Policy{Off: c.Sandbox.Off, Hide: c.Sandbox.Hide}
+	p := sandbox.Policy{Off: c.Sandbox.Off, Hide: c.Sandbox.Hide, Groups: cgroup.PlaceOf(c.Sandbox.Groups, c.TaskUID, c.Attempt)}
 	if c.pod() {
-		p.Network, p.Write = true, []string{"/"}
+		p.Network, p.Write = c.Contained, []string{"/"}
 		p.Hide = append([]string{"/proc"}, p.Hide...)
 		for _, path := range []string{c.credentialsDir, c.TerminationLog, c.SpoolDir} {
 			if path != "" {
 				p.Hide = append(p.Hide, path)
 			}
+		}
+		if c.transactionFile != "" && !c.Contained { // a command is what the token is for; a model's programs are not
+			p.Hide = append(p.Hide, filepath.Dir(c.transactionFile))
 		}
 		if c.TokenPath != "" { // hide the folder: it is replaced as a whole when the token is renewed
 			p.Hide = append(p.Hide, filepath.Dir(c.TokenPath))

@@ -13,6 +13,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -147,16 +148,9 @@ func (w *worker) run(ctx context.Context) spool.End {
 
 // work reads the task and runs it.
 func (w *worker) work(ctx context.Context) (runner.Result, error) {
-	task, err := w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
-	switch {
-	case ctx.Err() != nil:
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped")
-	case err != nil && (client.Temporary(err) || errors.Is(err, client.ErrToken)):
-		return runner.Result{}, runner.Unavailable(v1alpha1.ReasonServerUnreachable, "read task: %w", err)
-	case err != nil:
-		return runner.Result{}, fmt.Errorf("read task: %w", err)
-	case string(task.UID) != w.config.TaskUID:
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonTaskReplaced, "the task was deleted, and another one has its name")
+	task, err := w.task(ctx)
+	if err != nil {
+		return runner.Result{}, err
 	}
 	given := w.given(task)
 	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",
@@ -172,12 +166,35 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	return r.Run(ctx, given)
 }
 
+// task returns the task that the executor passed on, or else reads it.
+func (w *worker) task(ctx context.Context) (*v1alpha1.Task, error) {
+	if raw := w.config.Credentials.Task; raw != nil {
+		task := &v1alpha1.Task{}
+		if err := json.Unmarshal(raw, task); err != nil {
+			return nil, fmt.Errorf("%w: the task: %w", ErrUsage, err)
+		}
+		return task, nil
+	}
+	task, err := w.api.CoreV1alpha1().Tasks(w.config.TaskNamespace).Get(ctx, w.config.TaskName, metav1.GetOptions{})
+	switch {
+	case ctx.Err() != nil:
+		return nil, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped")
+	case err != nil && (client.Temporary(err) || errors.Is(err, client.ErrToken)):
+		return nil, runner.Unavailable(v1alpha1.ReasonServerUnreachable, "read task: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("read task: %w", err)
+	case string(task.UID) != w.config.TaskUID:
+		return nil, runner.Fail(v1alpha1.ReasonTaskReplaced, "the task was deleted, and another one has its name")
+	}
+	return task, nil
+}
+
 // given returns what a runner may use for a task.
 func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 	given := &runner.Run{
 		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, SecretsIn: w.secret.in, Clock: w.clock,
 		Config: w.config.Config, Policy: w.config.policy(),
 	}
-	given.Credentials.Token = "" // only the worker may use it
+	given.Credentials.Token, given.Credentials.Task = "", nil // only the worker uses them
 	return given
 }

@@ -95,7 +95,7 @@ func (t *Target) addRun() (err error) {
 
 // denied reports whether an error is a refusal and not another failure of the attempt.
 func denied(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EXDEV) || errors.Is(err, errDenied)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EROFS) || errors.Is(err, errDenied)
 }
 
 var errDenied = errors.New("denied")

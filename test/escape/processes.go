@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -83,6 +84,8 @@ func (t Target) sockets() []attempt {
 	return slices.Concat(
 		each("connect to", t.Ports, dial("tcp")),
 		each("send to", t.Ports, dial("udp")),
+		each("connect by MPTCP to", t.Ports, func(address string) error { return connect(address, unix.IPPROTO_MPTCP, false) }),
+		each("connect by TCP fast open to", t.Ports, func(address string) error { return connect(address, unix.IPPROTO_TCP, true) }),
 		each("connect to", t.Sockets, dial("unix")),
 		each("connect a pair anew to", t.Sockets, func(path string) error {
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -99,6 +102,14 @@ func (t Target) sockets() []attempt {
 				}
 				return err
 			}},
+			{"listen without a port of its own", func() error {
+				fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = unix.Close(fd) }()
+				return unix.Listen(fd, 1)
+			}},
 			{"talk to the kernel by netlink", func() error { return socket(unix.AF_NETLINK, unix.SOCK_RAW) }},
 			{"see packets", func() error { return socket(unix.AF_PACKET, unix.SOCK_RAW) }},
 			{"set up io_uring", func() error {
@@ -108,6 +119,27 @@ func (t Target) sockets() []attempt {
 			}},
 		},
 	)
+}
+
+// connect connects a socket of a protocol, or, fast, sends data with which the connection is to be made.
+func connect(address string, protocol int, fast bool) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	family, peer := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()})
+	if to.Addr().Is4() {
+		family, peer = unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if fast {
+		return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, peer)
+	}
+	return unix.Connect(fd, peer)
 }
 
 func socket(family, kind int) error {
@@ -152,7 +184,8 @@ func (t Target) privileges() []attempt {
 			}
 			for _, e := range entries {
 				to, err := os.Readlink("/proc/self/fd/" + e.Name())
-				known := strings.HasPrefix(to, "pipe:") || strings.HasPrefix(to, "anon_inode:") || to == os.DevNull || strings.HasSuffix(to, "/fd")
+				known := strings.HasPrefix(to, "pipe:") || strings.HasPrefix(to, "anon_inode:") || to == os.DevNull || strings.HasSuffix(to, "/fd") ||
+					strings.HasPrefix(to, "/sys/fs/cgroup/") && strings.Contains(to, "/cpu.") // opened by the runtime of Go itself
 				if err == nil && !known {
 					return fmt.Errorf("descriptor %s is %s", e.Name(), to)
 				}

@@ -35,6 +35,13 @@ func Run(ctx context.Context, name string, args []string, runners worker.Runners
 		return runspec.ExitUsage, err
 	}
 	defer stop()
+	if os.Getenv(runspec.EnvStandby) == "true" {
+		if assigned, err := worker.StandBy(os.Stdin); err != nil {
+			return runspec.ExitUsage, err
+		} else if !assigned {
+			return runspec.ExitSucceeded, nil
+		}
+	}
 	if err := worker.Seal(os.Getenv, os.Stdin); err != nil {
 		return runspec.ExitFailed, err
 	}

@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -114,33 +115,37 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	cmd, err := sandbox.Prepare(sandbox.Program{
-		Path: path, Args: append([]string{path}, c.Args[1:]...), Env: slices.Concat(c.Env, []string{marker}), Policy: c.Policy, Limits: limits,
-	})
-	if err != nil {
-		return Outcome{}, err
-	}
-	defer cmd.Close()
 	out, err := newDrains(c.Stdout, c.Stderr)
 	if err != nil {
 		return Outcome{}, err
 	}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, out[0].w, out[1].w
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	startErr := cmd.Start()
-	err = errors.Join(startErr, out.started())
 	defer out.wait(c.Clock)
+	cmd, group, startErr := launch(c, out, sandbox.Program{
+		Path: path, Args: append([]string{path}, c.Args[1:]...), Env: slices.Concat(c.Env, []string{marker}), Policy: c.Policy, Limits: limits,
+	})
+	err = errors.Join(startErr, out.started())
 	if startErr != nil {
 		return Outcome{}, err
 	}
-	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole}
+	defer cmd.Close()
+	firstToGo(cmd.Process.Pid)
+	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole, group: group}
 	if err = errors.Join(err, cmd.Confirm()); err != nil {
 		err = errors.Join(fmt.Errorf("start %s: %w", c.Args[0], err), t.kill())
 	} else {
 		err = supervise(ctx, c, t)
 	}
 	_ = cmd.Wait()
+	if group != nil {
+		_ = group.Remove() // it is empty; what is left of it is removed with the run
+	}
 	return outcomeOf(cmd.ProcessState), err
+}
+
+// firstToGo makes the kernel end the program, and what it starts, before other processes if memory is short. That the kernel
+// does not let us is no reason not to run the program.
+func firstToGo(pid int) {
+	_ = os.WriteFile(procPath(pid, "oom_score_adj"), []byte("1000"), 0)
 }
 
 // supervise waits until the leader has ended, by itself or because ctx ended, and kills what is
@@ -149,9 +154,15 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 func supervise(ctx context.Context, c Command, t *tree) error {
 	ended := make(chan error, 1)
 	go func() { ended <- awaitExit(t.leader) }()
+	watcher, err := t.watch(c.Limits.Processes)
+	if err != nil {
+		return errors.Join(err, t.kill())
+	}
+	crowded := sync.OnceValue(watcher.end)
+	defer func() { _ = crowded() }()
 	select {
 	case err := <-ended:
-		if err == nil && t.gone() {
+		if err = errors.Join(crowded(), err); err == nil && t.gone() {
 			return nil
 		}
 		return errors.Join(err, t.kill())
@@ -169,8 +180,7 @@ func supervise(ctx context.Context, c Command, t *tree) error {
 		case <-timer.C():
 		}
 	}
-	err := t.kill()
-	return errors.Join(err, <-ended)
+	return errors.Join(t.kill(), <-ended)
 }
 
 // awaitExit returns when the child has ended. It does not reap the child.

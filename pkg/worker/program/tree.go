@@ -18,14 +18,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/platform-ai/platform/pkg/worker/cgroup"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
 // process is the part of /proc/PID/stat that is needed here.
 type process struct {
-	pid, ppid, session, threads int
-	start                       uint64 // in ticks since the boot
-	dead                        bool
+	pid, ppid, group, session, threads int
+	start                              uint64 // in ticks since the boot
+	dead                               bool
 }
 
 func readProcess(pid int) (process, bool) {
@@ -40,12 +41,13 @@ func readProcess(pid int) (process, bool) {
 		return process{}, false
 	}
 	p := process{pid: pid, dead: f[0] == "Z" || f[0] == "X"}
-	var e1, e2, e3, e4 error
+	var e1, e2, e3, e4, e5 error
 	p.ppid, e1 = strconv.Atoi(f[1])
+	p.group, e5 = strconv.Atoi(f[2])
 	p.session, e2 = strconv.Atoi(f[3])
 	p.threads, e3 = strconv.Atoi(f[17])
 	p.start, e4 = strconv.ParseUint(f[19], 10, 64)
-	return p, e1 == nil && e2 == nil && e3 == nil && e4 == nil
+	return p, errors.Join(e1, e2, e3, e4, e5) == nil
 }
 
 func procPath(pid int, name string) string {
@@ -76,6 +78,8 @@ type tree struct {
 	// sole says that this process has no other children, so that all orphans that it adopts belong
 	// to the tree.
 	sole bool
+	// group is the control group that all of it is in; nil if there is none.
+	group *cgroup.Group
 }
 
 // members returns the living processes of the tree: the session, those that carry the marker,
@@ -89,18 +93,29 @@ func (t *tree) members() ([]process, error) {
 	leader, _ := readProcess(t.leader)
 	all = slices.DeleteFunc(all, func(p process) bool { return p.start < leader.start })
 	self := os.Getpid()
-	in := map[int]bool{t.leader: true}
+	children := map[int][]int{}
 	for _, p := range all {
-		if p.session == t.leader || t.sole && p.ppid == self || t.marked(p.pid) {
-			in[p.pid] = true
+		children[p.ppid] = append(children[p.ppid], p.pid)
+	}
+	in := map[int]bool{}
+	var add func(pid int)
+	add = func(pid int) {
+		if !in[pid] {
+			in[pid] = true
+			for _, child := range children[pid] {
+				add(child)
+			}
 		}
 	}
-	for grown := true; grown; {
-		grown = false
-		for _, p := range all {
-			if in[p.ppid] && !in[p.pid] {
-				in[p.pid], grown = true, true
-			}
+	add(t.leader)
+	for _, p := range all {
+		if p.session == t.leader || t.sole && p.ppid == self {
+			add(p.pid)
+		}
+	}
+	for _, p := range all {
+		if !in[p.pid] && t.marked(p.pid) { // this takes longest
+			add(p.pid)
 		}
 	}
 	var out []process
@@ -142,19 +157,47 @@ func (t *tree) marked(pid int) bool {
 // Killing takes several rounds, because a tree may fork while it is being killed. A round that
 // finds nothing alive is the last.
 const (
-	killRounds = 200
+	killRounds = 2000
 	// roundWaitMillis is the longest wait for one process in a round.
 	roundWaitMillis = 100
 )
 
-// kill sends SIGKILL until nothing is left.
+// kill ends the tree. A control group has all of it. What is found otherwise is killed as well, because a program without a
+// sandbox may have left the group.
 func (t *tree) kill() error {
+	if t.group == nil {
+		return t.killFound()
+	}
+	return errors.Join(t.group.Kill(), t.killFound())
+}
+
+// killFound sends SIGKILL until nothing is left. It begins with the leader's group, which needs no list of processes, and
+// waits for processes to end only when it finds no new ones: what forks meanwhile forks on.
+func (t *tree) killFound() error {
+	if p, ok := readProcess(t.leader); ok && p.group == t.leader {
+		_ = unix.Kill(-t.leader, unix.SIGKILL) // the leader was not reaped, so the group is its own
+	}
+	type id struct {
+		pid   int
+		start uint64
+	}
+	killed := map[id]bool{}
 	for range killRounds {
 		members, err := t.members()
 		if err != nil || len(members) == 0 {
 			return err
 		}
-		if err := signalAll(members, unix.SIGKILL, roundWaitMillis); err != nil {
+		wait, fresh := roundWaitMillis, members[:0:0]
+		for _, m := range members {
+			if !killed[id{m.pid, m.start}] {
+				killed[id{m.pid, m.start}] = true
+				wait, fresh = 0, append(fresh, m)
+			}
+		}
+		if wait > 0 {
+			fresh = members
+		}
+		if err := signalAll(fresh, unix.SIGKILL, wait); err != nil {
 			return err
 		}
 	}
@@ -172,8 +215,16 @@ func (t *tree) signal(s unix.Signal) error {
 
 // signalAll signals through pidfds, and waits for each to end for at most
 // waitMillis. A process that is gone, or whose pid belongs to another by now, is skipped.
+//
+// Processes that are killed and have a session of their own are killed with their group: the kernel does so at once for
+// all of them, so that not even a program that does nothing but fork can go on in its children.
 func signalAll(members []process, s unix.Signal, waitMillis int) error {
 	var fds []unix.PollFd
+	own, err := unix.Getsid(0)
+	if err != nil {
+		return fmt.Errorf("read the session: %w", err)
+	}
+	groups := map[int]bool{}
 	defer func() {
 		for _, fd := range fds {
 			_ = unix.Close(int(fd.Fd))
@@ -188,6 +239,9 @@ func signalAll(members []process, s unix.Signal, waitMillis int) error {
 		// Compare only now, when the pidfd holds the process and cannot refer to another one.
 		if p, ok := readProcess(m.pid); !ok || p.session != m.session || p.dead {
 			continue
+		} else if g := p.group; s == unix.SIGKILL && g > 1 && p.session != own && !groups[g] {
+			groups[g] = true
+			_ = unix.Kill(-g, s) // the process itself is signalled in any case
 		}
 		if err := unix.PidfdSendSignal(fd, s, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("signal process: %w", err)
@@ -211,7 +265,7 @@ func rlimits(l sandbox.Limits) ([]sandbox.Limit, error) {
 	if l.CPU > 0 {
 		add(unix.RLIMIT_CPU, uint64(math.Ceil(l.CPU.Seconds())))
 	}
-	if l.Processes > 0 {
+	if l.Processes > 0 && kernelCounts() {
 		now, err := userThreads()
 		if err != nil {
 			return nil, err

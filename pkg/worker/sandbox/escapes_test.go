@@ -48,8 +48,11 @@ connect to 127.0.0.1
 connect to [::1]
 connect to @
 send to
+connect by MPTCP to
+connect by TCP fast open to
 connect a pair anew to
 listen
+listen without a port of its own
 talk to the kernel by netlink
 see packets
 set up io_uring

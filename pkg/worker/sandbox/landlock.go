@@ -77,7 +77,27 @@ func newRuleset(p Policy, k Kernel) (*os.File, error) {
 	if err := addGrants(int(ruleset), p, allRights(k.Landlock)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	if !p.Network && p.ProxyPort != 0 {
+		if err := allowPort(ruleset, p.ProxyPort); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
 	return f, nil
+}
+
+// netPort is struct landlock_net_port_attr, and ruleNetPort its type of rule, which package unix lacks.
+type netPort struct{ allowedAccess, port uint64 }
+
+const ruleNetPort = 2
+
+// allowPort lets the program connect to a TCP port.
+func allowPort(ruleset uintptr, port uint16) error {
+	rule := netPort{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset, ruleNetPort, uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // a struct for the kernel
+	if errno != 0 {
+		return fmt.Errorf("%w: Landlock: port %d: %w", ErrUnavailable, port, errno)
+	}
+	return nil
 }
 
 func addGrants(ruleset int, p Policy, all uint64) error {

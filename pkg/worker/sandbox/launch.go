@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox/shim"
@@ -25,6 +26,10 @@ type Program struct {
 	Args, Env []string
 	Policy    Policy
 	Limits    []Limit
+	// Group, if any, is the open file of a control group's limit of processes. Processes is written into it just before the
+	// program begins, because until then the threads of the shim count as well. The caller closes it after Start.
+	Group     *os.File
+	Processes uint64
 }
 
 // Limit is a resource limit of a process (see setrlimit(2)), used as both the soft and the hard limit.
@@ -52,7 +57,10 @@ func Prepare(p Program) (*Launch, error) {
 		order: shim.Order{Path: p.Path, Args: p.Args, Env: lastValues(p.Env), Limits: p.Limits},
 	}
 	l.Args, l.Env = args, []string{}
-	if err := l.open(p.Policy); err != nil {
+	if p.Group != nil {
+		l.order.Processes = strconv.FormatUint(p.Processes, 10)
+	}
+	if err := l.open(p); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -60,14 +68,15 @@ func Prepare(p Program) (*Launch, error) {
 }
 
 // open makes the files that the shim inherits.
-func (l *Launch) open(p Policy) (err error) {
+func (l *Launch) open(program Program) (err error) {
 	if l.taken, l.give, err = os.Pipe(); err != nil {
 		return err
 	}
 	if l.report, l.reporting, err = os.Pipe(); err != nil {
 		return err
 	}
-	l.ExtraFiles = []*os.File{l.taken, l.reporting}
+	l.ExtraFiles = []*os.File{l.taken, l.reporting, program.Group, nil} // as package shim numbers them
+	p := program.Policy
 	if p.Off {
 		return nil
 	}
@@ -75,7 +84,7 @@ func (l *Launch) open(p Policy) (err error) {
 	if l.ruleset, err = newRuleset(p, k); err != nil {
 		return err
 	}
-	l.ExtraFiles = append(l.ExtraFiles, l.ruleset)
+	l.ExtraFiles[len(l.ExtraFiles)-1] = l.ruleset
 	l.order.Confined, l.order.SelfRights = true, readRights&allRights(k.Landlock)
 	l.order.Filter, l.order.NoSockets = assemble(filterRules(p, k)), !p.Network
 	l.order.Closed = append([]string{"/proc/1"}, p.Hide...)

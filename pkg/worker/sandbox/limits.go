@@ -12,8 +12,8 @@ type Limits struct {
 	// MemoryBytes bounds the data segment, which a process can fill, and not the address space,
 	// which runtimes such as V8 reserve without using it.
 	MemoryBytes uint64
-	// Processes bounds how many processes and threads the user may have in addition to its present
-	// ones. It does not apply to root.
+	// Processes bounds how many processes and threads the program has in all. Where the kernel can, for a control group or
+	// for an ordinary user, it refuses to start more; otherwise, as root or in a container, a program that has more is ended.
 	Processes uint64
 	// FileBytes bounds the size of each file that a process writes.
 	FileBytes uint64

@@ -36,6 +36,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/platform-ai/platform/pkg/worker/cgroup"
 )
 
 // Policy is what a program may reach. It comes from the operator and the executor, never from a task, an agent or a
@@ -52,6 +54,12 @@ type Policy struct {
 	Hide []string `json:"hide,omitempty"`
 	// Network lets the program create sockets of every kind. Without it only socket pairs are allowed.
 	Network bool `json:"network,omitempty"`
+	// ProxyPort is a TCP port to which a program without Network may connect nevertheless, that of a proxy on this machine; 0
+	// for none. The rule has no address, so the port must be one that no other service has, as that of a listener chosen by the
+	// kernel is. CheckProxy says whether this can be enforced.
+	ProxyPort uint16 `json:"proxyPort,omitempty"`
+	// Groups is where each program gets a control group, which bounds its processes.
+	Groups cgroup.Place `json:"groups,omitzero"`
 	// Kernel says which features of the kernel may be used; nil means all that Probe finds. Tests set fewer.
 	Kernel *Kernel `json:"kernel,omitempty"`
 	// resolved are the grants, if Resolved was called.
@@ -111,12 +119,32 @@ func (k Kernel) String() string {
 	return s
 }
 
+// CheckProxy returns an error that says why this kernel cannot keep programs from connecting to more than a proxy; nil if it
+// can.
+func (k Kernel) CheckProxy() error {
+	if err := k.Check(); err != nil || k.Landlock >= networkVersion {
+		return err
+	}
+	return fmt.Errorf("%w with the network: the kernel cannot limit what they connect to (Landlock %d is needed, Linux 6.7 has it)", ErrUnavailable, networkVersion)
+}
+
 // Check returns an error that says why the policy cannot be enforced here; nil if it can, or if it is Off.
 func (p Policy) Check() error {
+	switch {
+	case p.Off:
+		return nil
+	case p.ProxyPort != 0:
+		return p.CheckProxy()
+	}
+	return p.kernel().Check()
+}
+
+// CheckProxy returns an error that says why programs cannot be given a proxy here; nil if they can, or if the policy is Off.
+func (p Policy) CheckProxy() error {
 	if p.Off {
 		return nil
 	}
-	return p.kernel().Check()
+	return p.kernel().CheckProxy()
 }
 
 // String describes the policy's sandbox for logs and events.

@@ -190,6 +190,88 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
+// TestEscapesOfPods tries the same with the policy of a pod, as a user other than root. A program may use the network there,
+// and what the container's user may write; nothing else is open.
+func TestEscapesOfPods(t *testing.T) {
+	kernels(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root can give the ground to another user")
+	}
+	g := newGround(t, nobody)
+	g.target.Secrets, g.target.Hidden = []string{filepath.Join(g.data, "pki", "ca.key")}, []string{filepath.Join(g.data, "pki")}
+	g.target.Ports, g.target.Sockets, g.target.Later = nil, nil, ""
+	g.target.Signals = Probe().Landlock >= scopeVersion
+	target, err := json.Marshal(g.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := g.run(t, g.podPolicy(), g.program, escape.Argument, string(target))
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	permitted := []string{"OPEN: write to /tmp", "OPEN: write to /dev/shm", "OPEN: listen", "OPEN: listen without a port of its own", "OPEN: talk to the kernel by netlink"}
+	open, tried := escape.Open(out)
+	open = slices.DeleteFunc(open, func(l string) bool { return slices.Contains(permitted, l) })
+	if !tried || len(open) > 0 {
+		t.Errorf("open:\n%s\nof\n%s", strings.Join(open, "\n"), out)
+	}
+	t.Cleanup(func() { _, _ = os.Remove("/tmp/escaped"), os.Remove("/dev/shm/escaped") })
+	left := slices.DeleteFunc(missing(t, out), func(way string) bool {
+		return slices.Contains(permitted, "OPEN: "+way) || slices.Contains([]string{"read a file that was made later", "connect to 127.0.0.1", "connect to [::1]", "connect to @", "send to", "connect by MPTCP to", "connect by TCP fast open to", "connect a pair anew to"}, way)
+	})
+	if len(left) > 0 {
+		t.Errorf("not tried:\n%s\nof\n%s", strings.Join(left, "\n"), out)
+	}
+}
+
+// TestProxyPort: a program with a proxy connects to it, and to nothing else.
+func TestProxyPort(t *testing.T) {
+	for _, k := range kernels(t) {
+		for _, uid := range users() {
+			t.Run(fmt.Sprintf("landlock-%d-uid-%d", k.Landlock, uid), func(t *testing.T) {
+				t.Parallel()
+				g := newGround(t, uid)
+				g.target.Signals, g.target.Later = k.Landlock >= scopeVersion, ""
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = l.Close() })
+				go func() {
+					for {
+						c, err := l.Accept()
+						if err != nil {
+							return
+						}
+						_, _ = c.Write([]byte("reached\n"))
+						_ = c.Close()
+					}
+				}()
+				p := g.policy()
+				p.Kernel, p.ProxyPort = &k, uint16(l.Addr().(*net.TCPAddr).Port)
+				out, err := g.run(t, p, "/bin/bash", "-c", "cat < /dev/tcp/"+strings.Replace(l.Addr().String(), ":", "/", 1))
+				if k.Landlock < networkVersion {
+					if !errors.Is(err, ErrUnavailable) || out != "" {
+						t.Errorf("%q, %v", out, err)
+					}
+					return
+				}
+				if err != nil || out != "reached\n" {
+					t.Errorf("%q, %v", out, err)
+				}
+				target, err := json.Marshal(g.target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err = g.run(t, p, g.program, escape.Argument, string(target))
+				if open, tried := escape.Open(out); err != nil || !tried || len(open) > 0 {
+					t.Errorf("%v, open:\n%s\nof\n%s", err, strings.Join(open, "\n"), out)
+				}
+			})
+		}
+	}
+}
+
 func (g *ground) tryAll(t *testing.T, p Policy) {
 	t.Helper()
 	target, err := json.Marshal(g.target)
@@ -230,7 +312,12 @@ func TestAttemptsWork(t *testing.T) {
 	}
 }
 
-// TestProgramsWork: programs can use what they need.
+// podPolicy is what programs may reach in a pod: all but the worker's own files.
+func (g *ground) podPolicy() Policy {
+	return Policy{Write: []string{"/"}, Hide: []string{"/proc", g.data + "/pki"}, Network: true}
+}
+
+// TestProgramsWork: programs can use what they need, on a host and in a pod.
 func TestProgramsWork(t *testing.T) {
 	const hello = "cat > main.go <<< 'package main; import \"fmt\"; func main() { fmt.Println(6*7) }'; GO111MODULE=off go build -o hello main.go && ./hello"
 	for name, tc := range map[string]struct{ program, line, want string }{
@@ -241,10 +328,14 @@ func TestProgramsWork(t *testing.T) {
 		"go":     {"go", hello, "42\n"},
 		"tar":    {"tar", `mkdir -p d && chmod 750 d && echo y > d/y && tar cf d.tar d && rm -r d && tar xf d.tar && cat d/y && mv d/y z && cat z`, "y\ny\n"},
 	} {
-		for _, uid := range users() {
-			t.Run(fmt.Sprintf("%s-uid-%d", name, uid), func(t *testing.T) {
+		for i, uid := range append(users(), os.Getuid()) {
+			pod := i == len(users())
+			t.Run(fmt.Sprintf("%s-uid-%d-pod-%t", name, uid, pod), func(t *testing.T) {
 				g := newGround(t, uid)
 				p := g.policy()
+				if pod {
+					p = g.podPolicy()
+				}
 				if name == "go" {
 					g.shareBuilds(t, &p)
 				}

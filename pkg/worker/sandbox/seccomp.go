@@ -58,14 +58,7 @@ func filterRules(p Policy, k Kernel) []rule {
 		rules = append(rules, rule{call: call, errno: unix.EPERM})
 	}
 	if !p.Network {
-		rules = append(rules,
-			rule{call: unix.SYS_SOCKET, errno: unix.EACCES},
-			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{{arg: 0, mask: ^uint32(0), value: unix.AF_UNIX, differs: true}}},
-			rule{call: unix.SYS_SOCKETPAIR, errno: unix.EACCES, when: []condition{ // sockets of other kinds could be connected elsewhere later
-				{arg: 1, mask: socketTypeMask, value: unix.SOCK_STREAM, differs: true},
-				{arg: 1, mask: socketTypeMask, value: unix.SOCK_SEQPACKET, differs: true},
-			}},
-		)
+		rules = append(rules, socketRules(p.ProxyPort != 0)...)
 	}
 	if k.Landlock < truncateVersion {
 		rules = append(rules, rule{call: unix.SYS_TRUNCATE, errno: unix.EACCES}, rule{call: unix.SYS_OPENAT2, errno: unix.ENOSYS})
@@ -74,6 +67,40 @@ func filterRules(p Policy, k Kernel) []rule {
 				{arg: flags, mask: unix.O_TRUNC | unix.O_ACCMODE, value: unix.O_TRUNC | unix.O_RDONLY},
 			}})
 		}
+	}
+	return rules
+}
+
+// whole compares a whole argument.
+const whole = ^uint32(0)
+
+// socketRules refuse sockets other than pairs of connected ones. A program with a proxy may have sockets of TCP as well, whose
+// connections Landlock limits to the proxy's port. What Landlock does not see of TCP is refused: sockets of its relatives (MPTCP),
+// data that is sent along with a connection that was not asked for (TCP fast open), and listening without a port of one's own.
+func socketRules(proxy bool) []rule {
+	const no = unix.EACCES
+	rules := []rule{
+		{call: unix.SYS_SOCKETPAIR, errno: no, when: []condition{{arg: 0, mask: whole, value: unix.AF_UNIX, differs: true}}},
+		{call: unix.SYS_SOCKETPAIR, errno: no, when: []condition{ // sockets of other kinds could be connected elsewhere later
+			{arg: 1, mask: socketTypeMask, value: unix.SOCK_STREAM, differs: true},
+			{arg: 1, mask: socketTypeMask, value: unix.SOCK_SEQPACKET, differs: true},
+		}},
+	}
+	if !proxy {
+		return append(rules, rule{call: unix.SYS_SOCKET, errno: no})
+	}
+	rules = append(rules,
+		rule{call: unix.SYS_SOCKET, errno: no, when: []condition{
+			{arg: 0, mask: whole, value: unix.AF_INET, differs: true}, {arg: 0, mask: whole, value: unix.AF_INET6, differs: true},
+		}},
+		rule{call: unix.SYS_SOCKET, errno: no, when: []condition{{arg: 1, mask: socketTypeMask, value: unix.SOCK_STREAM, differs: true}}},
+		rule{call: unix.SYS_SOCKET, errno: no, when: []condition{
+			{arg: 2, mask: whole, value: unix.IPPROTO_IP, differs: true}, {arg: 2, mask: whole, value: unix.IPPROTO_TCP, differs: true},
+		}},
+		rule{call: unix.SYS_LISTEN, errno: no},
+	)
+	for call, flags := range map[uint32]int{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
+		rules = append(rules, rule{call: call, errno: no, when: []condition{{arg: flags, mask: unix.MSG_FASTOPEN, value: unix.MSG_FASTOPEN}}})
 	}
 	return rules
 }

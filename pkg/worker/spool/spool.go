@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"github.com/platform-ai/platform/pkg/durable"
@@ -106,13 +107,8 @@ func (s *Spool) Close() error {
 // Keep stores how the work ended. When it returns, that survives a crash of the machine, and so
 // does everything that was appended before and is not acknowledged.
 func (s *Spool) Keep(e End) error {
-	for _, f := range []*File{s.Events, s.Log} {
-		if !f.Pending() {
-			continue
-		}
-		if err := f.Sync(); err != nil {
-			return err
-		}
+	if err := s.sync(); err != nil {
+		return err
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -122,6 +118,20 @@ func (s *Spool) Keep(e End) error {
 		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
+}
+
+// sync writes both streams to the disk, at the same time, because the disk then writes its own journal once for both.
+func (s *Spool) sync() error {
+	var wait sync.WaitGroup
+	files := []*File{s.Events, s.Log}
+	errs := make([]error, len(files))
+	for i, f := range files {
+		if f.Pending() {
+			wait.Go(func() { errs[i] = f.Sync() })
+		}
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
 // Delivered records that the server has everything. If a crash of the machine loses the record,

@@ -46,6 +46,9 @@ type Given struct {
 	Task    *v1alpha1.Task
 	Attempt int
 	Clock   clock.Clock
+	// ChildToken returns a transaction token for a child of the task; nil if children get none. Its error is one of package
+	// tokenexchange, or that of ctx.
+	ChildToken func(ctx context.Context) (string, error)
 	// Ask asks people to approve a call, and returns their decision.
 	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
 	// Recall finds memories of the task's scope, Propose proposes one, and SearchTranscript finds messages that the task

@@ -56,11 +56,20 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	}
 	gate := r.gate(p)
 	about.restrict(gate)
-	tools, err := r.tools(ctx, p, gate, about.env()...)
+	files, err := r.skills(p)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	messages, err := r.conversation(ctx, p.Prompt, plan.JoinTexts([]string{p.System(), r.memories(ctx, p.Prompt)}))
+	network, closeNetwork, err := openNetwork(ctx, r, p)
+	if err != nil {
+		return runner.Result{}, err
+	}
+	defer closeNetwork()
+	tools, err := r.tools(ctx, p, gate, slices.Concat(about.env(), files.env(), network)...)
+	if err != nil {
+		return runner.Result{}, err
+	}
+	messages, err := r.conversation(ctx, p.Prompt, plan.JoinTexts([]string{p.System(), files.note(p), r.memories(ctx, p.Prompt)}))
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -136,10 +145,18 @@ func (r *run) cooling(p *plan.Plan) func(context.Context) []time.Time {
 
 // tools returns the plan's tools. env are further variables for programs.
 func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Catalogue, error) {
+	own, err := r.Variables()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := childToken(r)
+	if err != nil {
+		return nil, err
+	}
 	given := tool.Given{
-		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
+		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(own, r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
-		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock,
+		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock, ChildToken: tokens,
 		Recall: r.recallTool, Propose: r.propose, SearchTranscript: r.searchTranscript,
 	}
 	var tools []tool.Tool

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,9 +29,6 @@ const (
 	recallCharacters = 6000
 	// maxRecallQuery is how much of the prompt is searched for, in characters.
 	maxRecallQuery = 8000
-	// recallTries is how often memories are asked for before the run goes on without them.
-	recallTries = 3
-	recallPause = time.Second
 )
 
 // proposing returns the tools whose call must be in the log before it is made, because the server takes the origin of a
@@ -40,7 +36,7 @@ const (
 func proposing() []string { return []string{memory.RememberName, memory.ProposeName} }
 
 // memories returns the block of the system text with what was remembered and fits the prompt; empty if there is nothing.
-// A run goes on without memories if they cannot be read.
+// A run waits for them while the server is away, and goes on without them if the server refuses the search.
 func (r *run) memories(ctx context.Context, prompt string) string {
 	if r.Getenv(runspec.EnvMemoryContextEnabled) == "false" || strings.TrimSpace(prompt) == "" {
 		return ""
@@ -101,16 +97,15 @@ func memoryBlock(found []v1alpha1.MemoryMatch, most int) string {
 }
 
 // recall searches memories. A search changes nothing but counters, so it is repeated while the server is away.
-func (r *run) recall(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error) {
-	for try := 1; ; try++ {
+func (r *run) recall(ctx context.Context, spec v1alpha1.MemorySearchSpec) (found []v1alpha1.MemoryMatch, err error) {
+	err = client.Repeat(ctx, r.Clock, func(ctx context.Context) error {
 		out, err := r.API.CoreV1alpha1().MemorySearches(r.Task.Namespace).Create(ctx, &v1alpha1.MemorySearch{Spec: spec}, metav1.CreateOptions{})
 		if err == nil {
-			return out.Status.Items, nil
+			found = out.Status.Items
 		}
-		if try == recallTries || !client.Temporary(err) || !client.Sleep(ctx, r.Clock, recallPause) {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return found, err
 }
 
 // recallTool carries out recall_memory.
@@ -121,34 +116,35 @@ func (r *run) recallTool(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([
 }
 
 // searchTranscript carries out search_transcript.
-func (r *run) searchTranscript(ctx context.Context, spec v1alpha1.TranscriptSearchSpec) ([]v1alpha1.TranscriptMatch, error) {
+func (r *run) searchTranscript(ctx context.Context, spec v1alpha1.TranscriptSearchSpec) (found []v1alpha1.TranscriptMatch, err error) {
 	spec.Query = r.Scrub(spec.Query)
-	out, err := r.API.CoreV1alpha1().TranscriptSearches(r.Task.Namespace).Create(ctx, &v1alpha1.TranscriptSearch{Spec: spec}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, toolError(err)
-	}
-	return out.Status.Items, nil
+	err = client.Repeat(ctx, r.Clock, func(ctx context.Context) error {
+		out, err := r.API.CoreV1alpha1().TranscriptSearches(r.Task.Namespace).Create(ctx, &v1alpha1.TranscriptSearch{Spec: spec}, metav1.CreateOptions{})
+		if err == nil {
+			found = out.Status.Items
+		}
+		return err
+	})
+	return found, toolError(err)
 }
 
-// propose carries out remember and propose_memory. The name is chosen here, so a repeated request makes one proposal.
-func (r *run) propose(ctx context.Context, spec v1alpha1.MemoryProposalSpec) (*v1alpha1.MemoryProposal, error) {
+// propose carries out remember and propose_memory. It waits while the server is away. The name is chosen here, so a
+// repeated request makes one proposal.
+func (r *run) propose(ctx context.Context, spec v1alpha1.MemoryProposalSpec) (made *v1alpha1.MemoryProposal, err error) {
 	for _, s := range []*string{&spec.Title, &spec.SkillName, &spec.Description, &spec.Content, &spec.Patch} {
 		*s = r.Scrub(*s)
 	}
 	p := &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: "mprop-" + string(uuid.NewUUID())}, Spec: spec}
-	proposals := r.API.CoreV1alpha1().MemoryProposals(r.Task.Namespace)
-	for try := 1; ; try++ {
-		out, err := proposals.Create(ctx, p, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) && try > 1 {
-			out, err = proposals.Get(ctx, p.Name, metav1.GetOptions{})
+	proposals, repeated := r.API.CoreV1alpha1().MemoryProposals(r.Task.Namespace), false
+	err = client.Repeat(ctx, r.Clock, func(ctx context.Context) (err error) {
+		made, err = proposals.Create(ctx, p, metav1.CreateOptions{})
+		if repeated && apierrors.IsAlreadyExists(err) {
+			made, err = proposals.Get(ctx, p.Name, metav1.GetOptions{})
 		}
-		if err == nil {
-			return out, nil
-		}
-		if try == recallTries || !client.Temporary(err) || !client.Sleep(ctx, r.Clock, recallPause) {
-			return nil, toolError(err)
-		}
-	}
+		repeated = true
+		return err
+	})
+	return made, toolError(err)
 }
 
 // toolError describes an error of the API to the model.

@@ -28,6 +28,9 @@ func (r *run) plan(ctx context.Context) (*plan.Plan, error) {
 	if err := r.Policy.Check(); err != nil {
 		place.NoPrograms = err.Error()
 	}
+	if err := r.Policy.CheckProxy(); err != nil {
+		place.NoNetwork = err.Error()
+	}
 	p, err := plan.Make(ctx, reader{r.Run}, place, r.Task)
 	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
 		return nil, runner.Fail(refused.Reason, "%w", err)

@@ -6,6 +6,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -14,9 +15,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/command"
@@ -32,6 +31,8 @@ const (
 	commandGrace = 3 * time.Second
 	// maxOutput is how much of the end of a command's output becomes the result, in bytes.
 	maxOutput = 5 << 20
+	// maxProcesses is how many processes and threads a command may have, unless the operator says otherwise.
+	maxProcesses = 4096
 )
 
 // Runner runs the task's command, in the task's own container if the worker runs there,
@@ -57,7 +58,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	}
 	if !r.Contained {
 		dir = r.WorkDir
-		if env, err = r.commandEnv(t, policy); err != nil {
+		if env, err = r.commandEnv(policy); err != nil {
 			return runner.Result{}, err
 		}
 	}
@@ -66,7 +67,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	killed := oomKills(cgroup)
 	outcome, err := program.Run(ctx, program.Command{
 		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
-		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy,
+		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses)},
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
 	if outcome.Signal != "" {
@@ -80,6 +81,8 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: not found where programs of a run may look for it", args[0])
 	case errors.Is(err, program.ErrSandbox):
 		return d, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
+	case errors.Is(err, program.ErrCrowded):
+		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command was ended: %w", err)
 	case err != nil:
 		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
 	case r.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
@@ -133,45 +136,21 @@ func (r *run) containerDir() string {
 
 // commandEnv returns the environment of a command on the host: what every program needs, the
 // task's own variables, and those that describe the run.
-func (r *run) commandEnv(t *v1alpha1.Task, policy sandbox.Policy) ([]string, error) {
+func (r *run) commandEnv(policy sandbox.Policy) ([]string, error) {
 	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + policy.SearchPath(r.Getenv("PATH"))}
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
 		if v := r.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}
-	for _, v := range t.Spec.Env {
-		value, known, err := r.variable(t.Namespace, v)
-		if err != nil {
-			return nil, err
-		}
-		if known {
-			env = append(env, v.Name+"="+value)
-		}
+	own, err := r.Variables()
+	if err != nil {
+		return nil, err
 	}
+	transaction := slices.DeleteFunc(r.Environ(), func(v string) bool { return !strings.HasPrefix(v, runspec.EnvTransactionPrefix) })
 	// Later values override earlier ones: a task may not set the platform's variables.
-	env = append(env, r.Env()...)
+	env = slices.Concat(env, own, r.Env(), transaction)
 	return append(env, "PWD="+r.WorkDir), nil
-}
-
-// variable returns the value of one variable of a task. known is false if its source is
-// optional and missing. The controller has refused tasks whose required sources are missing.
-func (r *run) variable(namespace string, v corev1.EnvVar) (value string, known bool, err error) {
-	from := v.ValueFrom
-	switch {
-	case from == nil:
-		return v.Value, true, nil
-	case from.SecretKeyRef != nil: // only the controller may read Secrets
-		value, known = r.Credentials.Env[v.Name]
-		return value, known, nil
-	case from.ConfigMapKeyRef != nil:
-		value, known = r.Credentials.ConfigMaps[runspec.ConfigMapKey(namespace, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)]
-		if !known && !ptr.Deref(from.ConfigMapKeyRef.Optional, false) {
-			return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: %s: the worker was not given key %s of ConfigMap %s", v.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
-		}
-		return value, known, nil
-	}
-	return "", false, runner.Fail(v1alpha1.ReasonCommandNotRun, "spec.env: the value of %s has no source that a command of the host can have", v.Name)
 }
 
 // fanOut writes to the log and to the result.

@@ -14,6 +14,8 @@ type Order struct {
 	Path      string
 	Args, Env []string
 	Limits    []Limit
+	// Processes is the limit of processes of the program's control group, as text; empty if it has none.
+	Processes string
 	// Confined puts the program into a sandbox. What follows applies only then.
 	Confined bool
 	// SelfRights are the Landlock rights to the program's own entry in /proc.
@@ -52,6 +54,7 @@ func (o Order) Encode() []byte {
 		b.number(uint64(l.Resource))
 		b.long(l.Value)
 	}
+	b.text(o.Processes)
 	b.truth(o.Confined)
 	b.long(o.SelfRights)
 	b.number(uint64(len(o.Filter)))
@@ -71,6 +74,7 @@ func Decode(b []byte) (Order, bool) {
 	for range r.count() {
 		o.Limits = append(o.Limits, Limit{Resource: int(r.number()), Value: r.long()})
 	}
+	o.Processes = r.text()
 	o.Confined, o.SelfRights = r.number() == 1, r.long()
 	for range r.count() {
 		code := r.number()

@@ -13,7 +13,7 @@ import (
 )
 
 var order = Order{
-	Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1", "B="}, Limits: []Limit{{Resource: 3, Value: 1 << 40}},
+	Path: "/bin/sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=1", "B="}, Limits: []Limit{{Resource: 3, Value: 1 << 40}}, Processes: "5",
 	Confined: true, SelfRights: 1<<33 | 5, Filter: []syscall.SockFilter{{Code: 0x8006, Jt: 255, Jf: 1, K: 1<<32 - 1}}, NoSockets: true, Closed: []string{"/proc/1"},
 }
 

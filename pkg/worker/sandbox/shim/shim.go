@@ -21,6 +21,7 @@ import (
 const (
 	orderFD = 3 + iota
 	reportFD
+	groupFD
 	rulesetFD
 )
 
@@ -83,7 +84,24 @@ func enter() string {
 	if _, err := syscall.Write(reportFD, []byte{Begun}); err != nil {
 		return "sandbox: report: " + err.Error()
 	}
+	if err := o.limitGroup(); err != nil {
+		return "sandbox: limit of processes: " + err.Error()
+	}
 	return syscall.Exec(o.Path, o.Args, o.Env).Error()
+}
+
+// limitGroup sets the limit of processes of the control group. It is raw and comes last: a shim with more threads than the
+// limit could start no other, which ends a program of Go.
+func (o Order) limitGroup() error {
+	if o.Processes == "" {
+		return nil
+	}
+	text := []byte(o.Processes)
+	_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, groupFD, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text))) //nolint:gosec // bytes for the kernel
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // receive reads the order from its pipe.

@@ -64,7 +64,7 @@ func of(name string, from func(*family) tool.Tool) func(tool.Given) (tool.Tool, 
 		if g.API == nil || g.Task == nil {
 			return nil, errors.New("the run has no task")
 		}
-		return from(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: name}), nil
+		return from(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: name, childToken: g.ChildToken}), nil
 	}
 }
 
@@ -76,6 +76,8 @@ type family struct {
 	clock   clock.Clock
 	// kind tells the calls of different tools apart.
 	kind string
+	// childToken returns a transaction token for a child; nil if children get none.
+	childToken func(context.Context) (string, error)
 	// calls counts the children that the tool has created, or the messages that it has sent, in this run.
 	calls atomic.Int64
 }
@@ -144,8 +146,21 @@ func (f *family) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// create creates a child. A child of that name that exists already is the one that an earlier try created.
+// create creates a child, with a transaction token of its own if the run has one. A child of that name that exists already
+// is the one that an earlier try created.
 func (f *family) create(ctx context.Context, child *v1alpha1.Task) (*v1alpha1.Task, error) {
+	token, err := f.tokenFor(ctx, child)
+	if err != nil {
+		return nil, err
+	}
+	made, err := f.store(ctx, child)
+	if err != nil || token == "" {
+		return made, err
+	}
+	return made, f.handOver(ctx, made, token)
+}
+
+func (f *family) store(ctx context.Context, child *v1alpha1.Task) (*v1alpha1.Task, error) {
 	tasks := f.api.CoreV1alpha1().Tasks(f.task.Namespace)
 	var made *v1alpha1.Task
 	err := f.persist(ctx, func() (err error) {

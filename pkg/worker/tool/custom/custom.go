@@ -41,6 +41,8 @@ type Options struct {
 	Traceparent string
 	// Guard limits which addresses may be dialled. Private addresses are always permitted.
 	Guard egress.Guard
+	// Once says that the tool is made for one call, so no connection is kept.
+	Once bool
 }
 
 // New makes a tool from a Tool object. The error names the field that is wrong.
@@ -75,6 +77,7 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	o.Guard.Private = true
 	transport := o.Guard.Transport()
 	transport.ResponseHeaderTimeout = 0 // the time of the whole call is limited
+	transport.DisableKeepAlives = o.Once
 	t.client = &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -126,7 +126,11 @@ func New(o Options) (tool.Tool, error) {
 // tool returns the tool with these languages.
 func (o Options) tool(names []string) tool.Tool {
 	description := "Run a short program in the working folder and return what it prints. Languages: " + strings.Join(names, ", ") + "."
-	if !o.Policy.Off && !o.Policy.Network {
+	switch {
+	case o.Policy.Off || o.Policy.Network:
+	case o.Policy.ProxyPort != 0:
+		description += " It reaches the public internet through the HTTP proxy that its environment names."
+	default:
 		description += " It has no network."
 	}
 	return tool.New(Name, description, o.call, tool.Choice{Argument: "language", Values: names})
@@ -147,7 +151,9 @@ type language struct {
 	// programs are the interpreters, the best first.
 	programs []string
 	file     string
-	shell    bool
+	// inline is the interpreter's option for a program that is an argument.
+	inline string
+	shell  bool
 }
 
 // languages returns those that models may ask for. Some have two names, because models use
@@ -155,13 +161,13 @@ type language struct {
 func languages() []language {
 	python, node := []string{"python3", "python"}, []string{"node"}
 	return []language{
-		{name: "python", programs: python, file: "main.py"},
+		{name: "python", programs: python, file: "main.py", inline: "-c"},
 		// With .cjs, require works regardless of any package.json.
-		{name: "javascript", programs: node, file: "main.cjs"},
-		{name: "bash", programs: []string{"bash"}, file: "main.sh", shell: true},
-		{name: "python3", programs: python, file: "main.py"},
-		{name: "node", programs: node, file: "main.cjs"},
-		{name: "sh", programs: []string{"sh"}, file: "main.sh", shell: true},
+		{name: "javascript", programs: node, file: "main.cjs", inline: "-e"},
+		{name: "bash", programs: []string{"bash"}, file: "main.sh", inline: "-c", shell: true},
+		{name: "python3", programs: python, file: "main.py", inline: "-c"},
+		{name: "node", programs: node, file: "main.cjs", inline: "-e"},
+		{name: "sh", programs: []string{"sh"}, file: "main.sh", inline: "-c", shell: true},
 	}
 }
 
@@ -201,8 +207,7 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 	}
 	in := languages()[i]
 	if reason := destructive(a.Code, in.shell); reason != "" {
-		return nil, tool.Errorf(tool.TypePermissionDenied, "the program was not run: %s", reason).
-			Suggest("work on files in the working folder only")
+		return nil, refusedProgram(reason)
 	}
 	dir, err := os.MkdirTemp(o.TempDir, "code-")
 	if err != nil {
@@ -213,11 +218,7 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 	if err := os.WriteFile(file, []byte(a.Code), 0o600); err != nil {
 		return nil, err
 	}
-	seconds := defaultTimeout
-	if a.Timeout != nil {
-		seconds = min(*a.Timeout, maxTimeout)
-	}
-	return o.run(ctx, []string{interpreter, file}, time.Duration(seconds)*time.Second)
+	return o.run(ctx, []string{interpreter, file}, time.Duration(a.Seconds())*time.Second)
 }
 
 func (o Options) run(ctx context.Context, args []string, timeout time.Duration) (*Result, error) {
@@ -233,6 +234,9 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	}
 	if errors.Is(err, program.ErrSandbox) {
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s", err)
+	}
+	if errors.Is(err, program.ErrCrowded) {
+		return nil, tool.Errorf(tool.TypeLimitReached, "the program was ended: %s", err).Suggest("start fewer processes at a time")
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err

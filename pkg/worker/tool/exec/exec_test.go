@@ -332,3 +332,19 @@ func TestStoppedCallIsNotAResult(t *testing.T) {
 		t.Errorf("got %s", r.Text)
 	}
 }
+
+// Each language can be run without a file, and programs that destroy are refused there, too.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	for _, l := range languages() {
+		got, err := CommandLine(Arguments{Language: l.name, Code: "x"})
+		if err != nil || len(got) != 3 || got[0] != l.programs[0] || got[1] != "-c" && got[1] != "-e" || got[2] != "x" {
+			t.Errorf("%s: %q, %v", l.name, got, err)
+		}
+	}
+	for _, a := range []Arguments{{Language: "sh", Code: "rm -rf /"}, {Language: "perl", Code: "x"}, {Language: "sh", Code: strings.Repeat("x", maxInline+1)}} {
+		if got, err := CommandLine(a); err == nil {
+			t.Errorf("%s: %.20q is run as %.50q", a.Language, a.Code, got)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package exec
+
+import (
+	"slices"
+
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// maxInline is the longest program that CommandLine accepts, in bytes. Linux allows an argument 128 KiB.
+const maxInline = 96 << 10
+
+// CommandLine returns the command that runs the program elsewhere, as an argument of its interpreter, which is looked for
+// there. The error is a *tool.Error.
+func CommandLine(a Arguments) ([]string, error) {
+	i := slices.IndexFunc(languages(), func(l language) bool { return l.name == a.Language })
+	if i < 0 {
+		return nil, tool.InvalidArguments("language: %.32q is not known", a.Language)
+	}
+	in := languages()[i]
+	if reason := destructive(a.Code, in.shell); reason != "" {
+		return nil, refusedProgram(reason)
+	}
+	if len(a.Code) > maxInline {
+		return nil, tool.InvalidArguments("code: has %d bytes, at most %d are allowed here", len(a.Code), maxInline)
+	}
+	return []string{in.programs[0], in.inline, a.Code}, nil
+}
+
+// Describe returns the definition of the tool with all languages; which of them can be used depends on where programs run.
+func Describe() tool.Definition { return describe() }
+
+// Seconds returns how long the program may take.
+func (a Arguments) Seconds() int {
+	if a.Timeout == nil {
+		return defaultTimeout
+	}
+	return min(*a.Timeout, maxTimeout)
+}
+
+func refusedProgram(reason string) *tool.Error {
+	return tool.Errorf(tool.TypePermissionDenied, "the program was not run: %s", reason).Suggest("work on files in the working folder only")
+}
