@@ -22,8 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/envflag"
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/workerpod"
@@ -51,6 +53,8 @@ type ClusterOptions struct {
 	WebhookAllow []string
 	// RequireSecretHosts refuses the use of Secrets that do not name the hosts to which their values may be sent.
 	RequireSecretHosts bool
+	// CAFile is a PEM file with the authorities of the token service in Runs.Exchange; empty means those of the system.
+	CAFile string
 	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
 	// Runs are the options of the executor. RunCluster sets its Client, Namespaces and MemoryLimit.
@@ -96,6 +100,8 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and it is no matter that programs read the keys of their own run")
 	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "search service behind the tool web_search; empty is none")
 	fs.StringVar(&o.Runs.SearchSecret, "search-secret", o.Runs.SearchSecret, "Secret of a task's namespace whose key api-key is that of the search service; it need not exist")
+	o.Runs.Exchange.AddFlags(fs)
+	(&envflag.Set{FlagSet: fs}).Text(&o.CAFile, "context-token-ca-file", "", "PEM file with the authorities of the certificate of --context-token-tts-endpoint (default: those of the system)")
 	fs.DurationVar(&o.Runs.UnreachableTimeout, "unreachable-timeout", o.Runs.UnreachableTimeout, "how long a pod stays bound to a node that does not answer")
 	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take; room in a quota is waited for without end")
 	fs.Var(&o.RunMemoryLimit, "run-memory-limit", "memory limit of runs whose task and agent name none")
@@ -105,6 +111,12 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
+	}
+	if err := o.Runs.Exchange.Check(); err != nil {
+		return err
+	}
+	if err := o.Runs.Exchange.ReadCA(o.CAFile); err != nil {
+		return fmt.Errorf("--context-token-ca-file: %w", err)
 	}
 	cfg, err := o.config()
 	if err != nil {
@@ -143,6 +155,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
 			WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
 		},
+		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
 		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
 		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,
 		WebFetchAllow: o.Runs.WebFetchAllow,

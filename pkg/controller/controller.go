@@ -63,6 +63,8 @@ const shutdownTimeout = 10 * time.Second
 type Options struct {
 	// Tasks configures the controller of tasks. All controllers use its clock.
 	Tasks task.Options
+	// Programs says what confines the programs of Agents.
+	Programs agent.Confinement
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
 	// WebFetchAllow lists host:port of MCP servers that may be asked although their addresses are not public.
@@ -90,7 +92,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	for _, add := range []func(manager.Manager) error{
 		func(m manager.Manager) error { return task.Add(ctx, m, o.Tasks) },
 		func(m manager.Manager) error {
-			return agent.Add(ctx, m, o.Tasks.Clock, plan.Place{OtherNamespaces: o.Tasks.CrossNamespaceRefs})
+			return agent.Add(ctx, m, o.Tasks.Clock, plan.Place{OtherNamespaces: o.Tasks.CrossNamespaceRefs}, o.Programs)
 		},
 		func(m manager.Manager) error {
 			return provider.Add(m, provider.Options{Clock: o.Tasks.Clock, RequireSecretHosts: o.Tasks.RequireSecretHosts})

@@ -43,7 +43,7 @@ func activeAgent(o client.Object) []string {
 }
 
 // Add registers the controller. The manager's client must not cache Secrets and ConfigMaps.
-func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock, place plan.Place) error {
+func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock, place plan.Place, programs Confinement) error {
 	cl := mgr.GetClient()
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, activeIndex, activeAgent); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
@@ -55,6 +55,7 @@ func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock, place p
 			{Name: "active", Do: active{tasks: tasksOf(cl)}.do},
 			{Name: "idle", Do: idle{now: c.Now, remove: removeAgent(cl)}.do},
 			{Name: "references", Do: references{reader: reader.Reader{Cached: cl}, place: place}.do},
+			{Name: "confined", Do: confined{programs}.do},
 			{Name: "recheck", Do: recheck{now: c.Now}.do},
 		},
 	}

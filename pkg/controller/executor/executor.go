@@ -120,6 +120,8 @@ type Run struct {
 	ConfigMaps []ConfigMap
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
 	AgentSecret string
+	// TransactionSecret is the Secret with the task's transaction token, to be mounted; empty for none.
+	TransactionSecret string
 	// Resources are those of the task, or of its Agent; nil for the executor's defaults.
 	Resources *corev1.ResourceRequirements
 	// Placement says where the run may be placed: the Agent's and the task's settings merged.

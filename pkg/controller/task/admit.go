@@ -97,6 +97,9 @@ func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 	if meta.IsStatusConditionFalse(t.Status.Conditions, v1alpha1.ConditionRequesterVerified) {
 		return nil, refuse(v1alpha1.ReasonRequesterUnverified, "who asked for the task cannot be verified; create it again")
 	}
+	if err := awaitToken(t, s.now); err != nil {
+		return nil, err
+	}
 	res, err := s.resolve(ctx, t)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,11 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -72,10 +75,13 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		if finished {
 			o = succeeded(state)
 		}
-		if err := s.end(ctx, t, o); err != nil {
+		switch err := s.end(ctx, t, o); {
+		case err == nil:
+			return step.ErrDone // the next reconcile continues, when the phase is stored
+		case !isFull(err):
 			return err
 		}
-		return step.ErrDone // the next reconcile continues, when the phase is stored
+		// The server has no room for the end of the task, and deleting the task makes room.
 	}
 	left, err := s.removeOwned(ctx, t)
 	if err != nil {
@@ -91,4 +97,10 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	return step.ErrDone
+}
+
+// isFull reports whether the server refused a write because its disk is full.
+func isFull(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code == http.StatusInsufficientStorage
 }

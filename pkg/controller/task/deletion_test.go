@@ -5,9 +5,13 @@ package task
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -121,6 +125,31 @@ func TestDeletionTakesWhatIsOwned(t *testing.T) {
 			outcomeIs(t, d.do(t.Context(), tc.task), tc.want)
 			if removed != tc.removed || dropped != tc.dropped {
 				t.Errorf("%d were removed, want %d; the finalizer was dropped: %v", removed, tc.removed, dropped)
+			}
+		})
+	}
+}
+
+// TestDeletionOnAFullDisk: a task whose end cannot be stored because the disk is full is removed all the same. Any other
+// error is tried again.
+func TestDeletionOnAFullDisk(t *testing.T) {
+	full := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage"}}
+	for name, tc := range map[string]struct {
+		err     error
+		dropped bool
+	}{
+		"full":  {fmt.Errorf("the end: %w", full), true},
+		"other": {apierrors.NewServiceUnavailable("away"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dropped := false
+			d := deletion{
+				executor: &runs{err: executor.ErrNotFound}, end: (&eventLog{err: tc.err}).finish,
+				children:      func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return nil, nil },
+				dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil },
+			}
+			if err := d.do(t.Context(), task(isStarted, deleted)); dropped != tc.dropped || !dropped && !errors.Is(err, tc.err) {
+				t.Errorf("the finalizer was dropped: %v; %v", dropped, err)
 			}
 		})
 	}

@@ -51,6 +51,8 @@ type resolved struct {
 	// instead.
 	credentials runspec.Credentials
 	secrets     []executor.Secret
+	// transactionSecret is the Secret with the task's transaction token; empty if it has none.
+	transactionSecret string
 	// configMaps are the keys whose values are not among the credentials.
 	configMaps []executor.ConfigMap
 	// mayPark reports whether the run may have to wait for a person.
@@ -79,7 +81,7 @@ func newResolver(o Options, cached, live client.Reader) *resolver {
 		cached: cached, live: live, searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
 		place: plan.Place{
 			OtherNamespaces: o.CrossNamespaceRefs, Pods: o.Executor.ByReference(),
-			RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoMounts: o.MountRefusal,
+			RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoNetwork: o.NetworkRefusal, NoMounts: o.MountRefusal,
 		},
 	}
 	if o.LocalRuns {
@@ -127,7 +129,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		}
 	}
 	r.note(t, res)
-	return res, nil
+	return res, r.transactionToken(ctx, t, res)
 }
 
 // credential adds the value of a Secret to the run's credentials.

@@ -52,6 +52,8 @@ type Options struct {
 	// ProgramRefusal, when not empty, fails tasks that run programs with this message: container tasks, and ai tasks
 	// with a tool for it.
 	ProgramRefusal string
+	// NetworkRefusal, when not empty, fails tasks of Agents whose programs are to have the network with this message.
+	NetworkRefusal string
 	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
 	MountRefusal string
 	// LocalRuns says that runs are processes on this machine. The controller then warns about settings that only a

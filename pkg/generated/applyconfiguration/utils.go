@@ -45,6 +45,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.AgentRuntimeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntimeToolPolicy"):
 		return &corev1alpha1.AgentRuntimeToolPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentSandbox"):
+		return &corev1alpha1.AgentSandboxApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentSession"):
 		return &corev1alpha1.AgentSessionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentSpec"):

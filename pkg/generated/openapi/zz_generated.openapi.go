@@ -43,6 +43,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AgentRuntimeSpec{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_AgentRuntimeSpec(ref),
 		v1alpha1.AgentRuntimeStatus{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_AgentRuntimeStatus(ref),
 		v1alpha1.AgentRuntimeToolPolicy{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_AgentRuntimeToolPolicy(ref),
+		v1alpha1.AgentSandbox{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_AgentSandbox(ref),
 		v1alpha1.AgentSession{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_AgentSession(ref),
 		v1alpha1.AgentSpec{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_AgentSpec(ref),
 		v1alpha1.AgentStatus{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_AgentStatus(ref),
@@ -214,6 +215,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TraceArtifact{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TraceArtifact(ref),
 		v1alpha1.TraceChildTask{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TraceChildTask(ref),
 		v1alpha1.TraceModelRequest{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref),
+		v1alpha1.TracePart{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TracePart(ref),
 		v1alpha1.TraceProblem{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TraceProblem(ref),
 		v1alpha1.TraceSegment{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TraceSegment(ref),
 		v1alpha1.TraceSpan{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TraceSpan(ref),
@@ -1575,6 +1577,28 @@ func schema_pkg_apis_core_v1alpha1_AgentRuntimeToolPolicy(ref common.ReferenceCa
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_AgentSandbox(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentSandbox says what programs that an agent runs may reach.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"network": {
+						SchemaProps: spec.SchemaProps{
+							Description: "network is what they may connect to: None, or Public, which is the public internet through the HTTP proxy that their environment names.\n\nPossible enum values:\n - `\"None\"` is no network, not even loopback.\n - `\"Public\"` is the public internet, through an HTTP proxy that HTTP_PROXY and HTTPS_PROXY name. Private, loopback and link-local addresses and the platform's server stay closed. Needs Linux 6.7 where the program runs.",
+							Default:     "None",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"None", "Public"},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_AgentSession(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1690,6 +1714,12 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 							Ref:         ref(v1alpha1.ExecutionPlacement{}.OpenAPIModelName()),
 						},
 					},
+					"sandbox": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sandbox says what programs that the agent runs (code_exec) may reach besides the folders of their run.",
+							Ref:         ref(v1alpha1.AgentSandbox{}.OpenAPIModelName()),
+						},
+					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "secretRef is a Secret of the same namespace for the agent's runtime.",
@@ -1731,7 +1761,7 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName()},
+			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentSandbox{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName()},
 	}
 }
 
@@ -4024,7 +4054,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventCounts(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ExecutionEventCounts is the answer of a get on tasks/events/counts: how many events of a task are kept, in total and in periods of equal length. Its cost does not depend on how many there are.",
+				Description: "ExecutionEventCounts is the answer of a get on tasks/events/counts and sessions/events/counts: how many events of a task or of the tasks of a session are kept, in total and in periods of equal length. Its cost does not depend on how many there are.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4058,7 +4088,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventCounts(ref common.ReferenceCall
 					},
 					"streamType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "streamType is task.",
+							Description: "streamType is task or session.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4066,7 +4096,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEventCounts(ref common.ReferenceCall
 					},
 					"streamID": {
 						SchemaProps: spec.SchemaProps{
-							Description: "streamID is the name of the task.",
+							Description: "streamID is the name of the task or session.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -10025,7 +10055,7 @@ func schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref common.ReferenceCallback) c
 					},
 					"orderBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "orderBy is what the tasks are sorted by: created (the default), started, duration, tokens or name. Tasks without the value come last, and tasks with the same value are sorted by name.\n\nPossible enum values:\n - `\"created\"` is the order in which tasks were created.\n - `\"duration\"` is by the time from the start to the end, or until now.\n - `\"name\"` is by name.\n - `\"started\"` is by the start of the first attempt.\n - `\"tokens\"` is by the sum of input and output tokens.",
+							Description: "orderBy is what the tasks are sorted by: created (the default), started, duration, tokens or name. Tasks without the value come last, and tasks with the same value are sorted by name.\n\nPossible enum values:\n - `\"created\"` is the order in which tasks were created.\n - `\"duration\"` is by the time from the start to the end, or until now.\n - `\"name\"` is by name.\n - `\"started\"` is by the start of the first attempt, and then by creation.\n - `\"tokens\"` is by the sum of input and output tokens.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"created", "duration", "name", "started", "tokens"},
@@ -11016,6 +11046,12 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 							Ref:         ref(v1alpha1.EventGap{}.OpenAPIModelName()),
 						},
 					},
+					"part": {
+						SchemaProps: spec.SchemaProps{
+							Description: "part is the part of the stream that the groups and the usage cover, if the request bounds it with spans; absent if they cover the whole stream. A span that goes on after the part is running, and an end whose start is before it is left out.",
+							Ref:         ref(v1alpha1.TracePart{}.OpenAPIModelName()),
+						},
+					},
 					"timeline": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -11213,7 +11249,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.EventGap{}.OpenAPIModelName(), v1alpha1.ExecutionEvent{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), v1alpha1.TraceArtifact{}.OpenAPIModelName(), v1alpha1.TraceChildTask{}.OpenAPIModelName(), v1alpha1.TraceModelRequest{}.OpenAPIModelName(), v1alpha1.TraceProblem{}.OpenAPIModelName(), v1alpha1.TraceSegment{}.OpenAPIModelName(), v1alpha1.TraceTask{}.OpenAPIModelName(), v1alpha1.TraceToolCall{}.OpenAPIModelName(), v1alpha1.TraceWorkspace{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.EventGap{}.OpenAPIModelName(), v1alpha1.ExecutionEvent{}.OpenAPIModelName(), v1alpha1.TaskUsage{}.OpenAPIModelName(), v1alpha1.TraceArtifact{}.OpenAPIModelName(), v1alpha1.TraceChildTask{}.OpenAPIModelName(), v1alpha1.TraceModelRequest{}.OpenAPIModelName(), v1alpha1.TracePart{}.OpenAPIModelName(), v1alpha1.TraceProblem{}.OpenAPIModelName(), v1alpha1.TraceSegment{}.OpenAPIModelName(), v1alpha1.TraceTask{}.OpenAPIModelName(), v1alpha1.TraceToolCall{}.OpenAPIModelName(), v1alpha1.TraceWorkspace{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -11770,7 +11806,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"taskName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "taskName is the task that makes the call, in the namespace of the request.",
+							Description: "taskName is the task that makes the call, in the namespace of the request. Policies see it empty, and a task without UID and type, if a model makes the call in a request to one of the vendors' APIs; the user of the request is then the caller.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -12033,7 +12069,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCallTask(ref common.ReferenceCallback) co
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "createdBy is the name of the user who created the task, as the server recorded it.",
+							Description: "createdBy is the name of the user who created the task, as the server recorded it; without a task that of the caller.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -12808,6 +12844,36 @@ func schema_pkg_apis_core_v1alpha1_TraceModelRequest(ref common.ReferenceCallbac
 		},
 		Dependencies: []string{
 			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TracePart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TracePart is a part of a stream.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"afterSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "afterSeq is the sequence after which the part begins.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"throughSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "throughSeq is the last event of the part. If it is less than latestSeq, it is after of the next part.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"afterSeq", "throughSeq"},
+			},
+		},
 	}
 }
 

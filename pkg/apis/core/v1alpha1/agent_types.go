@@ -78,6 +78,10 @@ type AgentSpec struct {
 	// +optional
 	// +k8s:optional
 	Execution *ExecutionPlacement `json:"execution,omitempty"`
+	// sandbox says what programs that the agent runs (code_exec) may reach besides the folders of their run.
+	// +optional
+	// +k8s:optional
+	Sandbox *AgentSandbox `json:"sandbox,omitempty"`
 	// secretRef is a Secret of the same namespace for the agent's runtime.
 	// +optional
 	// +k8s:optional
@@ -102,6 +106,30 @@ type AgentSpec struct {
 	// +optional
 	// +k8s:optional
 	TTLAfterLastTask *Duration `json:"ttlAfterLastTask,omitempty"`
+}
+
+// SandboxNetwork says what programs of an agent may connect to.
+// +enum
+// +k8s:enum
+type SandboxNetwork string
+
+// Networks of programs.
+const (
+	// SandboxNetworkNone is no network, not even loopback.
+	SandboxNetworkNone SandboxNetwork = "None"
+	// SandboxNetworkPublic is the public internet, through an HTTP proxy that HTTP_PROXY and HTTPS_PROXY name. Private, loopback
+	// and link-local addresses and the platform's server stay closed. Needs Linux 6.7 where the program runs.
+	SandboxNetworkPublic SandboxNetwork = "Public"
+)
+
+// AgentSandbox says what programs that an agent runs may reach.
+type AgentSandbox struct {
+	// network is what they may connect to: None, or Public, which is the public internet through the HTTP proxy that their
+	// environment names.
+	// +optional
+	// +default="None"
+	// +k8s:optional
+	Network SandboxNetwork `json:"network,omitempty"`
 }
 
 // AgentModel is a model and how it is called.

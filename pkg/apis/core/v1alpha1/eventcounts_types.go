@@ -9,8 +9,8 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ExecutionEventCounts is the answer of a get on tasks/events/counts: how many events of a task are kept, in total and in
-// periods of equal length. Its cost does not depend on how many there are.
+// ExecutionEventCounts is the answer of a get on tasks/events/counts and sessions/events/counts: how many events of a task or of
+// the tasks of a session are kept, in total and in periods of equal length. Its cost does not depend on how many there are.
 type ExecutionEventCounts struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; it is not used.
@@ -19,10 +19,10 @@ type ExecutionEventCounts struct {
 	// namespace is the namespace of the stream.
 	// +required
 	StreamNamespace string `json:"namespace"`
-	// streamType is task.
+	// streamType is task or session.
 	// +required
 	StreamType StreamType `json:"streamType"`
-	// streamID is the name of the task.
+	// streamID is the name of the task or session.
 	// +required
 	StreamID string `json:"streamID"`
 	// oldestSeq is the first sequence that is kept, 0 if there are no events.

@@ -75,6 +75,12 @@ const (
 	// from the tools of the task and its Agent.
 	ReasonToolInvalid = "ToolInvalid"
 
+	// ReasonTransactionTokenPendingTimeout: the task did not get its transaction token within two minutes after its
+	// creation, because the server or the run that delegated the task ended before. Create the task, or delegate it, again.
+	ReasonTransactionTokenPendingTimeout = "TransactionTokenPendingTimeout"
+	// ReasonTransactionTokenLost: the Secret with the task's transaction token is gone, or is not the one that the server
+	// made for the task. Create the task again.
+	ReasonTransactionTokenLost = "TransactionTokenLost"
 	// ReasonRequesterUnverified: who asked for the task is recorded, and the seal of that record is not this server's, as
 	// after its key of requesters was lost. Restore the key, or create the task again.
 	ReasonRequesterUnverified = "RequesterUnverified"
@@ -242,6 +248,8 @@ const (
 	ReasonNamespaceTaskLimitReached = "NamespaceTaskLimitReached"
 	// ReasonTaskLimitReached: the installation runs as many tasks as it may. The task runs when one of them ends.
 	ReasonTaskLimitReached = "TaskLimitReached"
+	// ReasonTransactionTokenPending: the task does not have its transaction token yet. It runs when the token is there.
+	ReasonTransactionTokenPending = "TransactionTokenPending"
 	// ReasonChildLimitReached: as many tasks of the same parent run as coordination.maxConcurrentChildren of its Agent
 	// allows. The task runs when one of them ends.
 	ReasonChildLimitReached = "ChildLimitReached"
@@ -296,6 +304,13 @@ const (
 const (
 	// ReasonReady, of Ready of an Agent, True: all that it refers to was found.
 	ReasonReady = "Ready"
+	// ReasonConfined, of SandboxReady of an Agent, True: the message says what the kernel of the server's machine offers.
+	ReasonConfined = "Confined"
+	// ReasonSandboxOff, of SandboxReady of an Agent, False: the operator lets programs run without a sandbox (--sandbox=off).
+	ReasonSandboxOff = "SandboxOff"
+	// ReasonNodeDecides, of SandboxReady of an Agent, Unknown: runs are Pods, and the kernel of each one's node confines its
+	// programs or refuses them. The event WorkerStarted of a run says what does.
+	ReasonNodeDecides = "NodeDecides"
 	// ReasonValidationSucceeded, of Ready of a Provider, True: its API key was found, and accepted if spec.probe is set.
 	ReasonValidationSucceeded = "ValidationSucceeded"
 	// ReasonValidationFailed, of Ready, False: the object refers to what is not there, or contradicts itself. The message

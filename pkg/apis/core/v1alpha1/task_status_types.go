@@ -32,6 +32,9 @@ const (
 	TaskCancelled TaskPhase = "Cancelled"
 )
 
+// TaskTerminating is what tables and summaries show in place of the phase of a task that is being deleted. It is in no object.
+const TaskTerminating = "Terminating"
+
 // Terminal reports whether a task in this phase never changes phase again.
 func (p TaskPhase) Terminal() bool {
 	return p == TaskSucceeded || p == TaskFailed || p == TaskCancelled

@@ -65,6 +65,11 @@ type TaskTrace struct {
 	// +optional
 	// +k8s:optional
 	Gap *EventGap `json:"gap,omitempty"`
+	// part is the part of the stream that the groups and the usage cover, if the request bounds it with spans; absent if they cover
+	// the whole stream. A span that goes on after the part is running, and an end whose start is before it is left out.
+	// +optional
+	// +k8s:optional
+	Part *TracePart `json:"part,omitempty"`
 	// timeline are the events themselves, without apiVersion, kind, metadata and dedupKey.
 	// +listType=atomic
 	Timeline []ExecutionEvent `json:"timeline"`
@@ -105,6 +110,16 @@ type TaskTrace struct {
 	// rawUnpaired are completions and failures whose start is not there.
 	// +listType=atomic
 	RawUnpaired []ExecutionEvent `json:"rawUnpaired"`
+}
+
+// TracePart is a part of a stream.
+type TracePart struct {
+	// afterSeq is the sequence after which the part begins.
+	// +required
+	AfterSeq int64 `json:"afterSeq"`
+	// throughSeq is the last event of the part. If it is less than latestSeq, it is after of the next part.
+	// +required
+	ThroughSeq int64 `json:"throughSeq"`
 }
 
 // TraceTask is the task that a trace describes.

@@ -36,7 +36,7 @@ type TaskOrder string
 const (
 	// TasksByCreated is the order in which tasks were created.
 	TasksByCreated TaskOrder = "created"
-	// TasksByStarted is by the start of the first attempt.
+	// TasksByStarted is by the start of the first attempt, and then by creation.
 	TasksByStarted TaskOrder = "started"
 	// TasksByDuration is by the time from the start to the end, or until now.
 	TasksByDuration TaskOrder = "duration"

@@ -74,7 +74,8 @@ type ToolCall struct {
 // ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments,
 // sensitive and policies; the server sets everything else, whatever the client sent there.
 type ToolCallSpec struct {
-	// taskName is the task that makes the call, in the namespace of the request.
+	// taskName is the task that makes the call, in the namespace of the request. Policies see it empty, and a task without UID
+	// and type, if a model makes the call in a request to one of the vendors' APIs; the user of the request is then the caller.
 	// +required
 	// +k8s:required
 	// +k8s:format=k8s-long-name
@@ -177,7 +178,7 @@ type ToolCallTask struct {
 	// attempt is the attempt that makes the call, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// createdBy is the name of the user who created the task, as the server recorded it.
+	// createdBy is the name of the user who created the task, as the server recorded it; without a task that of the caller.
 	// +optional
 	CreatedBy string `json:"createdBy,omitempty"`
 	// requestedBy is the verified identity that the task acts for, if there is one.

@@ -102,6 +102,22 @@ const (
 	AnnotationTransactionScope         = LabelPrefix + "transaction-scope"
 	AnnotationTransactionContextDigest = LabelPrefix + "transaction-context-digest"
 	AnnotationRequesterContextDigest   = LabelPrefix + "requester-context-digest"
+
+	// AnnotationTransactionTokenSecret names the Secret that has the task's own transaction token, under
+	// TransactionTokenKey. The task owns the Secret.
+	AnnotationTransactionTokenSecret = LabelPrefix + "transaction-token-secret"
+	// AnnotationTransactionTokenPending is "true" on a task that does not start before it has that Secret, and
+	// AnnotationTransactionTokenPendingSince is since when that is, in RFC 3339.
+	AnnotationTransactionTokenPending      = LabelPrefix + "transaction-token-pending"
+	AnnotationTransactionTokenPendingSince = LabelPrefix + "transaction-token-pending-since"
+)
+
+// The Secret with the transaction token of a task.
+const (
+	// SecretTypeTransactionToken is the type of such a Secret.
+	SecretTypeTransactionToken = LabelPrefix + "transaction-token"
+	// TransactionTokenKey is its only key.
+	TransactionTokenKey = "token"
 )
 
 // AnnotationRunID is, on a Job, the identity that the controller gave the run before the Job existed: status.jobUID
@@ -158,6 +174,9 @@ const (
 	ConditionCancelRequested = "CancelRequested"
 	// ConditionReady is True on an Agent, Provider or Skill that can be used.
 	ConditionReady = "Ready"
+	// ConditionSandboxReady is True on an Agent whose programs (code_exec) are confined to a sandbox where they run, and
+	// False if they are refused there, or run without one. Agents that run no programs lack it.
+	ConditionSandboxReady = "SandboxReady"
 	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
 	// ConditionExhausted is True on a Budget of which nothing is left.

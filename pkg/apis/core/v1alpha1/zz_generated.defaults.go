@@ -46,6 +46,11 @@ func SetObjectDefaults_Agent(in *Agent) {
 			a.Enabled = &ptrVar1
 		}
 	}
+	if in.Spec.Sandbox != nil {
+		if in.Spec.Sandbox.Network == "" {
+			in.Spec.Sandbox.Network = "None"
+		}
+	}
 	if in.Spec.Session != nil {
 		if in.Spec.Session.Persistence == "" {
 			in.Spec.Session.Persistence = "configmap"

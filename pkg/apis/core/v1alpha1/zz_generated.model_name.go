@@ -84,6 +84,11 @@ func (in AgentRuntimeToolPolicy) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentSandbox) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentSandbox"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AgentSession) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AgentSession"
 }
@@ -936,6 +941,11 @@ func (in TraceChildTask) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TraceModelRequest) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TraceModelRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TracePart) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TracePart"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -2814,6 +2814,47 @@ func Validate_AgentRuntimeType(
 	return errs
 }
 
+// Validate_AgentSandbox validates an instance of AgentSandbox according
+// to declarative validation rules in the API schema.
+func Validate_AgentSandbox(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentSandbox) (errs field.ErrorList) {
+
+	{ // field AgentSandbox.Network
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *SandboxNetwork,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_SandboxNetwork(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentSandbox) *SandboxNetwork {
+				return &oldObj.Network
+			})
+		errs = append(errs, fn(fldPath.Child("network"), &obj.Network, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_AgentSession validates an instance of AgentSession according
 // to declarative validation rules in the API schema.
 func Validate_AgentSession(
@@ -3146,6 +3187,36 @@ func Validate_AgentSpec(
 				return oldObj.Execution
 			})
 		errs = append(errs, fn(fldPath.Child("execution"), obj.Execution, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentSpec.Sandbox
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentSandbox,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentSandbox(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentSpec) *AgentSandbox {
+				return oldObj.Sandbox
+			})
+		errs = append(errs, fn(fldPath.Child("sandbox"), obj.Sandbox, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentSpec.SecretRef
@@ -11120,6 +11191,21 @@ func Validate_RuntimeTrustDomain(
 				return &oldObj.IDentity
 			})
 		errs = append(errs, fn(fldPath.Child("identity"), &obj.IDentity, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForSandboxNetwork = sets.New(SandboxNetworkNone, SandboxNetworkPublic)
+
+// Validate_SandboxNetwork validates an instance of SandboxNetwork according
+// to declarative validation rules in the API schema.
+func Validate_SandboxNetwork(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *SandboxNetwork) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSandboxNetwork, nil); len(e) != 0 {
+		errs = append(errs, e...)
 	}
 
 	return errs

@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
@@ -98,6 +99,14 @@ func jobCases() map[string]struct {
 					Affinity:    &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
 				}
 			}),
+		},
+		"transaction": {
+			options: func(o *Options) {
+				o.Exchange = tokenexchange.Options{Endpoint: "https://tts.example/token", ChildScope: "work", CA: "-----BEGIN CERTIFICATE-----"}
+			},
+			run: runOf("delegate", v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello", Transaction: &v1alpha1.TaskTransaction{
+				Profile: "transaction-token", ID: "txn-1", Issuer: "https://tts.example", Subject: "$(HOME)", RequestingWorkload: "gateway", Scope: "work more", Scopes: []string{"work", "more"},
+			}}, func(r *executor.Run) { r.TransactionSecret = "delegate-txn-1" }),
 		},
 		"ai-own-image": {
 			options: func(o *Options) { o.AIImage = "registry.example/tools:1" },

@@ -49,6 +49,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 var _ executor.Executor = &Executor{}
@@ -91,6 +92,8 @@ type Options struct {
 	// SearchSecret names a Secret of the task's namespace whose entry "api-key" is the key of the
 	// search service. The Secret need not exist. Default: DefaultSearchSecret.
 	SearchSecret string
+	// Exchange says how runs with a transaction token ask for those of children.
+	Exchange tokenexchange.Options
 	// UnreachableTimeout is how long a node may fail to answer before its runs are given up,
 	// counted from when the cluster noticed. Default 60 s.
 	UnreachableTimeout time.Duration
@@ -141,8 +144,10 @@ type Executor struct {
 	warned map[types.UID]int
 	// verdicts holds, by the UID of a Job, why its run was given up.
 	verdicts map[types.UID]*verdict
-	// refusals holds, by namespace, the Events that say why Pods of Jobs could not be created.
-	refusals map[string]cache.Indexer
+	// events holds the Events about Jobs and Pods, and relayed, by the UID of the Job, the UIDs of those that were written for
+	// the Task.
+	events  map[eventsOf]cache.Indexer
+	relayed map[types.UID]map[types.UID]struct{}
 	// lastPods holds, by the UID of the Job, the last state of a *corev1.Pod that was deleted
 	// before its Job. The Job itself records less about it. It has a lock of its own.
 	lastPods *lru.Cache
@@ -157,7 +162,7 @@ func New(o Options) (*Executor, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	return &Executor{opts: o, told: map[types.UID]struct{}{}, waiting: map[types.UID]news{}, warned: map[types.UID]int{}, verdicts: map[types.UID]*verdict{}, refusals: map[string]cache.Indexer{}, lastPods: lru.New(maxLastPods)}, nil
+	return &Executor{opts: o, told: map[types.UID]struct{}{}, waiting: map[types.UID]news{}, warned: map[types.UID]int{}, verdicts: map[types.UID]*verdict{}, events: map[eventsOf]cache.Indexer{}, relayed: map[types.UID]map[types.UID]struct{}{}, lastPods: lru.New(maxLastPods)}, nil
 }
 
 // ByReference returns true: the kubelet projects the token and the Secrets into the Pod.

@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ const (
 	spoolDir       = "/spool"
 	secretTaskDir  = "/secrets/task"
 	secretAgentDir = "/secrets/agent"
+	transactionDir = "/secrets/transaction"
 	credentialsDir = "/secrets/run"
 	apiDir         = "/var/run/secrets/platform.ai"
 	programDir     = "/platform"
@@ -63,6 +65,9 @@ func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 	}
 	if run.AgentSecret != "" {
 		p.secret("agent-files", secretAgentDir, run.AgentSecret)
+	}
+	if run.TransactionSecret != "" {
+		p.secret("transaction-files", transactionDir, run.TransactionSecret)
 	}
 	worker := corev1.Container{
 		Name: containerName, Image: e.image(run.Task), ImagePullPolicy: corev1.PullIfNotPresent,
@@ -192,8 +197,9 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 	return sources
 }
 
-// environ returns the worker's environment. It contains the variables of a task of type
-// container, which the platform's override. It does not contain those of a task of type ai.
+// environ returns the worker's environment. It contains the variables of a task of type container, which the platform's
+// override. Those of a task of type ai are for the programs that it runs and not for the worker, which has the keys of the
+// run, so they have other names here.
 func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: "HOME", Value: homeDir}, {Name: "TMPDIR", Value: tempDir}}
 	contained := run.Task.Spec.Type == v1alpha1.TaskTypeContainer
@@ -207,11 +213,12 @@ func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 		return true
 	}
 	var secret []string
-	if contained {
-		for _, v := range run.Task.Spec.Env {
-			if add(v) && v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
-				secret = append(secret, v.Name)
-			}
+	for _, v := range run.Task.Spec.Env {
+		if !contained {
+			v.Name = runspec.EnvTaskVariable + v.Name
+		}
+		if add(v) && v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+			secret = append(secret, v.Name)
 		}
 	}
 	env = append(env, own...)
@@ -232,6 +239,10 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	if len(e.credentials(run)) > 0 {
 		credentials = credentialsDir
 	}
+	secretDirs := []string{secretTaskDir, secretAgentDir}
+	if run.TransactionSecret != "" {
+		secretDirs = append(secretDirs, transactionDir)
+	}
 	env := []corev1.EnvVar{
 		{Name: runspec.EnvTaskName, Value: run.Name},
 		{Name: runspec.EnvTaskNamespace, Value: run.Namespace},
@@ -245,7 +256,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		{Name: runspec.EnvTokenPath, Value: path.Join(apiDir, "token")},
 		{Name: runspec.EnvCredentials, Value: credentials},
 		{Name: runspec.EnvSecretHosts, Value: secretHosts(run.Secrets)},
-		{Name: runspec.EnvSecretDirs, Value: strings.Join([]string{secretTaskDir, secretAgentDir}, ":")},
+		{Name: runspec.EnvSecretDirs, Value: strings.Join(secretDirs, ":")},
 		{Name: runspec.EnvWorkDir, Value: workDir},
 		{Name: runspec.EnvArtifactsDir, Value: artifactsDir},
 		{Name: runspec.EnvTerminationLog, Value: terminationLog},
@@ -260,6 +271,11 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL,
 		}[name]
 		env = append(env, corev1.EnvVar{Name: name, Value: value})
+	}
+	transaction := executor.TransactionEnv(run, e.opts.Exchange, path.Join(transactionDir, v1alpha1.TransactionTokenKey))
+	for _, name := range slices.Sorted(maps.Keys(transaction)) { // so that a Job looks the same each time it is built
+		// The kubelet would expand references to other variables.
+		env = append(env, corev1.EnvVar{Name: name, Value: strings.ReplaceAll(transaction[name], "$(", "$$(")})
 	}
 	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
 }

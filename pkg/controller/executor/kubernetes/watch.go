@@ -47,11 +47,13 @@ func (e *Executor) Run(ctx context.Context) error {
 			return err
 		}
 		all.Go(func() { w.run(ctx, start) })
-		refusals, err := w.refusals(namespace)
-		if err != nil {
-			return err
+		for _, kind := range []string{"Job", "Pod"} {
+			events, err := w.events(kind, namespace)
+			if err != nil {
+				return err
+			}
+			all.Go(func() { events.RunWithContext(ctx) })
 		}
-		all.Go(func() { refusals.RunWithContext(ctx) })
 	}
 	<-ctx.Done()
 	return nil
@@ -137,6 +139,7 @@ func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 	pod := a.pod
 	w.e.warnRefused(ctx, job, a.refused)
 	w.e.tellWaiting(job, a.state)
+	w.e.relay(ctx, job, pod)
 	switch change := beginning(job, pod); {
 	case a.state.Phase != executor.Running:
 		w.e.tell(job)
@@ -225,4 +228,5 @@ func (e *Executor) forget(uid types.UID) {
 	delete(e.waiting, uid)
 	delete(e.warned, uid)
 	delete(e.verdicts, uid)
+	delete(e.relayed, uid)
 }

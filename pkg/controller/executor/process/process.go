@@ -23,6 +23,8 @@
 //     as "running" with its pid and then as begun before the worker gets its credentials. A worker without credentials does nothing, so a crash before that leaves an
 //     attempt that provably did no work: Open undoes it, and it may be started anew. Once begun
 //     it is never started again.
+//   - A worker of a container task may be started before there is a run for it (standbys). It then knows nothing of any
+//     run, and becomes the worker of one run at most, under the same rules.
 //   - A pid counts only together with its start time and the boot id, and is
 //     signalled only through a pidfd that was opened before those were checked.
 //   - When the worker is gone, all of its descendants are killed, including those that made a
@@ -55,6 +57,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 var _ executor.Executor = &Executor{}
@@ -82,6 +85,8 @@ type Options struct {
 	Command []string
 	// ContainerCommand is the same for tasks of type container. Default: Command.
 	ContainerCommand []string
+	// Standby says that ContainerCommand can be started before there is a run for it (runspec.EnvStandby).
+	Standby bool
 	// ControllerURL is the address of the API server, and CAFile the path of the CA bundle that verifies its
 	// certificate.
 	ControllerURL string
@@ -94,6 +99,8 @@ type Options struct {
 	WebFetchAllow []string
 	// SearchURL is the URL of the search service that the tool web_search uses; empty means none.
 	SearchURL string
+	// Exchange says how runs with a transaction token ask for those of children.
+	Exchange tokenexchange.Options
 	// Grace is the time between SIGTERM and SIGKILL. Default 10 s.
 	Grace time.Duration
 	// LogBytes bounds the log of a run; the older half is dropped first. Default 4 MiB.
@@ -150,6 +157,8 @@ type Executor struct {
 	closing chan struct{}
 	watches sync.WaitGroup
 	exits   executor.Listeners
+	// standbys are workers that wait for a run; nil if there are never any.
+	standbys *standbys
 
 	// mu guards what follows. It is not held over system calls that may wait.
 	mu   sync.Mutex
@@ -193,6 +202,10 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 	}
 	if err := e.recoverAll(); err != nil {
 		return nil, errors.Join(err, e.Close())
+	}
+	if o.Standby {
+		e.standbys = newStandbys(o.Clock, e.log, func() (*standby, error) { return startStandby(e) })
+		e.watches.Go(func() { e.standbys.keep(e.closing) })
 	}
 	return e, nil
 }

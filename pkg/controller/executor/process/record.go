@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/cgroup"
 )
 
 // Names in a run folder.
@@ -72,6 +73,8 @@ type record struct {
 	Signal      string               `json:"signal,omitempty"`
 	Termination *runspec.Termination `json:"termination,omitempty"`
 	Message     string               `json:"message,omitempty"`
+	// Groups is the folder with the control groups of the run's programs; empty if there are none.
+	Groups string `json:"groups,omitempty"`
 	// Undelivered means that what the run left is still to be delivered. Deliveries counts the
 	// workers that were started for that.
 	Undelivered bool `json:"undelivered,omitempty"`
@@ -95,6 +98,11 @@ func (r *record) outcome() outcome {
 
 func (r *record) setOutcome(o outcome) {
 	r.State, r.ExitCode, r.Signal, r.Termination, r.Message = o.State, o.ExitCode, o.Signal, o.Termination, o.Message
+}
+
+// end ends the programs of a run whose worker is gone, also those that cannot be recognised as its own.
+func (r *record) end(t *tree) error {
+	return errors.Join(t.kill(), cgroup.PlaceOf(r.Groups, string(r.UID), int(r.Attempt)).Clear())
 }
 
 func (r *record) ref() executor.Ref {

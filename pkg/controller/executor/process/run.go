@@ -210,7 +210,7 @@ func (r *run) detach() {
 // nothing is alive when the run counts as over.
 func (r *run) finish() {
 	log := r.e.log.WithValues("run", r.ref.String())
-	if err := newTree(r.dir, &r.rec, true).kill(); err != nil {
+	if err := r.rec.end(newTree(r.dir, &r.rec, true)); err != nil {
 		log.Error(err, "Cannot end all processes of run")
 	}
 	var status *syscall.WaitStatus
@@ -299,7 +299,10 @@ func (e *Executor) recoverAll() error {
 func (e *Executor) undo(dir string, rec *record) {
 	var err error
 	if rec.BootID == e.bootID {
-		err = newTree(dir, rec, false).kill()
+		if rec.PID != 0 { // a worker that stood by may not look like that of the run yet
+			err = killExact([]stat{{pid: rec.PID, startTicks: rec.StartTicks}})
+		}
+		err = errors.Join(err, newTree(dir, rec, false).kill())
 	}
 	if err = errors.Join(err, removeAll(dir)); err != nil {
 		e.log.Error(err, "Cannot remove the folder of a run that has not begun", "run", rec.ref().String())
@@ -322,7 +325,7 @@ func (e *Executor) adopt(dir string, rec *record) error {
 			e.watches.Go(r.watch)
 			return nil
 		}
-		if err := newTree(dir, &r.rec, false).kill(); err != nil {
+		if err := r.rec.end(newTree(dir, &r.rec, false)); err != nil {
 			e.log.Error(err, "Cannot end all processes of run", "run", r.ref.String())
 		}
 	}

@@ -91,14 +91,20 @@ func newRun(e *Executor, spec executor.Run) *run {
 		e: e, ref: spec.Ref, dir: e.dir(spec.Ref), stop: make(chan struct{}), parks: make(chan parkRequest), over: make(chan struct{}),
 		rec: record{
 			ID: spec.ID, Namespace: spec.Namespace, Name: spec.Name, UID: spec.UID, Attempt: spec.Attempt,
-			State: stateStarting, BootID: e.bootID, StartedAt: e.opts.Clock.Now(), Timeout: spec.Timeout,
+			State: stateStarting, BootID: e.bootID, StartedAt: e.opts.Clock.Now(), Timeout: spec.Timeout, Groups: e.opts.Sandbox.Groups,
 		},
 	}
 }
 
 // launch creates the folder and the process. After an error neither is left.
 func (r *run) launch(spec executor.Run) (err error) {
-	credentials, err := json.Marshal(spec.Credentials)
+	given := spec.Credentials
+	if isCommand(spec) { // the worker of another task reads much more than the task
+		if given.Task, err = json.Marshal(spec.Task); err != nil {
+			return fmt.Errorf("credentials: task: %w", err)
+		}
+	}
+	credentials, err := json.Marshal(given)
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
@@ -115,10 +121,7 @@ func (r *run) launch(spec executor.Run) (err error) {
 			return fmt.Errorf("run folder: %w", err)
 		}
 	}
-	if err := r.rec.note(r.dir); err != nil {
-		return err
-	}
-	stdin, err := r.spawn(spec)
+	stdin, err := r.employ(spec)
 	if err != nil {
 		return err
 	}
@@ -131,39 +134,96 @@ func (r *run) launch(spec executor.Run) (err error) {
 	return nil
 }
 
+// employ gives the run a worker, which waits for its credentials, and returns the writing end of its standard input. That is one
+// that stands by, or a new one.
+func (r *run) employ(spec executor.Run) (stdin *os.File, err error) {
+	for isCommand(spec) {
+		s := r.e.standbys.take()
+		if s == nil {
+			break
+		}
+		r.child, r.pidfd, r.rec.PID, r.rec.StartTicks = s.process, s.pidfd, s.process.Pid, s.startTicks
+		// The record names the worker, because its environment does not name the run.
+		err := r.rec.note(r.dir)
+		if err == nil {
+			err = s.assign(r.dir, r.variables(spec))
+		}
+		if err == nil {
+			return s.stdin, nil
+		}
+		s.dismiss()
+		r.child, r.pidfd, r.rec.PID, r.rec.StartTicks = nil, 0, 0, 0
+		if !errors.Is(err, unix.EPIPE) {
+			return nil, err
+		} // otherwise it has ended, so another one is needed
+	}
+	if err := r.rec.note(r.dir); err != nil {
+		return nil, err
+	}
+	return r.spawn(spec)
+}
+
+// isCommand reports whether the run is that of a task of type container.
+func isCommand(spec executor.Run) bool {
+	return spec.Task != nil && spec.Task.Spec.Type == v1alpha1.TaskTypeContainer
+}
+
 // spawn starts the worker, which waits for its credentials, and returns the
 // writing end of its standard input.
 func (r *run) spawn(spec executor.Run) (stdin *os.File, err error) {
-	log, err := os.OpenFile(filepath.Join(r.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := openLog(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	command := r.e.opts.Command
+	if isCommand(spec) {
+		command = r.e.opts.ContainerCommand
+	}
+	env := environ(r.e)
+	maps.Copy(env, r.variables(spec))
+	r.child, r.pidfd, stdin, err = startWorker(command, filepath.Join(r.dir, workName), env, log)
+	if err == nil {
+		r.rec.PID = r.child.Pid
+	}
+	return stdin, err
+}
+
+// openLog opens the file of a run to which the worker's output is appended.
+func openLog(dir string) (*os.File, error) {
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("run log: %w", err)
 	}
-	defer func() { _ = log.Close() }()
+	return log, nil
+}
+
+// startWorker starts a worker in a session of its own. It returns the process, its pidfd, and the writing end of its standard
+// input.
+func startWorker(command []string, dir string, env map[string]string, out *os.File) (p *os.Process, pidfd int, stdin *os.File, err error) {
 	in, stdin, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("credentials pipe: %w", err)
+		return nil, -1, nil, fmt.Errorf("credentials pipe: %w", err)
 	}
 	defer func() { _ = in.Close() }()
-	pidfd := -1
-	command := r.e.opts.Command
-	if spec.Task != nil && spec.Task.Spec.Type == v1alpha1.TaskTypeContainer {
-		command = r.e.opts.ContainerCommand
+	list := make([]string, 0, len(env))
+	for k, v := range env {
+		list = append(list, k+"="+v)
 	}
-	p, err := os.StartProcess(command[0], command, &os.ProcAttr{
-		Dir: filepath.Join(r.dir, workName), Env: r.environ(spec),
-		Files: []*os.File{in, log, log},
-		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+	pidfd = -1
+	p, err = os.StartProcess(command[0], command, &os.ProcAttr{
+		Dir: dir, Env: list, Files: []*os.File{in, out, out},
+		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	})
 	if err != nil {
-		return nil, errors.Join(err, stdin.Close())
+		return nil, -1, nil, errors.Join(err, stdin.Close())
 	}
 	if pidfd < 0 {
 		_ = p.Kill()
 		_, _ = p.Wait()
-		return nil, errors.Join(errors.New("the kernel lacks pidfd"), stdin.Close())
+		return nil, -1, nil, errors.Join(errors.New("the kernel lacks pidfd"), stdin.Close())
 	}
-	r.child, r.pidfd, r.rec.PID = p, pidfd, p.Pid
-	return stdin, nil
+	return p, pidfd, stdin, nil
 }
 
 // confirm sets the limits and records the identity of the worker. The worker is an unreaped
@@ -185,7 +245,7 @@ func (r *run) confirm(spec executor.Run) error {
 
 // discard undoes a start that cannot be confirmed.
 func (r *run) discard() error {
-	err := newTree(r.dir, &r.rec, true).kill()
+	err := r.rec.end(newTree(r.dir, &r.rec, true))
 	_, werr := r.child.Wait()
 	return errors.Join(err, werr, unix.Close(r.pidfd))
 }
@@ -242,7 +302,8 @@ func inherited() []string {
 	return []string{"PATH", "LANG", "LC_ALL", "TZ"}
 }
 
-func (r *run) environ(spec executor.Run) []string {
+// environ returns the variables that all workers of this server get.
+func environ(e *Executor) map[string]string {
 	env := map[string]string{}
 	for _, name := range inherited() {
 		if v, ok := os.LookupEnv(name); ok {
@@ -252,31 +313,37 @@ func (r *run) environ(spec executor.Run) []string {
 	for _, name := range runspec.OperatorEnv() {
 		env[name] = os.Getenv(name) // even if empty, because a task may not set them
 	}
-	work := filepath.Join(r.dir, workName)
 	maps.Copy(env, map[string]string{
+		runspec.EnvControllerURL: e.opts.ControllerURL,
+		runspec.EnvCAFile:        e.opts.CAFile,
+		runspec.EnvCredentials:   runspec.CredentialsStdin,
+		runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","),
+		runspec.EnvSearchURL:     e.opts.SearchURL,
+		runspec.EnvHostCommands:  strconv.FormatBool(e.opts.AllowHostCommands),
+		runspec.EnvSandbox:       e.sandbox,
+		// Most workers end before they have collected garbage even once. See also worker.Main.
+		"GOGC": "400",
+	})
+	return env
+}
+
+// variables returns the variables of the worker of this run.
+func (r *run) variables(spec executor.Run) map[string]string {
+	work := filepath.Join(r.dir, workName)
+	env := map[string]string{
 		"HOME": work, "PWD": work, "TMPDIR": filepath.Join(r.dir, tmpName),
 		runspec.EnvTaskName:       spec.Name,
 		runspec.EnvTaskNamespace:  spec.Namespace,
 		runspec.EnvTaskUID:        string(spec.UID),
 		runspec.EnvAttempt:        strconv.Itoa(int(spec.Attempt)),
-		runspec.EnvControllerURL:  r.e.opts.ControllerURL,
-		runspec.EnvCAFile:         r.e.opts.CAFile,
-		runspec.EnvCredentials:    runspec.CredentialsStdin,
 		runspec.EnvWorkDir:        work,
 		runspec.EnvArtifactsDir:   filepath.Join(r.dir, artifactsName),
 		runspec.EnvTerminationLog: filepath.Join(r.dir, terminationName),
-		runspec.EnvWebFetchAllow:  strings.Join(r.e.opts.WebFetchAllow, ","),
-		runspec.EnvSearchURL:      r.e.opts.SearchURL,
 		runspec.EnvSpoolDir:       filepath.Join(r.dir, spoolName),
 		runspec.EnvDeliver:        strconv.FormatBool(r.rec.First != nil),
-		runspec.EnvHostCommands:   strconv.FormatBool(r.e.opts.AllowHostCommands),
-		runspec.EnvSandbox:        r.e.sandbox,
-		// Most workers end before they have collected garbage even once. See also worker.Main.
-		"GOGC": "400",
-	})
-	out := make([]string, 0, len(env))
-	for k, v := range env {
-		out = append(out, k+"="+v)
 	}
-	return out
+	if spec.Task != nil {
+		maps.Copy(env, executor.TransactionEnv(spec, r.e.opts.Exchange, ""))
+	}
+	return env
 }

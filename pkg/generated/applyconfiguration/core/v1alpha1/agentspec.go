@@ -29,6 +29,8 @@ type AgentSpecApplyConfiguration struct {
 	Resources *v1.ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
 	// execution places the agent's workers.
 	Execution *ExecutionPlacementApplyConfiguration `json:"execution,omitempty"`
+	// sandbox says what programs that the agent runs (code_exec) may reach besides the folders of their run.
+	Sandbox *AgentSandboxApplyConfiguration `json:"sandbox,omitempty"`
 	// secretRef is a Secret of the same namespace for the agent's runtime.
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`
 	// session says how conversations are kept.
@@ -112,6 +114,14 @@ func (b *AgentSpecApplyConfiguration) WithResources(value *v1.ResourceRequiremen
 // If called multiple times, the Execution field is set to the value of the last call.
 func (b *AgentSpecApplyConfiguration) WithExecution(value *ExecutionPlacementApplyConfiguration) *AgentSpecApplyConfiguration {
 	b.Execution = value
+	return b
+}
+
+// WithSandbox sets the Sandbox field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sandbox field is set to the value of the last call.
+func (b *AgentSpecApplyConfiguration) WithSandbox(value *AgentSandboxApplyConfiguration) *AgentSpecApplyConfiguration {
+	b.Sandbox = value
 	return b
 }
 
