@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/storage/archive"
@@ -69,6 +70,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	lists, err := apiserver.NewLists(intake.DefaultBudget()/2, o.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: object.Changed(st.Objects),
@@ -85,6 +90,11 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	tokens, err := o.taskTokens(g.LoopbackClientConfig, callers)
+	if err != nil {
+		return nil, err
+	}
+	judge := &toolcall.Judge{}
 	if err := o.keepUsage(g, st); err != nil {
 		return nil, err
 	}
@@ -100,21 +110,22 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		return nil, err
 	}
 	return &apiserver.Config{
-		Generic: g, Scheme: scheme, Intake: gate, Sparse: sparse.New(o.Clock),
+		Generic: g, Scheme: scheme, Intake: gate, Lists: lists, Sparse: sparse.New(o.Clock),
 		Resources: core.All(core.Options{
-			Options: task.Options{
+			Options: tokens.apply(task.Options{
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask,
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
-			},
+			}),
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,
 			Limits:      limits,
 			Usage:       st.Ledger,
 			PutLink:     st.Ledger.PutLink,
 			Turns:       st.Turns,
+			Judge:       judge,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
@@ -137,7 +148,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Clock: o.Clock,
 		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, External: callers.Peek},
 		Compat: &compat.Options{
-			Chat: answering, Limits: o.Chat,
+			Chat: answering, Limits: o.Chat, Judge: judge.Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: meter, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			External: callers.Peek,
 		},

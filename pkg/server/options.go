@@ -5,17 +5,18 @@
 // closing of the stores, the listeners, the audit log, the parts of the API server that do not depend on where
 // identities come from, and the order in which a server starts and stops.
 //
-//	options.go  flags and their rules
-//	limits.go   what one task may store
-//	chat.go     the limits of chats
-//	stores.go   the folder of the store, and waiting for its lock
-//	memory.go   the limit of memory
-//	standby.go  the ports while the store cannot be opened
-//	listen.go   the secure listener and the plain one of the REST paths
-//	generic.go  the generic server's configuration: TLS, the loopback client, audit
-//	usage.go    the ledger of model use after the start
-//	config.go   the resources of the platform over the stores
-//	run.go      a server as a process: parts that live and end together
+//	options.go   flags and their rules
+//	limits.go    what one task may store
+//	chat.go      the limits of chats
+//	stores.go    the folder of the store, and waiting for its lock
+//	memory.go    the limit of memory
+//	standby.go   the ports while the store cannot be opened
+//	listen.go    the secure listener and the plain one of the REST paths
+//	generic.go   the generic server's configuration: TLS, the loopback client, audit
+//	usage.go     the ledger of model use after the start
+//	tasktoken.go the transaction tokens of tasks
+//	config.go    the resources of the platform over the stores
+//	run.go       a server as a process: parts that live and end together
 package server
 
 import (
@@ -104,6 +105,10 @@ type Options struct {
 	SealFile string
 	// Chat are the limits of chats. Default: ChatDefaults.
 	Chat chat.Limits
+	// SearchURL and SearchKey configure the search service of the tool web_search; an empty URL means none.
+	SearchURL, SearchKey string
+	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch and remote MCP tools may reach although they are not public.
+	WebFetchAllow []string
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
@@ -147,6 +152,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", o.RequireSecretHosts, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts)")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
+	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch and remote MCP tools may reach although it is not public; repeatable")
+	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
 	o.Identity.AddFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")
 	o.Profiling.AddFlag(fs)

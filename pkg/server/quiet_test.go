@@ -14,28 +14,33 @@ import (
 func TestQuiet(t *testing.T) {
 	const live = 160
 	var q quiet
+	dropped := uint64(0)
 	for i, c := range []struct {
-		allocated uint64 // since the check before
-		want      bool
+		allocated, dropped uint64 // since the check before
+		want               bool
 	}{
-		{100, false}, // the start
-		{5, true},    // quiet after it
-		{5, false},   // nothing to give back
-		{200, false}, // a load
-		{200, false},
-		{11, false}, // not quiet yet
-		{10, true},
-		{10, false},
-		{10, false},
-		{10, false},
-		{10, false},
-		{10, false},
-		{10, false},
-		{10, false},
-		{10, false},
-		{10, true}, // what is allocated slowly is given back, too
+		{100, 0, false}, // the start
+		{5, 0, true},    // quiet after it
+		{5, 0, false},   // nothing to give back
+		{200, 0, false}, // a load
+		{200, 0, false},
+		{11, 0, false}, // not quiet yet
+		{10, 0, true},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, false},
+		{10, 0, true}, // what is allocated slowly is given back, too
+		{1, 60, false},
+		{1, 60, true}, // and so is what was dropped
+		{1, 0, false},
 	} {
-		if got := q.due(q.last+c.allocated, live); got != c.want {
+		dropped += c.dropped
+		if got := q.due(q.last+c.allocated, dropped, live); got != c.want {
 			t.Errorf("check %d: %t, want %t", i, got, c.want)
 		}
 	}
@@ -47,7 +52,7 @@ var kept []byte
 func TestGiveBackMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const load = 256 << 20
-		GiveBackMemory(t.Context(), clock.RealClock{})
+		GiveBackMemory(t.Context(), clock.RealClock{}, func() uint64 { return 0 })
 		kept = make([]byte, load)
 		for i := 0; i < len(kept); i += 4096 {
 			kept[i] = 1

@@ -32,6 +32,7 @@
 //	flowcontrol.apiserver.k8s.io: flowschemas/status               patch
 //	apiregistration.k8s.io: apiservices v1alpha1.core.platform.ai  get, list, watch, create, patch
 //	pods; batch: jobs                                              get (to find which task a worker belongs to)
+//	secrets                                                        get (keys of Providers), create (transaction tokens of tasks)
 //	configmaps SERVICE-ca in its own namespace                     get, list, watch, create, patch (the CA for clients
 //	                                                               that connect directly)
 //

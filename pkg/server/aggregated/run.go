@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	hostinstall "github.com/platform-ai/platform/pkg/server/host/install"
 	"github.com/platform-ai/platform/pkg/server/host/review"
+	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
@@ -36,7 +37,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server.LimitMemory(ctx)
-	server.GiveBackMemory(ctx, o.Clock)
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {
 		return err
@@ -66,6 +66,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return err
 	}
+	server.GiveBackMemory(ctx, o.Clock, object.Dropped(st.Objects))
 	a := &assembly{Options: &o, config: config, host: host, authorities: authorities}
 	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {
 		p, err := a.assemble(ctx, st)

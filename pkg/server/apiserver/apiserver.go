@@ -93,6 +93,8 @@ type Config struct {
 	// Intake, if set, accounts for the bodies of requests on all listeners, and refuses bodies from unauthenticated
 	// callers.
 	Intake *intake.Gate
+	// Lists, if set, bounds the memory of the lists that are answered at the same time.
+	Lists *Lists
 	// Sparse receives the log lines that clients can cause at will. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
 	// StoreID is the identity of the store, which every answer names in a header; see v1alpha1.HeaderStoreID.
@@ -145,8 +147,10 @@ func (c *Config) Complete() (CompletedConfig, error) {
 	}
 	addOpenAPI(c.Generic, c.Scheme, c.Definitions)
 	c.addLongRunning()
+	c.addTimeouts()
 	c.addSparseLog()
 	c.addIntake()
+	c.addLists()
 	if c.Identify != nil {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
@@ -212,6 +216,9 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	c.guardListener()
 	if c.Intake != nil {
 		context.AfterFunc(ctx, c.Intake.Close)
+	}
+	if c.Lists != nil {
+		context.AfterFunc(ctx, c.Lists.Close)
 	}
 	generic, err := c.Generic.Complete(host).New("platform", genericapiserver.NewEmptyDelegate())
 	if err = errors.Join(err, facadeErr); err != nil {

@@ -37,18 +37,24 @@ func (c *Config) guardListener() {
 	}
 }
 
-// addSparseLog sends authentication errors to the sparse log. The chain would log each of them.
+// addSparseLog sends authentication errors to the sparse log. The chain would log each of them. It wraps the authenticator
+// that the chain gets: the generic server puts the one of its loopback client before ours, which returns an error for every
+// token that it does not know.
 func (c *Config) addSparseLog() {
-	inner := c.Generic.Authentication.Authenticator
-	c.Generic.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
-		growStack() // requests with a deadline run on a goroutine of their own, and this is its first filter
-		resp, ok, err := inner.AuthenticateRequest(r)
-		if err != nil {
-			c.Sparse.Error(r.Context(), err, "Unable to authenticate a request")
-			return nil, false, nil
-		}
-		return resp, ok, nil
-	})
+	chain := c.Generic.BuildHandlerChainFunc
+	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+		inner := g.Authentication.Authenticator
+		g.Authentication.Authenticator = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+			growStack() // requests with a deadline run on a goroutine of their own, and this is its first filter
+			resp, ok, err := inner.AuthenticateRequest(r)
+			if err != nil {
+				c.Sparse.Error(r.Context(), err, "Unable to authenticate a request")
+				return nil, false, nil
+			}
+			return resp, ok, nil
+		})
+		return chain(api, g)
+	}
 	if c.REST != nil && c.REST.Sparse == nil {
 		rest := *c.REST
 		rest.Sparse = c.Sparse

@@ -178,7 +178,7 @@ func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any,
 		made, err = own(b, err, func() (*v1alpha1.Agent, error) { return agents.Get(ctx, a.Name, metav1.GetOptions{}) })
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	if a.InitialPrompt == "" {
 		return changed{made.Name, made.Namespace, "the agent was created"}, nil
@@ -212,7 +212,7 @@ func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any,
 	agents := b.caller.CoreV1alpha1().Agents(b.Namespace)
 	agent, err := agents.Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	if a.SystemPrompt != nil {
 		agent.Spec.SystemPrompt = nil
@@ -225,7 +225,7 @@ func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any,
 	}
 	a.Model.apply(&agent.Spec)
 	if _, err := agents.Update(ctx, agent, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return changed{Name: a.Name, Message: "the agent was changed; tasks that run are not affected"}, nil
 }

@@ -45,6 +45,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/storage/turn"
@@ -126,7 +127,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chat: client of this server: %w", err)
 	}
-	m, err := register(o.Metrics)
+	m, err := metric.Register(o.Metrics, newMetrics())
 	if err != nil {
 		return nil, err
 	}

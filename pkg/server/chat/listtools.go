@@ -71,7 +71,7 @@ func (b *toolbox) listAgents(ctx context.Context, a whereArguments) (any, error)
 	}
 	list, err := b.caller.CoreV1alpha1().Agents(b.Namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	rows := make([]agentRow, 0, len(list.Items))
 	for i := range list.Items {
@@ -92,7 +92,7 @@ func (b *toolbox) listTools(ctx context.Context, a whereArguments) (any, error) 
 	}
 	list, err := b.caller.CoreV1alpha1().Tools(b.Namespace).List(ctx, metav1.ListOptions{Limit: maxListed})
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	rows := make([]toolRow, 0, len(list.Items))
 	for i := range list.Items {
@@ -126,7 +126,7 @@ func (b *toolbox) listTasks(ctx context.Context, a listTasksArguments) (any, err
 	for o := (metav1.ListOptions{Limit: taskPage}); ; {
 		page, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).List(ctx, o)
 		if err != nil {
-			return nil, explain(err)
+			return nil, Explain(err)
 		}
 		for i := range page.Items {
 			if a.Status == "" || string(phaseOf(&page.Items[i])) == a.Status {

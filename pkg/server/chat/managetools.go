@@ -81,7 +81,7 @@ func (b *toolbox) deleted(a agentReference, message string, remove func() error)
 		return nil, err
 	}
 	if err := remove(); err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return changed{Name: a.Name, Message: message}, nil
 }
@@ -108,7 +108,7 @@ func (b *toolbox) createTool(ctx context.Context, a createToolArguments) (any, e
 		made, err = own(b, err, func() (*v1alpha1.Tool, error) { return tools.Get(ctx, a.Name, metav1.GetOptions{}) })
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return changed{made.Name, made.Namespace, "the tool was created; agents that name it can use it"}, nil
 }
@@ -132,7 +132,7 @@ func (b *toolbox) deleteSession(ctx context.Context, a deleteSessionArguments) (
 			Suggest("the user can delete it when this turn is over")
 	}
 	if err := b.caller.CoreV1alpha1().Sessions(b.Namespace).Delete(ctx, a.SessionID, metav1.DeleteOptions{}); err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return deletedSession{a.SessionID, "the session was deleted"}, nil
 }

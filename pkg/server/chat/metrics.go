@@ -4,8 +4,6 @@
 package chat
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,24 +43,6 @@ func newMetrics() *metrics {
 	}
 	m.Group = metric.Group{m.running, m.turns, m.duration, m.calls, m.tasks}
 	return m
-}
-
-// register returns the metrics of the process: those that an earlier server has registered, or new ones.
-func register(r prometheus.Registerer) (*metrics, error) {
-	m := newMetrics()
-	if r == nil {
-		return m, nil
-	}
-	err := r.Register(m)
-	if old, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if m, ok = old.ExistingCollector.(*metrics); ok {
-			return m, nil
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("chat: metrics: %w", err)
-	}
-	return m, nil
 }
 
 func (m *metrics) refused() { m.turns.WithLabelValues("busy").Inc() }

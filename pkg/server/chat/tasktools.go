@@ -157,7 +157,7 @@ func (b *toolbox) task(ctx context.Context, a oneTask) (*v1alpha1.Task, error) {
 	}
 	t, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return t, nil
 }
@@ -213,19 +213,27 @@ func (b *toolbox) fetchOutput(ctx context.Context, a oneTask) (any, error) {
 			Suggest("wait for it with wait_for_task")
 	}
 	out := taskOutput{Name: t.Name, Phase: t.Status.Phase}
-	result, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).GetResult(ctx, t.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		out.Output = "" // a task that failed may have none; its message says why
-	case err != nil:
-		return nil, explain(err)
-	default:
-		out.Output = shorten(result.Result, maxOutput)
+	result, err := b.output(ctx, t.Name)
+	if err != nil {
+		return nil, err
 	}
+	out.Output = shorten(result, maxOutput)
 	if out.Output == "" {
 		return nil, tool.Errorf(tool.TypeNotFound, "task %s is %s and has no result: %s", t.Name, t.Status.Phase, t.Status.Message)
 	}
 	return out, nil
+}
+
+// output returns the result of a task. A task that failed may have none; its message says why.
+func (b *toolbox) output(ctx context.Context, name string) (string, error) {
+	result, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).GetResult(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", Explain(err)
+	}
+	return result.Result, nil
 }
 
 type waitArguments struct {
@@ -306,7 +314,7 @@ func (b *toolbox) cancelTask(ctx context.Context, a oneTask) (any, error) {
 	}
 	body := &v1alpha1.TaskCancellation{Reason: strings.TrimSpace("cancelled in chat " + b.Session)}
 	if _, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).Cancel(ctx, t.Name, body, metav1.CreateOptions{}); err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	return cancelled{t.Name, "the cancellation was requested"}, nil
 }

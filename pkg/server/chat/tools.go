@@ -44,8 +44,10 @@ type Toolset struct {
 	Labels map[string]string
 	// Words are what the user says. They decide which of the tools that manage objects are offered.
 	Words string
-	// Only are the names of the tools that are offered; nil means all.
+	// Only are the names of the tools that are offered; nil means all that chats have.
 	Only []string
+	// More are offered besides, within the limit of time for one call.
+	More []tool.Tool
 	// Wrap, if set, returns what is offered in place of a tool.
 	Wrap func(tool.Tool) tool.Tool
 }
@@ -92,6 +94,8 @@ type entry struct {
 	repeats bool
 	// absent says that every call is refused, because this version lacks what the tool is for.
 	absent bool
+	// named says that chats do not have the tool; it is offered if Toolset.Only names it.
+	named bool
 }
 
 // operation returns the entry of a tool that is a method of the toolbox.
@@ -119,6 +123,12 @@ func (e entry) lacking() entry {
 	return e
 }
 
+// unlessNamed returns the entry of a tool that chats do not have.
+func (e entry) unlessNamed() entry {
+	e.named = true
+	return e
+}
+
 // repeats reports whether a call of a tool may be made again. A call of a tool that does not exist does nothing.
 func repeats(name string) bool {
 	all := entries()
@@ -127,13 +137,15 @@ func repeats(name string) bool {
 }
 
 // entries lists all tools, in the order in which models see them.
-func entries() []entry { return slices.Concat(taskTools(), listTools(), manageTools(), absentTools()) }
+func entries() []entry {
+	return slices.Concat(taskTools(), listTools(), manageTools(), codeTools(), absentTools())
+}
 
-// toolNames returns the names of all tools that work.
+// toolNames returns the names of all tools of chats that work.
 func toolNames() []string {
 	var names []string
 	for _, e := range entries() {
-		if !e.absent {
+		if !e.absent && !e.named {
 			names = append(names, e.name)
 		}
 	}
@@ -143,16 +155,27 @@ func toolNames() []string {
 // catalogue returns the tools that are offered for what the user says.
 func (b *toolbox) catalogue() (*tool.Catalogue, error) {
 	var tools []tool.Tool
+	offer := func(t tool.Tool) {
+		made := tool.Tool(bounded{t, b.limits.ToolTimeout, b.clock})
+		if b.Wrap != nil {
+			made = b.Wrap(made)
+		}
+		tools = append(tools, made)
+	}
 	for _, e := range entries() {
-		if (e.offered == nil || e.offered(b.Words)) && (b.Only == nil || slices.Contains(b.Only, e.name)) {
-			made := tool.Tool(bounded{e.make(b), b.limits.ToolTimeout, b.clock})
-			if b.Wrap != nil {
-				made = b.Wrap(made)
-			}
-			tools = append(tools, made)
+		if (e.offered == nil || e.offered(b.Words)) && (b.Only == nil && !e.named || slices.Contains(b.Only, e.name)) {
+			offer(e.make(b))
 		}
 	}
+	for _, t := range b.More {
+		offer(t)
+	}
 	return tool.NewCatalogue(tools...)
+}
+
+// HasTool reports whether a name is that of a tool of the orchestrator, whoever it is offered to.
+func HasTool(name string) bool {
+	return slices.ContainsFunc(entries(), func(e entry) bool { return e.name == name })
 }
 
 // bounded limits how long a call may take.
@@ -186,8 +209,8 @@ func (b *toolbox) in(namespace string) error {
 		Suggest("leave namespace out; the user can begin a chat in another namespace")
 }
 
-// explain turns an error of the API into one for the model. It keeps the server's words, which say what is allowed.
-func explain(err error) error {
+// Explain turns an error of the API into one for the model. It keeps the server's words, which say what is allowed.
+func Explain(err error) error {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return tool.Errorf(tool.TypeUnavailable, "the server did not answer").Suggest("try again once")
@@ -257,7 +280,7 @@ func (b *toolbox) createTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.T
 		made, err = own(b, err, func() (*v1alpha1.Task, error) { return tasks.Get(ctx, t.Name, metav1.GetOptions{}) })
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, Explain(err)
 	}
 	b.created++
 	return made, nil

@@ -16,6 +16,7 @@
 //	request.go   what is checked and changed in a request
 //	translate.go asking Providers of another protocol
 //	tools.go     whether a request gets the server's tools, and which
+//	reach.go     tools that this server calls as runs do: of the web, and Tool objects
 //	turn.go      the loop of a model and the server's tools
 //	strip.go     what of a client's conversation the loop reads
 //	goal.go      what a model with the server's tools says about its goal
@@ -34,6 +35,7 @@ package compat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,6 +46,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 
@@ -54,6 +57,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // MaxBody is the maximum size of a request, in bytes.
@@ -81,6 +85,11 @@ type Options struct {
 	// passed on.
 	Chat   *chat.Service
 	Limits chat.Limits
+	// Judge puts a call of a tool to the policies that judge those of runs. It is required with Chat. An error says that
+	// nobody could decide.
+	Judge func(ctx context.Context, caller user.Info, namespace, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
+	// Reach is what the tools that this server calls itself may reach.
+	Reach Reach
 	// Origins are the origins whose pages may read answers; empty, or "*", allows any.
 	Origins []string
 	// Namespace, if set, is the only namespace that is served.
@@ -108,12 +117,18 @@ type Handler struct {
 	own   *PrometheusMeter
 	meter models.Meter
 	homes homes
+
+	fetch, search tool.Tool
+	reaching      chan struct{} // calls of tools that reach the network
 }
 
 // New makes a handler. It fails if its metrics are already registered.
 func New(o Options) (*Handler, error) {
 	if o.Models == nil {
 		return nil, errors.New("compat: Models is required")
+	}
+	if o.Chat != nil && o.Judge == nil {
+		return nil, errors.New("compat: Judge is required with Chat")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -131,6 +146,8 @@ func New(o Options) (*Handler, error) {
 		o.Drain = models.Drain
 	}
 	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins), own: NewPrometheusMeter(), homes: newHomes()}
+	h.fetch, h.search = newWeb(o.Reach)
+	h.reaching = make(chan struct{}, maxReaching)
 	h.meter = h.own
 	if o.Meter != nil {
 		h.meter = models.Meters{o.Meter, h.own}

@@ -26,12 +26,13 @@ const (
 	pollEvery = 2 * time.Second
 )
 
-// offered are the server's tools that models get here. Programs, files, pages of the web and the Tool objects of a namespace
-// are not among them: they are for workers, which run apart from the server, and whose calls policies judge.
+// offered are the tools of the orchestrator that models get here. Those of reaching are offered besides. The last ones refuse
+// every call, and are offered to users who speak of what they are for.
 func offered() []string {
 	return []string{
 		"create_ai_task", "create_container_task", "create_agent_task", toolCheck, "fetch_task_output", toolWait, "cancel_task",
-		"list_agents", "list_tasks", "create_agent",
+		"list_agents", "list_tasks", "create_agent", chat.ToolCodeExec,
+		"create_pr_monitor", "create_pull_request", "check_pull_request_ci", "file_read", "file_write",
 	}
 }
 
@@ -59,14 +60,30 @@ func (x *exchange) tools() (bool, error) {
 	return false, nil
 }
 
-// toolset returns the tools for the caller. What they create has names and labels of this request.
-func (x *exchange) toolset(c llm.Candidate, wrap func(tool.Tool) tool.Tool) (*tool.Catalogue, error) {
-	id := "proxy-" + strings.ToLower(rand.Text()[:8])
-	return x.h.o.Chat.Tools(chat.Toolset{
+// toolset returns the tools for the caller, and what the model is told about them. What they create has names and labels of
+// this request. asked is what the user says.
+func (x *exchange) toolset(c llm.Candidate, asked string, wrap func(tool.Tool) tool.Tool) (*tool.Catalogue, []string, error) {
+	more, notes, err := x.reaching()
+	if err != nil {
+		return nil, nil, err
+	}
+	asRuns := []string{chat.ToolCodeExec}
+	for _, t := range more {
+		asRuns = append(asRuns, t.Definition().Name)
+	}
+	id, made := "proxy-"+strings.ToLower(rand.Text()[:8]), 0
+	catalogue, err := x.h.o.Chat.Tools(chat.Toolset{
 		Caller: x.caller, Namespace: x.call.namespace, Provider: c.Provider, Model: c.Name,
-		Prefix: id + "-", Words: "create", Only: offered(), Wrap: wrap,
+		Prefix: id + "-", Words: "create " + asked, Only: offered(), More: more,
+		Wrap: func(t tool.Tool) tool.Tool {
+			if slices.Contains(asRuns, t.Definition().Name) {
+				return judged{t, x, &made}
+			}
+			return wrap(t)
+		},
 		Labels: map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.CreatedByOrchestrator, v1alpha1.LabelChatSession: id},
 	})
+	return catalogue, notes, err
 }
 
 // watchful makes models wait for tasks without being asked again and again: if an answer calls nothing but tools that look at

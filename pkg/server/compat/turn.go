@@ -61,10 +61,11 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	a := &attempt{exchange: x, in: in, candidate: choice.Candidates[0], release: func() {}, ctx: ctx}
 	t := &turn{attempt: a, out: a.writer(req), looks: &watchful{inner: map[string]tool.Tool{}}, stops: req.stops}
 	t.looks.beat = t.beat
-	catalogue, err := x.toolset(candidates[0], t.looks.wrap)
+	catalogue, notes, err := x.toolset(candidates[0], req.Messages[len(req.Messages)-1].Text, t.looks.wrap)
 	if err != nil {
 		return err
 	}
+	instruct(req.Messages, notes)
 	for i := range candidates {
 		candidates[i].Model = observed{candidates[i].Model, t.looks}
 	}

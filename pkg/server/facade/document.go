@@ -33,7 +33,7 @@ func kinds() map[string]string {
 	return map[string]string{
 		"tasks": "Task", "agents": "Agent", "providers": "Provider", "tools": "Tool", "skills": "Skill", "catalogtools": "CatalogTool", "sessions": "Session", "runtimepools": "RuntimePool", "agentruntimes": "AgentRuntime",
 		"approvals": "Approval", "memories": "Memory", "memoryproposals": "MemoryProposal", "chats": "Chat", "secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
-		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage",
+		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage", "get sessions/events/counts": "ExecutionEventCounts",
 		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/fork": "TaskFork",
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
@@ -54,6 +54,7 @@ func parameters() map[string]openapi.Parameter {
 		"limit":         {Type: "integer", Least: 1, Text: "How many events a page has at most."},
 		"type":          {Type: "string", Repeated: true, Text: "Only events of these types."},
 		"timeline":      {Type: "boolean", Text: "Whether the trace has a timeline of all events."},
+		"spans":         {Type: "integer", Least: 1, Text: "With timeline=false: the groups cover a part of the stream, which begins with the event after the parameter after and ends with so many model requests and tool calls, 10,000 at most, or with eight times as many events. part of the answer says where it ends."},
 		"continue":      {Type: "string", Text: "metadata.continue of the page before."},
 		"taskName":      {Type: "string", Text: "Is ignored: the credential says which task asks."},
 		"tailLines":     {Type: "integer", Least: 1, Text: "How many lines of the end of the log are returned."},

@@ -103,7 +103,7 @@ func Rows() []rest.Row {
 		{Method: get, Path: task + "/events/counts", Native: one("get", "tasks/:id/events/counts", "buckets", "type"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type", "tasks", "sessions"), Answer: rest.Answer{Media: sse.ContentType, Over: true}},
 		// The metadata of a trace is kept, because it exists only if there are more pages.
-		{Method: get, Path: task + "/trace", Native: one("get", "tasks/:id/trace", "timeline", "limit", "continue"), Answer: rest.Answer{Drop: frame[:2]}},
+		{Method: get, Path: task + "/trace", Native: one("get", "tasks/:id/trace", "timeline", "limit", "continue", "spans", "after"), Answer: rest.Answer{Drop: frame[:2]}},
 		{
 			Method: post, Path: task + "/fork", Native: one("create", "tasks/:id/fork"),
 			Body:   &rest.Body{Max: maxObject, Kind: "TaskFork", Under: "spec", Optional: true, Headers: map[string]string{"Idempotency-Key": "idempotencyKey"}},
@@ -144,6 +144,7 @@ func Rows() []rest.Row {
 			Native: []rest.Native{{Name: "session", Verb: "get", Path: "sessions/:id", Hide: door}, {Verb: "delete", Path: "sessions/:id", Same: "session"}},
 		},
 		{Method: get, Path: session + "/events", Native: one("get", "sessions/:id/events", "after", "before", "around", "order", "limit", "type", "q"), Answer: rest.Answer{Drop: frame}},
+		{Method: get, Path: session + "/events/counts", Native: one("get", "sessions/:id/events/counts", "buckets", "type"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: session + "/stream", Native: one("get", "sessions/:id/stream", "after", "type", "tasks", "sessions"), Answer: rest.Answer{Media: sse.ContentType}},
 
 		{Method: get, Path: "/api/v1/auth/validate", Native: whoAmI(), Answer: rest.Answer{Fields: rest.Fields("authenticated: = true")}},

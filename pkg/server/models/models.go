@@ -3,12 +3,13 @@
 
 // Package models gives the server's own endpoints access to models: chats, and the vendors' APIs that the server
 // offers. It finds the models of a request by the rules of package plan, reads their keys with the server's own
-// identity, and checks whether a caller may use them at all. A key never leaves this package, except to the address of
-// its Provider.
+// identity, and checks whether a caller may use them at all. A Provider's key never leaves this package, except to the
+// address of its Provider.
 //
 //	models.go     which models answer a request
 //	candidate.go  one model, and requests to it
 //	reader.go     reading Providers, Agents and Secrets
+//	toolkey.go    the credentials of Tools that this server calls itself
 //	cache.go      what was read, until it changes
 //	meter.go      recording the use of models
 //	metered.go    models that record each request

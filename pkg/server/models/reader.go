@@ -22,6 +22,7 @@ import (
 type kept struct {
 	agents    cache[types.NamespacedName, *v1alpha1.Agent]
 	providers cache[string, *namespaced] // by namespace
+	tools     cache[string, []v1alpha1.Tool]
 	secrets   cache[types.NamespacedName, *corev1.Secret]
 	// choices are what follows from all of these. They are not kept if another server has the Secrets.
 	choices cache[Query, *Choice]
@@ -38,6 +39,7 @@ func newKept(o *Options) *kept {
 	changed := func(resource string) func() (uint64, bool) { return changesOf(o.Changed, resource) }
 	k.agents.changed, k.agents.clock = changed(v1alpha1.Resource("agents").String()), o.Clock
 	k.providers.changed, k.providers.clock = changed(v1alpha1.Resource("providers").String()), o.Clock
+	k.tools.changed, k.tools.clock = changed(v1alpha1.Resource("tools").String()), o.Clock
 	k.secrets.changed, k.secrets.clock, k.secrets.age = changed("secrets"), o.Clock, secretAge
 	if o.Host != nil { // another server has the Secrets
 		k.secrets.changed = func() (uint64, bool) { return 0, false }

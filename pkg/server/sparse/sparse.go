@@ -8,9 +8,11 @@ package sparse
 import (
 	"context"
 	"log"
+	"maps"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
@@ -21,11 +23,12 @@ const (
 	// Interval is the time between two lines with the same cause.
 	Interval = 10 * time.Second
 	// maxCauses bounds the number of causes in memory. Causes are few and fixed by the code, except those taken from
-	// the first words of what a library prints.
+	// the first words of what a library prints. All further causes of an interval count as one.
 	maxCauses = 200
-	// causeWords is the number of words of a library's line that identify its cause; addresses and values follow
-	// them.
+	// causeWords is the number of words of a library's line that identify its cause.
 	causeWords = 4
+	// otherCauses is the name of all causes for which there is no room.
+	otherCauses = ""
 )
 
 // Log is a sparse log. All methods may be called concurrently.
@@ -59,9 +62,14 @@ func (l *Log) due(name string) (dropped int, now bool) {
 	c := l.causes[name]
 	if c == nil {
 		if len(l.causes) >= maxCauses {
-			clear(l.causes)
+			maps.DeleteFunc(l.causes, func(_ string, c *cause) bool { return at.Sub(c.last) >= Interval })
 		}
-		c = &cause{}
+		if len(l.causes) >= maxCauses {
+			name = otherCauses
+		}
+		if c = l.causes[name]; c == nil {
+			c = &cause{}
+		}
 		l.causes[name] = c
 	}
 	if !c.last.IsZero() && at.Sub(c.last) < Interval {
@@ -88,9 +96,20 @@ func (w lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// firstWords returns the first words of a line that the library itself wrote. Those with other characters than letters are
+// addresses, paths, names and numbers, which clients choose.
 func firstWords(text string) string {
-	words := strings.Fields(text)
-	return strings.Join(words[:min(len(words), causeWords)], " ")
+	var words []string
+	for w := range strings.FieldsSeq(text) {
+		w = strings.Trim(w, ".,:;()-")
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			continue
+		}
+		if words = append(words, w); len(words) == causeWords {
+			break
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // HandleErrors logs here the errors that Kubernetes libraries report instead of returning, such as those of writes to
@@ -100,7 +119,7 @@ func (l *Log) HandleErrors() {
 		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
 			name := msg
 			if err != nil {
-				name += firstWords(err.Error())
+				name += " " + firstWords(err.Error())
 			}
 			if dropped, now := l.due(name); now {
 				klog.FromContext(ctx).Error(err, msg, append(keysAndValues, "alsoDropped", dropped)...)

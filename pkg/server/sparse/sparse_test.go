@@ -5,10 +5,12 @@ package sparse
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -21,9 +23,9 @@ func TestOneLinePerCauseAndInterval(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Now())
 	l := New(now)
 	printer := l.Logger(ctx)
-	for range 1000 {
+	for n := range 1000 {
 		l.Error(ctx, errors.New("bad token"), "A caller is not known")
-		printer.Printf("http: TLS handshake error from 192.0.2.1:%d: EOF", 1)
+		printer.Printf("http: TLS handshake error from 192.0.2.1:%d: EOF", n)
 		printer.Printf("http: superfluous response.WriteHeader call")
 	}
 	text := func() string { return logger.GetSink().(ktesting.Underlier).GetBuffer().String() }
@@ -34,5 +36,45 @@ func TestOneLinePerCauseAndInterval(t *testing.T) {
 	l.Error(ctx, errors.New("bad token"), "A caller is not known")
 	if n := strings.Count(text(), "\n"); n != 4 || !strings.Contains(text(), "alsoDropped=999") {
 		t.Errorf("%d lines:\n%s", n, text())
+	}
+}
+
+// TestWhatClientsChooseIsNoCause: paths, names and numbers in an error do not make it another cause.
+func TestWhatClientsChooseIsNoCause(t *testing.T) { //nolint:paralleltest // it replaces the handlers of the process
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx := klog.NewContext(t.Context(), logger)
+	handlers := utilruntime.ErrorHandlers
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	New(clocktesting.NewFakePassiveClock(time.Now())).HandleErrors()
+	for n := range 1000 {
+		utilruntime.HandleErrorWithContext(ctx, fmt.Errorf("Get \"https://example.com/%d\": context canceled", n), "Unhandled Error")
+		utilruntime.HandleErrorWithContext(ctx, fmt.Errorf("user %q at /no/such/%d was refused by rule %d", fmt.Sprint("u", n), n, n), "Unhandled Error")
+		utilruntime.HandleErrorWithContext(ctx, nil, "Timeout or abort while handling", "URI", fmt.Sprint("/", n))
+	}
+	text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+	if n := strings.Count(text, "\n"); n != 3 {
+		t.Errorf("%d lines:\n%.2000s", n, text)
+	}
+}
+
+// TestManyCauses: however many causes there are, the lines of an interval are bounded, and the log recovers in the next one.
+func TestManyCauses(t *testing.T) {
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx := klog.NewContext(t.Context(), logger)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	l := New(now)
+	lines := func() int { return strings.Count(logger.GetSink().(ktesting.Underlier).GetBuffer().String(), "\n") }
+	for n := range 10 * maxCauses {
+		l.Error(ctx, errors.New("x"), fmt.Sprint("cause ", n))
+	}
+	if n := lines(); n != maxCauses+1 {
+		t.Fatalf("%d lines", n)
+	}
+	now.SetTime(now.Now().Add(Interval))
+	before := lines()
+	l.Error(ctx, errors.New("x"), "another cause")
+	l.Error(ctx, errors.New("x"), "one more cause")
+	if n := lines() - before; n != 2 {
+		t.Errorf("%d lines of two causes", n)
 	}
 }

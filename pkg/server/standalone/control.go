@@ -39,11 +39,16 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		o.keepRunning(ctx, a.Loopback, o.Controllers)
 		return nil
 	}
+	exchange := o.Identity.ContextToken.Exchange
+	if err := exchange.ReadCA(o.Identity.ContextToken.CAFile); err != nil {
+		return fmt.Errorf("--context-token-ca-file: %w", err)
+	}
+	groups := findGroups(ctx)
 	e, err := process.Open(ctx, process.Options{
-		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
+		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, Standby: o.containerWorker != o.WorkerBinary, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
 		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
-		DiskBytes: o.RunDiskLimit.Value(), Keep: o.KeepRuns,
-		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead},
+		DiskBytes: o.RunDiskLimit.Value(), Keep: o.KeepRuns, Exchange: exchange,
+		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead, Groups: groups},
 	})
 	if err != nil {
 		return fmt.Errorf("executor: %w", err)
@@ -54,14 +59,16 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true, RequireSecretHosts: o.RequireSecretHosts,
 	}
 	options.ImageRefusal = imagesRefused
-	if options.ProgramRefusal, err = o.programRefusal(ctx); err != nil {
+	programs, err := o.confinement(ctx, groups)
+	if err != nil {
 		return err
 	}
+	options.ProgramRefusal, options.NetworkRefusal = programs.Refusal, programs.NetworkRefusal
 	if !o.AllowHostCommands {
 		options.ContainerRefusal = hostCommandsRefused
 	}
 	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
-		return controller.Run(ctx, c, controller.Options{Tasks: options, WebFetchAllow: o.WebFetchAllow})
+		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow})
 	})
 	return nil
 }

@@ -70,10 +70,6 @@ type Options struct {
 	// Controllers runs until ctx ends. Default: the platform's own controllers.
 	Controllers func(ctx context.Context, c *rest.Config) error
 
-	// SearchURL and SearchKey configure the search service of the tool web_search; an empty URL means none.
-	SearchURL, SearchKey string
-	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch and remote MCP tools may reach although they are not public.
-	WebFetchAllow []string
 	// WebhookAllow lists destinations, as host:port, that completion callbacks may reach although they are not public.
 	WebhookAllow []string
 }
@@ -113,9 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
-	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch and remote MCP tools may reach although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
-	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
 }
 
 // complete checks the options and derives the remaining ones.

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // Run runs a server until ctx ends; then it returns nil after everything has stopped.
@@ -17,7 +18,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server.LimitMemory(ctx)
-	server.GiveBackMemory(ctx, o.Clock)
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {
 		return err
@@ -34,6 +34,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return err
 	}
+	server.GiveBackMemory(ctx, o.Clock, object.Dropped(st.Objects))
 	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {
 		a, err := o.assemble(ctx, st)
 		if err != nil {

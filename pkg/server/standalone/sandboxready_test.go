@@ -20,17 +20,17 @@ func TestSandboxReady(t *testing.T) {
 		off    bool
 		want   string
 	}{
-		"complete":         {sandbox.Kernel{Landlock: 7, Seccomp: true, UserNamespaces: true}, false, `{landlock="7",off="false",seccomp="true",user_namespaces="true"} 1`},
-		"without Landlock": {sandbox.Kernel{Seccomp: true}, false, `{landlock="0",off="false",seccomp="true",user_namespaces="false"} 0`},
-		"without seccomp":  {sandbox.Kernel{Landlock: 3}, false, `{landlock="3",off="false",seccomp="false",user_namespaces="false"} 0`},
-		"off":              {sandbox.Kernel{Landlock: 7, Seccomp: true}, true, `{landlock="7",off="true",seccomp="true",user_namespaces="false"} 0`},
+		"complete":         {sandbox.Kernel{Landlock: 7, Seccomp: true, UserNamespaces: true}, false, `{landlock="7",off="false",processes="cgroup",seccomp="true",user_namespaces="true"} 1`},
+		"without Landlock": {sandbox.Kernel{Seccomp: true}, false, `{landlock="0",off="false",processes="cgroup",seccomp="true",user_namespaces="false"} 0`},
+		"without seccomp":  {sandbox.Kernel{Landlock: 3}, false, `{landlock="3",off="false",processes="cgroup",seccomp="false",user_namespaces="false"} 0`},
+		"off":              {sandbox.Kernel{Landlock: 7, Seccomp: true}, true, `{landlock="7",off="true",processes="cgroup",seccomp="true",user_namespaces="false"} 0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			o := &Options{SandboxOff: tc.off}
 			o.Metrics = registry
 			for range 2 { // a server may start again in the same process
-				if err := o.reportSandbox(tc.kernel); err != nil {
+				if err := o.reportSandbox(tc.kernel, "cgroup"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -38,6 +38,7 @@ type Service struct {
 	scopes  map[string][]string // accepted scopes by family
 	denied  *prometheus.CounterVec
 	sparse  *sparse.Log
+	tasks   *TaskTokens // nil: tasks get no token
 	// others has the digests of Bearer tokens that are of another kind or issuer, whatever the time is.
 	others *lru.Cache
 }
@@ -84,8 +85,15 @@ func New(o Options, c clock.PassiveClock, metrics prometheus.Registerer) (*Servi
 			s.scopes[f] = *own
 		}
 	}
+	var err error
+	if s.tasks, err = newTaskTokens(o.ContextToken, s.context, c, metrics); err != nil {
+		return nil, err
+	}
 	return s, s.register(metrics)
 }
+
+// TaskTokens returns what gives tasks transaction tokens; nil if they get none.
+func (s *Service) TaskTokens() *TaskTokens { return s.tasks }
 
 // wildcard returns a pattern with * and ? as a regular expression of whole texts.
 func wildcard(pattern string) *regexp.Regexp {
@@ -160,7 +168,7 @@ func (s *Service) identify(r *http.Request) (*Identity, error) {
 	case err != nil:
 		return nil, err
 	case found:
-		return s.transaction(r.Context(), token)
+		return s.transaction(r, token)
 	}
 	token = bearerOf(r.Header)
 	if len(token) > maxToken {
@@ -176,7 +184,7 @@ func (s *Service) identify(r *http.Request) (*Identity, error) {
 	case p.typ == typeTransaction && !s.bearer:
 		return nil, errors.New("transaction tokens are not accepted in Authorization here")
 	case p.typ == typeTransaction:
-		return s.transaction(r.Context(), token)
+		return s.transaction(r, token)
 	case s.oidc != nil && p.issuer == s.oidc.name:
 		return s.person(r.Context(), token)
 	}
@@ -233,12 +241,12 @@ func (s *Service) person(ctx context.Context, token string) (*Identity, error) {
 	return &Identity{Type: TypeOIDC, Namespace: s.namespace, Requester: c.requester()}, nil
 }
 
-// transaction checks a transaction token.
-func (s *Service) transaction(ctx context.Context, token string) (*Identity, error) {
+// transaction checks a transaction token of a request.
+func (s *Service) transaction(r *http.Request, token string) (*Identity, error) {
 	if s.context == nil {
 		return nil, errors.New("transaction tokens are not accepted here")
 	}
-	c, err := s.context.check(ctx, token)
+	c, err := s.context.check(r.Context(), token)
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +261,9 @@ func (s *Service) transaction(ctx context.Context, token string) (*Identity, err
 	i := &Identity{Type: TypeContextToken, Namespace: s.namespace, Requester: c.requester(), Transaction: t}
 	if limits.Namespace != "" {
 		i.Namespace = limits.Namespace
+	}
+	if s.tasks != nil {
+		keepToken(r, token)
 	}
 	return i, nil
 }

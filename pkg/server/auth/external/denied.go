@@ -6,9 +6,10 @@ package external
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 // register registers the metric of requests that scopes do not cover.
@@ -20,20 +21,9 @@ func (s *Service) register(metrics prometheus.Registerer) error {
 	for _, mode := range []string{ModeAudit, ModeEnforce} {
 		s.denied.WithLabelValues(mode)
 	}
-	if metrics == nil {
-		return nil
-	}
-	err := metrics.Register(s.denied)
-	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok { // by an earlier server of this process
-		s.denied, ok = known.ExistingCollector.(*prometheus.CounterVec)
-		if ok {
-			return nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("identity: metrics: %w", err)
-	}
-	return nil
+	var err error
+	s.denied, err = metric.Register(metrics, s.denied)
+	return err
 }
 
 // deny counts a request that a transaction does not cover, and returns the reason if it is to be refused.

@@ -14,6 +14,7 @@
 //	scopes.go         the scope that each request needs
 //	constraints.go    the constraints in the context of a transaction
 //	task.go           the same, for tasks
+//	tasktoken.go      transaction tokens that tasks get
 //	denied.go         what happens to requests that a transaction does not cover
 //	login.go          how people in browsers get a token of the provider
 //	seal.go           the seal of a task's requester

@@ -20,6 +20,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/egress"
 )
 
 const (
@@ -149,7 +151,7 @@ func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
 		if metadata.JWKSURI == "" {
 			return nil, errors.New("the metadata have no jwks_uri")
 		}
-		if err := checkURL("jwks_uri", metadata.JWKSURI); err != nil {
+		if err := egress.CheckSecure("jwks_uri", metadata.JWKSURI); err != nil {
 			return nil, err
 		}
 		address = metadata.JWKSURI

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/platform-ai/platform/pkg/egress"
 )
 
 // Login lets people in browsers get a token of the OpenID provider: the authorization code flow (OpenID Connect Core,
@@ -101,7 +103,7 @@ func (l *Login) fetch(ctx context.Context) (*endpoints, error) {
 	}
 	authorization, _, _ := strings.Cut(e.Authorization, "?") // these may have a query (RFC 6749, section 3)
 	token, _, _ := strings.Cut(e.Token, "?")
-	if err := errors.Join(checkURL("authorization_endpoint", authorization), checkURL("token_endpoint", token)); err != nil {
+	if err := errors.Join(egress.CheckSecure("authorization_endpoint", authorization), egress.CheckSecure("token_endpoint", token)); err != nil {
 		return nil, err
 	}
 	return &e, nil

@@ -6,16 +6,17 @@ package external
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/envflag"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 // Modes of the authorization by the scopes of transaction tokens.
@@ -73,26 +74,15 @@ type ContextToken struct {
 	Mode string
 	// Scopes are the accepted scopes of each family; see families.
 	Scopes map[string]*[]string
-	// exchange is a setting of a feature that is not built.
-	exchange string
-	// unbuilt are variables of the environment with other settings of it.
-	unbuilt []string
+	// Exchange configures how tasks get transaction tokens of their own. The authorities of CAFile are also those of the
+	// token service.
+	Exchange tokenexchange.Options
 }
 
 // AddFlags binds the options to flags, whose defaults are in environment variables of the same name.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	text := func(p *string, name, value, usage string) {
-		if e, ok := os.LookupEnv(variable(name)); ok {
-			value = e
-		}
-		fs.StringVar(p, name, value, usage)
-	}
-	list := func(p *[]string, name string, value []string, usage string) {
-		if e, ok := os.LookupEnv(variable(name)); ok {
-			value = slices.DeleteFunc(strings.Split(e, ","), func(s string) bool { return s == "" })
-		}
-		fs.StringSliceVar(p, name, value, usage)
-	}
+	set := envflag.Set{FlagSet: fs}
+	text, list := set.Text, set.List
 	text(&o.OIDC.Issuer, "oidc-issuer", "", "issuer (https) of the OpenID provider whose tokens are accepted as Bearer tokens; needs --oidc-audience. This and all other --oidc and --context-token flags default to an environment variable, such as PLATFORM_OIDC_ISSUER")
 	text(&o.OIDC.Audience, "oidc-audience", "", "audience that tokens of --oidc-issuer must name")
 	list(&o.OIDC.AllowedSubjects, "oidc-allowed-subjects", nil, "subjects (claim sub) that are accepted, with the wildcards * and ?; without any, nobody is. What they may do is up to RBAC: users oidc:NAME, groups oidc:GROUP and oidc-role:ROLE, and platform:oidc for all")
@@ -110,22 +100,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	text(&c.CAFile, "context-token-ca-file", "", "PEM file with the authorities of the issuer's certificate (default: those of the system)")
 	list(&c.Headers, "context-token-headers", []string{defaultHeader}, "headers with a transaction token; Authorization:Bearer accepts them as Bearer tokens")
 	text(&c.Mode, "context-token-authz-mode", ModeOff, "what the scopes of a transaction token mean: off, nothing; audit, what they do not cover is counted and logged; enforce, it is refused (403). RBAC applies in each mode")
-	text(&c.exchange, "context-token-tts-endpoint", "", "not built yet, and refused: the service that exchanges tokens for children and tools")
-	for _, name := range unbuiltExchange() {
-		if v := variable("context-token-" + name); os.Getenv(v) != "" {
-			c.unbuilt = append(c.unbuilt, v)
-		}
-	}
+	c.Exchange.AddFlags(fs)
 	c.Scopes = map[string]*[]string{}
 	for _, f := range families() {
 		c.Scopes[f] = new([]string)
 		list(c.Scopes[f], "context-token-"+strings.NewReplacer(":", "-").Replace(f)+"-scopes", []string{scopePrefix + f}, "scopes of which a token needs one for "+f)
 	}
-}
-
-// variable returns the name of the environment variable with the default of a flag.
-func variable(flag string) string {
-	return "PLATFORM_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // Check reports options that are incomplete or contradict each other. Errors name the flag.
@@ -157,27 +137,15 @@ func (o *OIDC) check() error {
 	case o.ClientID != "" && !slices.Contains(o.Scopes, "openid"):
 		return errors.New("--oidc-scopes must include openid")
 	}
-	return errors.Join(checkURL("--oidc-issuer", o.Issuer), checkURL("--oidc-jwks-url", o.JWKSURL))
-}
-
-// unbuiltExchange are settings of the exchange of transaction tokens, without their common prefix. They are no
-// flags, so an unknown flag is refused anyway, but a variable of the environment would go unnoticed.
-func unbuiltExchange() []string {
-	return []string{
-		"tts-audience", "tts-timeout", "tts-token-source", "subject-token-type", "subject-token-file", "child-scope", "outbound-scope",
-		"child-token-ttl", "tool-token-ttl",
-	}
+	return errors.Join(egress.CheckSecure("--oidc-issuer", o.Issuer), egress.CheckSecure("--oidc-jwks-url", o.JWKSURL))
 }
 
 func (c *ContextToken) check() error {
-	if len(c.unbuilt) > 0 {
-		return fmt.Errorf("%s: the exchange of transaction tokens for child tasks and tools is not built yet; leave it out. Child tasks are bound to the transaction of their parent without a token of their own", strings.Join(c.unbuilt, ", "))
-	}
-	if c.exchange != "" {
-		return errors.New("--context-token-tts-endpoint: the exchange of transaction tokens for child tasks and tools is not built yet; leave it out. Child tasks are bound to the transaction of their parent without a token of their own")
+	if err := c.Exchange.Check(); err != nil {
+		return err
 	}
 	if c.Profile == "" {
-		if c.Issuer != "" || c.Audience != "" || c.JWKSURL != "" {
+		if c.Issuer != "" || c.Audience != "" || c.JWKSURL != "" || c.Exchange.Endpoint != "" {
 			return errors.New("--context-token-profile=transaction-token is needed with the other --context-token flags")
 		}
 		return nil
@@ -209,21 +177,5 @@ func (c *ContextToken) check() error {
 			return fmt.Errorf("--context-token-headers: %q: has another meaning; use %s or %s", h, defaultHeader, bearerHeader)
 		}
 	}
-	return errors.Join(checkURL("--context-token-issuer", c.Issuer), checkURL("--context-token-jwks-url", c.JWKSURL))
-}
-
-// checkURL requires TLS, because whoever can change the keys on their way can be anybody. A server on this machine may
-// do without.
-func checkURL(flag, address string) error {
-	if address == "" {
-		return nil
-	}
-	u, err := url.Parse(address)
-	if err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" {
-		ip := net.ParseIP(u.Hostname())
-		if u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s: %q: must be an https address without user, query and fragment; http is for loopback only", flag, address)
+	return errors.Join(egress.CheckSecure("--context-token-issuer", c.Issuer), egress.CheckSecure("--context-token-jwks-url", c.JWKSURL))
 }

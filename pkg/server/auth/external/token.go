@@ -6,7 +6,6 @@ package external
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -23,15 +22,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 const (
 	// maxToken is the maximum length of a token, in bytes. A longer one is refused before it is decoded.
-	maxToken = 16 << 10
+	maxToken = tokenexchange.MaxToken
 	// skew is how far in the future nbf and iat may be, because clocks differ. exp has no such tolerance.
 	skew = time.Minute
 	// typeTransaction is the typ header of transaction tokens (draft-ietf-oauth-transaction-tokens).
-	typeTransaction = "txntoken+jwt"
+	typeTransaction = tokenexchange.TypeHeader
 	// maxContext is the maximum length of a transaction's context, in bytes: it becomes part of each task.
 	maxContext = 4 << 10
 )
@@ -106,29 +106,16 @@ func (p peeked) namespace() string {
 
 // peek reads a token without checking it. ok is false for a text that is not a JWT.
 func peek(token string) (p peeked, ok bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 || len(token) > maxToken {
-		return peeked{}, false
-	}
-	part := func(i int, into any) bool {
-		data, err := base64.RawURLEncoding.DecodeString(parts[i])
-		return err == nil && json.Unmarshal(data, into) == nil
-	}
-	var header struct {
-		Typ string `json:"typ"`
-	}
 	var payload struct {
 		Issuer  string          `json:"iss"`
 		Context json.RawMessage `json:"tctx"`
 	}
-	if !part(0, &header) || !part(1, &payload) {
+	typ, ok := tokenexchange.Decode(token, &payload)
+	if !ok {
 		return peeked{}, false
 	}
-	return peeked{normalType(header.Typ), payload.Issuer, payload.Context}, true
+	return peeked{typ, payload.Issuer, payload.Context}, true
 }
-
-// normalType returns a typ header without the prefix that RFC 7515 lets senders leave out, in lower case.
-func normalType(typ string) string { return strings.TrimPrefix(strings.ToLower(typ), "application/") }
 
 // check returns the claims of a token that is valid now.
 func (i *issuer) check(ctx context.Context, token string) (*claims, error) {
@@ -159,7 +146,7 @@ func (i *issuer) check(ctx context.Context, token string) (*claims, error) {
 }
 
 func (i *issuer) checkType(typ string) error {
-	switch typ = normalType(typ); {
+	switch typ = tokenexchange.NormalType(typ); {
 	case i.transaction && typ != typeTransaction:
 		return fmt.Errorf("the token is of type %q, not %s", typ, typeTransaction)
 	case !i.transaction && !slices.Contains([]string{"", "jwt", "at+jwt"}, typ):

@@ -63,6 +63,12 @@ func credentials(r *http.Request) bool {
 	return !fromPage(r) && r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
 
+// presents reports whether a request has credentials, of this host or external ones.
+func (f *Facade) presents(r *http.Request) bool {
+	kind, _ := f.external(r)
+	return kind != "" || credentials(r)
+}
+
 // fromPage reports whether a page in a browser made a request.
 func fromPage(r *http.Request) bool { return r.Header.Get("Origin") != "" }
 

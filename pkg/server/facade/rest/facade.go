@@ -103,11 +103,17 @@ func (f *Facade) Close() {
 
 // ServeHTTP serves REST paths and passes all others to the chain. Kubernetes' core API is below /api/v1 too.
 func (f *Facade) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if segments, ok := split(r.URL.EscapedPath()); ok && f.own[family(segments)] {
+	if f.owns(r) {
 		f.serve(w, r)
 		return
 	}
 	f.chain.ServeHTTP(w, r)
+}
+
+// owns reports whether a request is for a REST path, be there a row for it or not.
+func (f *Facade) owns(r *http.Request) bool {
+	segments, ok := split(r.URL.EscapedPath())
+	return ok && f.own[family(segments)]
 }
 
 // Alone returns a handler of only the REST paths: every other path is unknown.
@@ -131,7 +137,10 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 		out.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if err == nil {
+	switch {
+	case !f.presents(r) && (err == nil || f.owns(r)): // strangers do not learn which paths there are
+		err = restError{code: http.StatusUnauthorized}
+	case err == nil:
 		err = (&call{f: f, row: found, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found) //nolint:contextcheck // native requests have the context of r
 	}
 	if err != nil {

@@ -104,6 +104,24 @@ func TestPanicsAreAnswered(t *testing.T) {
 	}
 }
 
+// TestStrangersLearnNothing: without credentials every REST path answers 401, whether there is something or not.
+func TestStrangersLearnNothing(t *testing.T) {
+	f := newFacade(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("the chain was asked for %s", r.URL) }, Options{})
+	for _, h := range []http.Handler{f, f.Alone()} {
+		for _, target := range []string{"GET /api/v1/tasks/a", "PUT /api/v1/tasks/a", "GET /api/v1/tasks/a/b/c/d", "POST /api/v1/sessions/none/none"} {
+			method, path, _ := strings.Cut(target, " ")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+			if w.Code != http.StatusUnauthorized {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
+		}
+	}
+	if w := ask(t, f, http.MethodGet, "/api/v1/tasks/a/b/c/d"); w.Code != http.StatusNotFound {
+		t.Errorf("with credentials: %d", w.Code)
+	}
+}
+
 func TestOneNamespaceOnly(t *testing.T) {
 	var path string
 	f := newFacade(t, func(w http.ResponseWriter, r *http.Request) { path = r.URL.Path; w.WriteHeader(http.StatusOK) }, Options{Namespace: "team"})

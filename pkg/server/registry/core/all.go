@@ -48,6 +48,8 @@ type Options struct {
 	Limits *models.Limits
 	// Chat answers chats, and keeps them in the sessions of this server; nil for a server without.
 	Chat *turns.Service
+	// Judge judges calls of tools that the server makes itself; nil for a server that makes none.
+	Judge *toolcall.Judge
 	// Turns are what is stored of turns of chats; nil for a server without chats.
 	Turns resource.Content
 	// ChatBytes bounds what is kept of a session of type chat. Default: session.DefaultChatBytes.
@@ -129,7 +131,7 @@ func All(o Options) []resource.Resource {
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
 		chats,
-		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get}, workers.ToolCalls()),
+		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get, Judge: o.Judge}, workers.ToolCalls()),
 		executionevent.Definition(o.Log, tasks.Append, tasks.IsLeftover, workers.Events()),
 		memories,
 		memories.Searches(workers.MemorySearches()),

@@ -168,6 +168,8 @@ func may(caller, path, verb, of string) bool {
 		return own == of && verb == "get"
 	case path == "tasks/cancel":
 		return family
+	case path == "tasks/transactiontoken":
+		return family && own != of
 	case path == "tasks":
 		return family && (verb == "get" || verb == "list" || verb == "watch")
 	case path == "executionevents":

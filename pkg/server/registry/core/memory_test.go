@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,6 +136,7 @@ func TestMemoryModel(t *testing.T) {
 	all := &sessions{map[string]int{}, map[string]bool{"s": true, "r": true}}
 	notes, offers := map[string]*note{}, map[string]*offer{}
 	var noteNames, offerNames []string
+	proposed := map[string]int{}
 	for i := range 4000 {
 		w := callers[random.IntN(len(callers))]
 		switch action := pick("write", "session", "recall", "recall", "get", "toggle", "propose", "propose", "review", "review", "review", "review", "apply", "apply", "apply", "archive"); action {
@@ -238,7 +240,7 @@ func TestMemoryModel(t *testing.T) {
 			p.Status.Origin = &v1alpha1.MemoryOrigin{TaskName: "lie", TaskUID: "lie"}
 			made, err := s.Create(w.ctx, "memoryproposals", p)
 			want := ""
-			if w.void || w.worker && agent != "" && agent != w.agent {
+			if w.void || w.worker && (agent != "" && agent != w.agent || proposed[w.task] == mostProposals) {
 				want = "forbidden"
 			}
 			if outcome(err) != want {
@@ -248,6 +250,9 @@ func TestMemoryModel(t *testing.T) {
 				continue
 			}
 			checkOrigin(t, w, made.(*v1alpha1.MemoryProposal))
+			if w.worker {
+				proposed[w.task]++
+			}
 			offers[name] = o
 			offerNames = append(offerNames, name)
 		default:
@@ -386,5 +391,38 @@ func TestForget(t *testing.T) {
 	}
 	if n := s.Rows(t, 'i'); n != 0 {
 		t.Errorf("%d rows of the index are left", n)
+	}
+}
+
+// mostProposals is how many proposals of one task may exist.
+const mostProposals = 100
+
+// A task makes so many proposals and no more, until one of them is deleted. People and other tasks go on.
+func TestProposalsOfATask(t *testing.T) {
+	s := start(t)
+	busy, other := s.mustTask("busy", "{type: ai, prompt: p}"), s.mustTask("other", "{type: ai, prompt: p}")
+	propose := func(ctx context.Context, name string) error {
+		p := &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: v1alpha1.MemoryProposalSpec{Title: "t", Type: v1alpha1.ProposalMemory}}
+		_, err := s.Create(ctx, "memoryproposals", p)
+		return err
+	}
+	for i := range mostProposals {
+		if err := propose(s.worker(busy), fmt.Sprintf("p%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := propose(s.worker(busy), "more"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `task "busy" has made 100 proposals`) {
+		t.Errorf("one more: %v", err)
+	}
+	for name, ctx := range map[string]context.Context{"a": s.worker(other), "b": s.User()} {
+		if err := propose(ctx, name); err != nil {
+			t.Errorf("somebody else: %v", err)
+		}
+	}
+	if _, _, err := s.Storage["memoryproposals"].(rest.GracefulDeleter).Delete(s.User(), "p7", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := propose(s.worker(busy), "more"); err != nil {
+		t.Errorf("after a deletion: %v", err)
 	}
 }

@@ -25,12 +25,9 @@ func others(tasks *task.Resource, sessions *session.Resource, a authorizer.Autho
 		resource := string(kind) + "s"
 		user, ok := request.UserFrom(ctx)
 		if ok = ok && !guard.IsWorker(user); ok {
-			decision, _, err := a.Authorize(ctx, authorizer.AttributesRecord{
-				User: user, Verb: "get", Namespace: namespace, Name: name, Subresource: "stream", ResourceRequest: true,
-				APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: resource,
-			})
-			if ok = decision == authorizer.DecisionAllow; err != nil && !ok {
-				return nil, apierrors.NewInternalError(err)
+			var err error
+			if ok, err = guard.May(ctx, a, authorizer.AttributesRecord{Verb: "get", Namespace: namespace, Resource: resource, Subresource: "stream", Name: name}); err != nil {
+				return nil, err
 			}
 		}
 		if !ok {

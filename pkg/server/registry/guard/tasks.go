@@ -54,6 +54,10 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		if a.Verb == "create" {
 			return mine(own)
 		}
+	case "transactiontoken": // for a child, from the run that delegated it
+		if a.Verb == "create" {
+			return mine(reaches && !own)
+		}
 	case "cancel":
 		if a.Verb == "create" {
 			return mine(reaches && (own || !t.Status.Delegation.Detached))

@@ -45,6 +45,8 @@ type Kept[T Object] struct {
 	StatusFinalizer string
 	// ValidateStatus checks a write to the status subresource.
 	ValidateStatus func(ctx context.Context, obj, old T) field.ErrorList
+	// AfterStatus runs after a write to the status subresource was stored. It is not part of the write, so a crash may prevent it.
+	AfterStatus func(obj T)
 	// Frozen lists the fields that cannot change after create.
 	Frozen []Frozen[T]
 	// Warnings are shown to the writer of an accepted object. old is nil on create.
@@ -316,6 +318,13 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if main.hasStatus() {
 		st := *store
 		st.UpdateStrategy = statusStrategy[T]{main}
+		if s.AfterStatus != nil {
+			st.AfterUpdate = func(obj runtime.Object, opts *metav1.UpdateOptions) {
+				if o, ok := obj.(T); ok && (opts == nil || !dryrun.IsDryRun(opts.DryRun)) {
+					s.AfterStatus(o)
+				}
+			}
+		}
 		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st, k: k, show: s.Show}
 		p.update = updater[T](&st)
 	}

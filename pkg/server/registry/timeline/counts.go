@@ -11,13 +11,34 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// CountsPath is the path of counts below the events of a task.
+// CountsPath is the path of counts below the events of a task or a session.
 const CountsPath = "counts"
+
+// Answer answers a get on the events of a task or a session, or on their counts, which path says. It is the only path below them.
+func (s *Server) Answer(req *http.Request, t *Timeline, path string, respond rest.Responder) {
+	var out runtime.Object
+	var err error
+	switch path {
+	case "":
+		out, err = s.Page(req, t)
+	case CountsPath:
+		out, err = s.Counts(req, t)
+	default:
+		err = apierrors.NewNotFound(v1alpha1.Resource(t.resource()+"/events"), path)
+	}
+	if err != nil {
+		respond.Error(err)
+		return
+	}
+	respond.Object(http.StatusOK, out)
+}
 
 // Counts answers a get with the number of events, in total and in periods. Errors in the request are API errors.
 func (s *Server) Counts(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventCounts, error) {
@@ -32,7 +53,12 @@ func (s *Server) Counts(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEven
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("buckets: %q: must be a number from 1 to %d", clip(v.Get("buckets")), eventlog.MaxBuckets))
 		}
 	}
-	c, err := s.opts.Log.Count(req.Context(), t.stream(), q.types, buckets)
+	var c *eventlog.Counts
+	if t.session() {
+		c, err = s.opts.Log.SessionCount(req.Context(), t.Namespace, t.Name, q.types, buckets)
+	} else {
+		c, err = s.opts.Log.Count(req.Context(), t.stream(), q.types, buckets)
+	}
 	if err != nil {
 		return nil, err
 	}

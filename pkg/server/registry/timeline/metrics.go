@@ -4,9 +4,6 @@
 package timeline
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/platform-ai/platform/pkg/metric"
@@ -51,25 +48,6 @@ func newMetrics() *metrics {
 	}
 	m.Group = metric.Group{m.lists, m.listDuration, m.connections, m.reconnects, m.errors}
 	return m
-}
-
-// register returns the metrics of the process: those that an earlier server has
-// registered, or new ones.
-func register(r prometheus.Registerer) (*metrics, error) {
-	m := newMetrics()
-	if r == nil {
-		return m, nil
-	}
-	err := r.Register(m)
-	if is, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if old, ok := is.ExistingCollector.(*metrics); ok {
-			return old, nil
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("metrics of event streams: %w", err)
-	}
-	return m, nil
 }
 
 // listed records a page.

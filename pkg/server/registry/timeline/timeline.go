@@ -49,6 +49,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -99,7 +100,7 @@ type Server struct {
 // New makes a Server.
 func New(o Options) (*Server, error) {
 	o.ensureDefaults()
-	m, err := register(o.Registerer)
+	m, err := metric.Register(o.Registerer, newMetrics())
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +139,14 @@ func (t *Timeline) allowed(ctx context.Context) error {
 func (t *Timeline) leaving(ctx context.Context) bool { return t.Leaving != nil && t.Leaving(ctx) }
 
 func (t *Timeline) session() bool { return t.Type == v1alpha1.StreamSession }
+
+// resource returns the resource of the object.
+func (t *Timeline) resource() string {
+	if t.session() {
+		return "sessions"
+	}
+	return "tasks"
+}
 
 // deleted returns the type of the last frame if the object is gone.
 func (t *Timeline) deleted() v1alpha1.EventType {

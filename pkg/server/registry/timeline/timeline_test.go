@@ -30,6 +30,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -500,7 +501,7 @@ func TestReconnectsAreCounted(t *testing.T) {
 		<-s.ended
 	}
 	s.wantMetrics("connections_current{session} 1", "connections_current{task} 0", "reconnects_total{session} 1", "reconnects_total{task} 2")
-	if again, err := register(s.metrics); err != nil || again != s.server.metrics {
+	if again, err := metric.Register(s.metrics, newMetrics()); err != nil || again != s.server.metrics {
 		t.Errorf("a second server of the process: %v", err)
 	}
 }

@@ -74,10 +74,7 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 	if old != nil && equality.Semantic.DeepEqual(a.Spec, old.Spec) {
 		return nil
 	}
-	var list []string
-	if c := a.Spec.Coordination; c != nil && c.Autonomous && !c.Enabled {
-		list = append(list, "spec.coordination.autonomous: has no effect without spec.coordination.enabled")
-	}
+	list := support.IdleOfAgent(&a.Spec)
 	for _, g := range support.Agent(&a.Spec) {
 		text := g.String()
 		if g.Refused {
@@ -94,14 +91,28 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 	}
 	path := field.NewPath("spec", "tools")
 	for i, t := range a.Spec.Tools {
-		if o.Tool == nil || t.Enabled != nil && !*t.Enabled || builtin.Has(t.Name) {
-			continue
-		}
-		if _, err := o.Tool(ctx, t.Name); apierrors.IsNotFound(err) {
+		if (t.Enabled == nil || *t.Enabled) && o.unknown(ctx, t.Name) {
 			list = append(list, support.UnknownTool(path.Index(i).Child("name").String(), t.Name))
 		}
 	}
+	if c := a.Spec.Coordination; c != nil {
+		path = field.NewPath("spec", "coordination", "approvalRequiredTools")
+		for i, name := range c.ApprovalRequiredTools {
+			if o.unknown(ctx, name) {
+				list = append(list, support.UnknownGate(path.Index(i).String(), name))
+			}
+		}
+	}
 	return list
+}
+
+// unknown reports whether a name is neither that of a built-in tool nor that of a Tool of the namespace.
+func (o Options) unknown(ctx context.Context, name string) bool {
+	if o.Tool == nil || builtin.Has(name) {
+		return false
+	}
+	_, err := o.Tool(ctx, name)
+	return apierrors.IsNotFound(err)
 }
 
 func provider(a *v1alpha1.Agent) string {

@@ -8,6 +8,7 @@ package executionevent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +57,10 @@ func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource
 	}
 }
 
+// pageBytes bounds a page of events, which may have fewer of them than its client asked for. wholeBytes bounds a list without a
+// limit, whose client may not expect a part of it.
+const pageBytes, wholeBytes = 16 << 20, 64 << 20
+
 type ledger struct {
 	log      *eventlog.Log
 	add      Append
@@ -87,10 +92,16 @@ func (l ledger) list(ctx context.Context, o *internalversion.ListOptions) (runti
 	if err := resource.At(&q, o); err != nil {
 		return nil, err
 	}
-	q.Continue, q.Limit = o.Continue, int(o.Limit)
+	q.Continue, q.Limit, q.Bytes = o.Continue, int(o.Limit), pageBytes
+	if q.Limit == 0 {
+		q.Bytes = wholeBytes
+	}
 	page, err := l.log.List(ctx, q)
 	if err != nil {
 		return nil, resource.PositionError(err)
+	}
+	if q.Limit == 0 && page.Continue != "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("limit: is required, because these events take more than %d MiB; a page of 500 says in metadata.continue where to go on", wholeBytes>>20))
 	}
 	list := &v1alpha1.ExecutionEventList{
 		ListMeta: metav1.ListMeta{

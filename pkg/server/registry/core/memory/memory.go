@@ -29,6 +29,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // NamePrefix starts the names of memories that are created without one.
@@ -72,11 +73,11 @@ type store interface {
 // New makes the resource memories.
 func New(o Options) *Resource {
 	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller, session: o.Session}
-	change := func(name string, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
+	change := func(name string, as func(context.Context) context.Context, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
 		return resource.Subresource[*v1alpha1.Memory]{
 			Name: name, New: func() runtime.Object { return &v1alpha1.MemoryChange{} }, Creators: resource.Writers(),
 			Create: func(ctx context.Context, p resource.Parent[*v1alpha1.Memory], _ runtime.Object) (runtime.Object, error) {
-				return r.change(ctx, p, mutate)
+				return r.change(as(ctx), p, mutate)
 			},
 		}
 	}
@@ -96,10 +97,10 @@ func New(o Options) *Resource {
 			ValidateStatus:   validateStatus,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Memory]{
-			change("disable", func(s *v1alpha1.MemoryStatus) error { return set(&s.Disabled, true, s) }),
-			change("enable", func(s *v1alpha1.MemoryStatus) error { return set(&s.Disabled, false, s) }),
-			change("discard", func(s *v1alpha1.MemoryStatus) error { s.Deleted = true; return nil }),
-			change("restore", func(s *v1alpha1.MemoryStatus) error { s.Deleted = false; return nil }),
+			change("disable", byServer, func(s *v1alpha1.MemoryStatus) error { return set(&s.Disabled, true, s) }),
+			change("enable", byServer, func(s *v1alpha1.MemoryStatus) error { return set(&s.Disabled, false, s) }),
+			change("discard", discarding, func(s *v1alpha1.MemoryStatus) error { s.Deleted = true; return nil }),
+			change("restore", byServer, func(s *v1alpha1.MemoryStatus) error { s.Deleted = false; return nil }),
 		},
 	}
 	r.Resource = r.definition
@@ -148,7 +149,7 @@ func (r *Resource) change(ctx context.Context, p resource.Parent[*v1alpha1.Memor
 		m := p.Object.DeepCopy()
 		return m, apply(m)
 	}
-	return p.Update(byServer(ctx), apply)
+	return p.Update(ctx, apply)
 }
 
 func (r *Resource) now() *metav1.Time { return &metav1.Time{Time: r.clock.Now()} }
@@ -159,6 +160,9 @@ type (
 )
 
 func byServer(ctx context.Context) context.Context { return context.WithValue(ctx, serverKey{}, true) }
+
+// discarding is byServer for a change that is accepted on a full disk, because users take it for the deletion that it is.
+func discarding(ctx context.Context) context.Context { return object.Discarding(byServer(ctx)) }
 
 func (r *Resource) prepareForCreate(ctx context.Context, m *v1alpha1.Memory) {
 	if m.Name == "" && m.GenerateName == "" {

@@ -65,6 +65,7 @@ type Resource struct {
 
 	mu        sync.Mutex // guards proposals
 	proposals rest.Lister
+	proposing sync.Mutex // held while a run proposes
 }
 
 // New makes the resource memoryproposals.
@@ -81,6 +82,7 @@ func New(o Options) *Resource {
 		Columns:    columns(),
 		Guard:      o.Guard,
 		Shape: resource.Kept[*v1alpha1.MemoryProposal]{
+			Begin:            r.beginCreate,
 			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: func(_ context.Context, p, _ *v1alpha1.MemoryProposal) { clean(p) },
 			Validate:         r.validate,

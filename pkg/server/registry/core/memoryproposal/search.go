@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -46,17 +47,15 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemoryProposalSearch)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	proposals := r.proposals
-	r.mu.Unlock()
-	if proposals == nil {
-		return nil, apierrors.NewServiceUnavailable("proposals are not served yet")
+	proposals, err := r.lister()
+	if err != nil {
+		return nil, err
 	}
 	words := strings.Fields(strings.ToLower(s.Spec.Query))
 	var found []v1alpha1.MemoryProposal
 	opts := &internalversion.ListOptions{}
 	if task != nil { // the guard lists for a worker only what is narrowed to its task
-		opts.FieldSelector = fields.OneTermEqualSelector("status.origin.taskName", task.Name)
+		opts.FieldSelector = ofTask(task)
 	}
 	err = resource.EachObject(ctx, proposals, opts, func(o metav1.Object) {
 		p, ok := o.(*v1alpha1.MemoryProposal)
@@ -75,6 +74,21 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemoryProposalSearch)
 	})
 	s.Status = v1alpha1.MemoryProposalSearchStatus{Items: append([]v1alpha1.MemoryProposal{}, found[:min(len(found), limit)]...)}
 	return s, nil
+}
+
+// lister lists proposals.
+func (r *Resource) lister() (rest.Lister, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.proposals == nil {
+		return nil, apierrors.NewServiceUnavailable("proposals are not served yet")
+	}
+	return r.proposals, nil
+}
+
+// ofTask selects the proposals of tasks with the name of t.
+func ofTask(t *v1alpha1.Task) fields.Selector {
+	return fields.OneTermEqualSelector("status.origin.taskName", t.Name)
 }
 
 // wants reports whether a proposal has the fields of a search.

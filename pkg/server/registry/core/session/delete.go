@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -46,23 +45,7 @@ func (r *Resource) validateDelete(ctx context.Context, s *v1alpha1.Session) erro
 			return busy(s, fmt.Sprintf("task %s waits for it", name))
 		}
 	}
-	return r.endChat(ctx, s)
-}
-
-// turnEnd is how long a deletion waits for the end of a chat's turn.
-const turnEnd = 5 * time.Second
-
-// endChat cancels the turn of a chat that runs in the session, and waits for its end.
-func (r *Resource) endChat(ctx context.Context, s *v1alpha1.Session) error {
-	if r.endTurn == nil || s.Spec.SessionType != v1alpha1.SessionTypeChat {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, turnEnd)
-	defer cancel()
-	if !r.endTurn(ctx, s) {
-		return apierrors.NewConflict(v1alpha1.Resource("sessions"), s.Name, errors.New("the turn of the chat was cancelled and has not ended yet; try again"))
-	}
-	return nil
+	return chats{r}.end(ctx, s)
 }
 
 func busy(s *v1alpha1.Session, why string) error {

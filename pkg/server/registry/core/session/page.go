@@ -19,15 +19,10 @@ import (
 type parent = resource.Parent[*v1alpha1.Session]
 
 // events serves GET of events: a page of the events of the session's tasks, in
-// the order in which they were stored.
+// the order in which they were stored, or their counts.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		page, err := r.timelines.Page(req, timelineOf(p)) //nolint:contextcheck // the request has it
-		if err != nil {
-			respond.Error(err)
-			return
-		}
-		respond.Object(http.StatusOK, page)
+		r.timelines.Answer(req, timelineOf(p), p.Path, respond) //nolint:contextcheck // the request has it
 	}), nil
 }
 

@@ -95,7 +95,7 @@ func New(o Options) *Resource {
 			},
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Session]{
-			{Name: "events", Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }, Readers: resource.Users()},
+			{Name: "events", Subpath: true, Methods: []string{http.MethodGet}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEventPage{} }, Readers: resource.Users()},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.stream, Readers: resource.Users()},
 			{Name: "transcript", Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.transcript, New: func() runtime.Object { return &v1alpha1.SessionTranscript{} }, Readers: resource.Users(resource.Worker), Creators: resource.Writers()},
 			{
@@ -104,6 +104,7 @@ func New(o Options) *Resource {
 					return o.Turn(p.Object, respond), nil
 				},
 			},
+			{Name: "cancel", Methods: []string{http.MethodPost}, Connect: chats{r}.cancel, Creators: resource.Writers()},
 		},
 	}
 	r.Resource = r.definition

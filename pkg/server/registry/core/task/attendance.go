@@ -35,24 +35,57 @@ const unattended = 30 * time.Second
 type attendance struct {
 	clock clock.WithTicker
 	// due holds each new task until the time by which a controller should have picked it up.
-	due workqueue.TypedDelayingInterface[types.NamespacedName]
+	due workqueue.TypedDelayingInterface[newTask]
 
 	// mu guards the fields below.
 	mu sync.Mutex
+	// waiting holds the tasks that are due and that nobody is known to have picked up. The others need not be read.
+	waiting map[types.UID]struct{}
 	// begun holds, by namespace, when a controller last picked up a task.
 	begun map[string]time.Time
 	// alone holds the namespaces where no controller picks up tasks.
 	alone map[string]bool
 }
 
+// newTask is a task that a controller should pick up.
+type newTask struct {
+	types.NamespacedName
+	uid types.UID
+}
+
 func newAttendance(c clock.WithTicker) *attendance {
-	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c})
-	return &attendance{clock: c, due: queue, begun: map[string]time.Time{}, alone: map[string]bool{}}
+	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[newTask]{Clock: c})
+	return &attendance{clock: c, due: queue, waiting: map[types.UID]struct{}{}, begun: map[string]time.Time{}, alone: map[string]bool{}}
 }
 
 // created is called for each new task.
 func (a *attendance) created(t *v1alpha1.Task) {
-	a.due.AddAfter(types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, unattended)
+	a.mu.Lock()
+	a.waiting[t.UID] = struct{}{}
+	a.mu.Unlock()
+	a.due.AddAfter(newTask{types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, t.UID}, unattended)
+}
+
+// changed is called for each task whose status was written.
+func (a *attendance) changed(t *v1alpha1.Task) {
+	if !waitsForController(t) {
+		a.settled(t.UID)
+	}
+}
+
+// settled is called when nothing more is to be found out about a task.
+func (a *attendance) settled(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, uid)
+}
+
+// waits reports whether a task that is due may wait for a controller.
+func (a *attendance) waits(uid types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.waiting[uid]
+	return ok
 }
 
 // began is called when a controller picks up a task.
@@ -61,6 +94,13 @@ func (a *attendance) began(namespace string) {
 	defer a.mu.Unlock()
 	a.begun[namespace] = a.clock.Now()
 	delete(a.alone, namespace)
+}
+
+// progress returns how much longer the controller that last picked up a task of the namespace is trusted to get to the others.
+func (a *attendance) progress(namespace string) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.begun[namespace].Add(unattended).Sub(a.clock.Now())
 }
 
 // left returns how much longer the task may wait before the server reports it.
@@ -105,9 +145,20 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 		if down {
 			return
 		}
-		if err := r.lookAfter(ctx, status, key); err != nil && ctx.Err() == nil {
-			log.Error(err, "Cannot record that a task waits for a controller", "task", key)
-			r.attendance.due.AddAfter(key, unattended)
+		if r.attendance.waits(key.uid) {
+			again, err := r.attendance.progress(key.Namespace), error(nil)
+			if again <= 0 { // of a long queue nothing is read as long as it moves
+				again, err = r.lookAfter(ctx, status, key.NamespacedName)
+			}
+			if err != nil && ctx.Err() == nil {
+				log.Error(err, "Cannot record that a task waits for a controller", "task", key.NamespacedName)
+				again = unattended
+			}
+			if again > 0 {
+				r.attendance.due.AddAfter(key, again)
+			} else {
+				r.attendance.settled(key.uid)
+			}
 		}
 		r.attendance.due.Done(key)
 	}
@@ -176,21 +227,18 @@ func (r *Resource) findLeftovers(ctx context.Context) error {
 	return nil
 }
 
-func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types.NamespacedName) error {
+// lookAfter marks a task that no controller picked up. It returns when to look again; 0 means that this is not needed.
+func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types.NamespacedName) (again time.Duration, err error) {
 	ctx = request.WithNamespace(ctx, key.Namespace)
 	t, err := r.get(ctx, key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return 0, nil
 	}
-	if err != nil {
-		return err
-	}
-	if !waitsForController(t) {
-		return nil
+	if err != nil || !waitsForController(t) {
+		return 0, err
 	}
 	if left := r.attendance.left(t); left > 0 {
-		r.attendance.due.AddAfter(key, left)
-		return nil
+		return left, nil
 	}
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		now, ok := old.DeepCopyObject().(*v1alpha1.Task)
@@ -206,9 +254,9 @@ func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types
 	})
 	_, _, err = status.Update(ctx, key.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return 0, nil
 	}
-	return err
+	return 0, err
 }
 
 // waitsForController reports whether no controller has picked up the task and its status does not

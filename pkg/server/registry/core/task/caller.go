@@ -6,7 +6,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -23,8 +22,8 @@ func (r *Resource) controller(ctx context.Context, namespace string) (bool, erro
 	if !ok || guard.IsWorker(user) {
 		return false, nil
 	}
-	return r.may(ctx, authorizer.AttributesRecord{
-		User: user, Verb: "create", Namespace: namespace,
+	return guard.May(ctx, r.authorizer, authorizer.AttributesRecord{
+		Verb: "create", Namespace: namespace,
 		Resource: "executionevents", Subresource: v1alpha1.ResourceExecutionEventsControlled,
 	})
 }
@@ -45,26 +44,13 @@ func (r *Resource) mayCopySession(ctx context.Context, namespace, session string
 
 // mayGet returns a Forbidden with the reason unless the caller may get what a names.
 func (r *Resource) mayGet(ctx context.Context, a authorizer.AttributesRecord, reason string) error {
-	user, ok := request.UserFrom(ctx)
-	if ok {
-		var err error
-		a.User, a.Verb = user, "get"
-		if ok, err = r.may(ctx, a); err != nil {
-			return err
-		}
+	a.Verb = "get"
+	ok, err := guard.May(ctx, r.authorizer, a)
+	if err != nil {
+		return err
 	}
 	if !ok {
 		return apierrors.NewForbidden(v1alpha1.Resource(a.Resource), a.Name, errors.New(reason))
 	}
 	return nil
-}
-
-// may asks the authorizer about resources of this API group.
-func (r *Resource) may(ctx context.Context, a authorizer.AttributesRecord) (bool, error) {
-	a.APIGroup, a.APIVersion, a.ResourceRequest = v1alpha1.GroupName, v1alpha1.SchemeGroupVersion.Version, true
-	decision, _, err := r.authorizer.Authorize(ctx, a)
-	if err != nil && decision != authorizer.DecisionAllow {
-		return false, apierrors.NewInternalError(fmt.Errorf("authorize %s of %s: %w", a.Verb, a.Resource, err))
-	}
-	return decision == authorizer.DecisionAllow, nil
 }

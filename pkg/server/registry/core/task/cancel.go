@@ -117,7 +117,7 @@ func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, me
 		if len(parts) == 0 {
 			return nil
 		}
-		err = r.log.Commit(engine.Upkeep, parts...)
+		err = r.log.Commit(engine.Free, parts...) // each task is marked once, and its run may be what fills the disk
 		switch {
 		case err == nil:
 			return nil

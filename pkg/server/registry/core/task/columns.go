@@ -58,7 +58,7 @@ func phase(t *v1alpha1.Task) string {
 	waits := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingToStart)
 	switch {
 	case t.DeletionTimestamp != nil && !t.Status.Phase.Terminal():
-		return "Terminating"
+		return v1alpha1.TaskTerminating
 	case waits != nil && waits.Status == metav1.ConditionTrue && (t.Status.Phase == "" || t.Status.Phase == v1alpha1.TaskRunning):
 		return waits.Reason
 	case t.Status.Phase == "":

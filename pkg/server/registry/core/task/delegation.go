@@ -43,8 +43,11 @@ type kin struct{ *Resource }
 func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || !guard.IsWorker(user) {
-		ctx, err := r.beginStamp(ctx, t)
-		return ctx, nil, err
+		next, err := r.beginStamp(ctx, t, dryRun)
+		if err != nil {
+			return nil, nil, err
+		}
+		return next, transacted(r).handOut(ctx, t, stampOf(next)), nil
 	}
 	controller := metav1.GetControllerOfNoCopy(t)
 	if controller == nil { // the guard requires one

@@ -19,7 +19,6 @@ import (
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
@@ -28,12 +27,12 @@ import (
 // It is a Connect subresource because a Create subresource accepts only one kind.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if p.Path != "" && (p.Path != timeline.CountsPath || req.Method != http.MethodGet) {
-			respond.Error(apierrors.NewNotFound(v1alpha1.Resource("tasks/events"), p.Path))
+		if req.Method == http.MethodGet {
+			r.timelines.Answer(req, timelineOf(p), p.Path, respond) //nolint:contextcheck // the request has it
 			return
 		}
-		if req.Method == http.MethodGet {
-			r.getEvents(req, p, respond) //nolint:contextcheck // the request has it
+		if p.Path != "" {
+			respond.Error(apierrors.NewNotFound(v1alpha1.Resource("tasks/events"), p.Path))
 			return
 		}
 		out, err := r.postEvents(w, req, p.Object)

@@ -5,34 +5,13 @@ package task
 
 import (
 	"context"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 )
-
-// getEvents answers GET of events with a page of the task's stream, and of events/counts with their numbers.
-func (r *Resource) getEvents(req *http.Request, p parent, respond rest.Responder) {
-	if p.Path == timeline.CountsPath {
-		counts, err := r.timelines.Counts(req, timelineOf(p))
-		if err != nil {
-			respond.Error(err)
-			return
-		}
-		respond.Object(http.StatusOK, counts)
-		return
-	}
-	page, err := r.timelines.Page(req, timelineOf(p))
-	if err != nil {
-		respond.Error(err)
-		return
-	}
-	respond.Object(http.StatusOK, page)
-}
 
 // Timeline returns the timeline of a task in the request's namespace. The caller must already have been authorized to
 // read it. Errors are API errors.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,9 @@ import (
 type stamp struct {
 	requester   *v1alpha1.TaskRequester
 	transaction *v1alpha1.TaskTransaction
+	// token is the task's transaction token; empty if it has none yet. A task with a pending time waits for it since then.
+	token   string
+	pending time.Time
 }
 
 type stampKey struct{}
@@ -36,7 +40,7 @@ func stampOf(ctx context.Context) *stamp {
 
 // beginStamp decides for whom the task of a caller other than a worker is created. It also refuses what clients must not
 // send, because the server overwrites it later.
-func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task) (context.Context, error) {
+func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, error) {
 	invalid := func(errs field.ErrorList) error {
 		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
 	}
@@ -48,7 +52,13 @@ func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task) (context.Co
 		if err := r.check(ctx, t, nil); err != nil {
 			return nil, err
 		}
-		return context.WithValue(ctx, stampKey{}, &stamp{&i.Requester, i.Transaction}), nil
+		s := &stamp{requester: &i.Requester, transaction: i.Transaction}
+		if !dryRun {
+			if err := (transacted{r}).obtain(ctx, t, s); err != nil {
+				return nil, err
+			}
+		}
+		return context.WithValue(ctx, stampKey{}, s), nil
 	}
 	parent, err := r.scheduleOf(ctx, t)
 	if err != nil || parent == nil || parent.Spec.RequestedBy == nil {
@@ -61,7 +71,7 @@ func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task) (context.Co
 	if err := r.check(ctx, t, parent); err != nil {
 		return nil, err
 	}
-	return context.WithValue(ctx, stampKey{}, &stamp{parent.Spec.RequestedBy, parent.Spec.Transaction}), nil
+	return context.WithValue(ctx, stampKey{}, &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}), nil
 }
 
 // scheduleOf returns the scheduled task whose run a controller creates; nil for every other task. That an owner
@@ -91,6 +101,10 @@ func (r *Resource) inherit(ctx context.Context, t, parent *v1alpha1.Task) (conte
 	if parent.Spec.RequestedBy == nil {
 		return ctx, nil
 	}
+	s := &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}
+	if (transacted{r}).mark(t, parent) {
+		s.pending = r.clock.Now()
+	}
 	if errs := validateServerSet(t); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
 	}
@@ -100,7 +114,7 @@ func (r *Resource) inherit(ctx context.Context, t, parent *v1alpha1.Task) (conte
 	if err := r.check(ctx, t, parent); err != nil {
 		return nil, err
 	}
-	return context.WithValue(ctx, stampKey{}, &stamp{parent.Spec.RequestedBy, parent.Spec.Transaction}), nil
+	return context.WithValue(ctx, stampKey{}, s), nil
 }
 
 func (r *Resource) check(ctx context.Context, t, parent *v1alpha1.Task) error {
@@ -140,6 +154,10 @@ func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
 		}
 	}
 	t.Labels[v1alpha1.LabelAuthProfile] = profile
+	if !s.pending.IsZero() {
+		t.Annotations[v1alpha1.AnnotationTransactionTokenPending] = "true"
+		t.Annotations[v1alpha1.AnnotationTransactionTokenPendingSince] = s.pending.UTC().Format(time.RFC3339)
+	}
 }
 
 // labelOf returns an ID as the value of a label. Characters that a label cannot have are replaced.

@@ -56,7 +56,7 @@ func (r rules) agentOf(ctx context.Context, t *v1alpha1.Task) *v1alpha1.Agent {
 
 // supportWarnings describe which settings this version or this host does not support.
 func (r rules) supportWarnings(ctx context.Context, t *v1alpha1.Task) []string {
-	list := support.Warnings(support.Task(t))
+	list := slices.Concat(support.Warnings(support.Task(t)), support.IdleOfTask(&t.Spec))
 	if r.local && t.Spec.Type != v1alpha1.TaskTypeAgent {
 		var p v1alpha1.ExecutionPlacement
 		if e := t.Spec.Execution; e != nil {

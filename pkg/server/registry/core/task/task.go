@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -32,10 +33,11 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Deleted, Orphaned and Retention.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Deleted, Orphaned, Transactions and Retention.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -80,6 +82,11 @@ type Options struct {
 	// CheckTask, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil,
 	// does not allow. Its error is an API error.
 	CheckTask func(ctx context.Context, t, parent *v1alpha1.Task) error
+	// Transactions gives tasks transaction tokens of their own, which Secrets stores. Without it they get none.
+	Transactions TransactionTokens
+	// Secrets is a client of the server that has the Secrets; OwnSecrets says that it is this one.
+	Secrets    kubernetes.Interface
+	OwnSecrets bool
 	// Retention removes old events of ended tasks.
 	Retention Retention
 }
@@ -112,8 +119,13 @@ type Resource struct {
 	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error)     // may be nil
 	cooling    cooling
 	seal       *external.Seal
-	checkTask  func(ctx context.Context, t, parent *v1alpha1.Task) error // may be nil
-	scheme     *runtime.Scheme
+
+	transactions TransactionTokens // may be nil
+	secrets      kubernetes.Interface
+	ownSecrets   bool
+
+	checkTask func(ctx context.Context, t, parent *v1alpha1.Task) error // may be nil
+	scheme    *runtime.Scheme
 
 	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
 	admission      admission.Interface                                                                                       // may be nil
@@ -152,6 +164,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock)), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask = o.UpdateProvider, o.Seal, o.CheckTask
+	r.transactions, r.secrets, r.ownSecrets = o.Transactions, o.Secrets, o.OwnSecrets
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
@@ -177,6 +190,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,
 			Warnings:         v.warnings,
+			AfterStatus:      r.attendance.changed,
 			AfterCreate:      r.afterCreate,
 			BeforeDelete:     kin{r}.beforeDelete,
 			Orphan:           kin{r}.orphan,
@@ -191,6 +205,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: resource.Writers()},
+			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
@@ -310,12 +325,14 @@ func (r *Resource) afterCreate(t *v1alpha1.Task) {
 // afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
+	r.attendance.settled(t.UID)
 	r.trees.remove(t)
 	r.models.Forget(t.UID)
 	r.meters.forget(t.UID)
 	if r.gone != nil {
 		r.gone(ctx, t)
 	}
+	transacted{r}.remove(ctx, t)
 	if err := r.forget(ctx, stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}

@@ -28,7 +28,7 @@ import (
 // trace serves GET of the trace: one TaskTrace as JSON, of any length, written as the events are
 // read. It covers the events up to the newest one at the time of the request. timeline=false leaves
 // out the events themselves. limit bounds the number of events; metadata.continue requests the
-// following ones, without the groups.
+// following ones, without the groups. spans bounds the groups to a part of the stream, which begins after the event after.
 func (r *Resource) trace(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q, err := parseTrace(req, p.Object.UID)
@@ -58,6 +58,8 @@ func (r *Resource) trace(_ context.Context, p parent, respond rest.Responder) (h
 type traceQuery struct {
 	timeline bool
 	limit    int64 // of the timeline; 0 means no limit
+	spans    int64 // of the groups; 0 means no limit
+	after    int64 // where the groups begin
 	from     *traceToken
 }
 
@@ -105,7 +107,7 @@ func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
 			return nil, apierrors.NewBadRequest("continue: asks for more of the timeline, which timeline=false leaves out")
 		}
 	}
-	return q, nil
+	return q, q.parsePart(v)
 }
 
 // writeTrace writes a page of the trace. The first page has the groups.
@@ -117,7 +119,7 @@ func (r *Resource) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.T
 	case head.Deleted:
 		return deleted(t)
 	}
-	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, latest: head.LatestSeq, trimmed: -1}
+	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, after: q.after, latest: head.LatestSeq, trimmed: -1}
 	if q.from != nil {
 		if w.latest = q.from.Latest; w.latest > head.LatestSeq {
 			return apierrors.NewBadRequest("continue: refers to events that the task lacks")
@@ -171,7 +173,8 @@ type traceWriter struct {
 func (w *traceWriter) write(ctx context.Context) error {
 	groups := w.query.from == nil
 	held := newHeldRows()
-	fold := trace.New(w.task.Name, held.add)
+	end := &partEnd{most: w.query.spans}
+	fold := w.fold(end.counting(held.add))
 	next, rows := w.latest, int64(0) // where the timeline ends
 	open := false
 	begin := func(gap *v1alpha1.EventGap) {
@@ -195,9 +198,14 @@ func (w *traceWriter) write(ctx context.Context) error {
 			default:
 				next = min(next, e.Seq-1)
 			}
-			if groups {
-				fold.Add(e)
+			if !groups {
+				continue
 			}
+			if end.before(e) {
+				w.latest = e.Seq - 1
+				return false
+			}
+			fold.Add(e)
 		}
 		return groups || next == w.latest
 	})
@@ -209,24 +217,17 @@ func (w *traceWriter) write(ctx context.Context) error {
 	if groups {
 		fold.End()
 	}
-	for _, g := range trace.Groups() {
-		w.array(string(g))
-		switch {
-		case !groups:
-		case held.over(g):
-			if err := w.refold(ctx, g); err != nil {
-				return err
-			}
-		default:
-			w.rows(held.take(g))
-		}
-		w.endArray()
+	if err := w.groups(ctx, held); err != nil {
+		return err
 	}
 	if u := fold.Usage(); u != nil {
 		w.field("usage", u)
 	}
 	if e := fold.TerminalEvent(); e != nil {
 		w.field("terminalEvent", e)
+	}
+	if w.query.spans > 0 {
+		w.field("part", v1alpha1.TracePart{AfterSeq: w.after, ThroughSeq: max(w.after, w.latest)})
 	}
 	if next < w.latest {
 		rest := w.latest - next
@@ -237,14 +238,32 @@ func (w *traceWriter) write(ctx context.Context) error {
 	return nil
 }
 
+// groups writes the groups, which are empty after the first page.
+func (w *traceWriter) groups(ctx context.Context, held *heldRows) error {
+	for _, g := range trace.Groups() {
+		w.array(string(g))
+		switch {
+		case w.query.from != nil:
+		case held.over(g):
+			if err := w.refold(ctx, g); err != nil {
+				return err
+			}
+		default:
+			w.rows(held.take(g))
+		}
+		w.endArray()
+	}
+	return nil
+}
+
 // refold computes a group again and writes its rows as they are found.
 func (w *traceWriter) refold(ctx context.Context, g trace.Group) error {
-	fold := trace.New(w.task.Name, func(to trace.Group, row any) {
+	fold := w.fold(func(to trace.Group, row any) {
 		if to == g {
 			w.row(row)
 		}
 	})
-	err := w.walk(ctx, 0, g.Types(), func(p *eventlog.StreamPage) bool {
+	err := w.walk(ctx, w.query.after, g.Types(), func(p *eventlog.StreamPage) bool {
 		for _, e := range p.Events {
 			fold.Add(e)
 		}

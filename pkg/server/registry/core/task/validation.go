@@ -239,9 +239,9 @@ func identityKeys() sets.Set[string] {
 		v1alpha1.AnnotationTransactionScope,
 		v1alpha1.AnnotationTransactionContextDigest,
 		v1alpha1.AnnotationRequesterContextDigest,
-		v1alpha1.LabelPrefix+"transaction-token-secret",
-		v1alpha1.LabelPrefix+"transaction-token-pending",
-		v1alpha1.LabelPrefix+"transaction-token-pending-since",
+		v1alpha1.AnnotationTransactionTokenSecret,
+		v1alpha1.AnnotationTransactionTokenPending,
+		v1alpha1.AnnotationTransactionTokenPendingSince,
 	)
 }
 

@@ -21,6 +21,8 @@ type row struct {
 	value  int64
 	second int64 // of two tasks with the same value
 	known  bool  // whether there is a value
+	usage  *v1alpha1.TaskUsage
+	read   bool // whether usage was read
 }
 
 // find walks over the tasks and returns a page.
@@ -29,34 +31,9 @@ func (o *Options) find(ctx context.Context, q *query) (*v1alpha1.TaskQueryStatus
 	if q.Continue != "" {
 		asOf = time.Unix(q.at.AsOf, 0)
 	}
-	var found []*v1alpha1.Task
-	revision, err := o.Tasks.Each(ctx, q.at.Revision, func(t *v1alpha1.Task) error {
-		if s := o.Summary(t); q.selects(t, &s) {
-			found = append(found, t)
-		}
-		return nil
-	})
+	rows, revision, err := o.rows(ctx, q, asOf)
 	if err != nil {
 		return nil, err
-	}
-	// What a running task has used is read from its events, and not during the walk, which holds a state of the store.
-	rows := make([]row, 0, len(found))
-	for _, t := range found {
-		if q.minDuration > 0 {
-			if d, ok := lasted(t, asOf); !ok || d < q.minDuration {
-				continue
-			}
-		}
-		if q.MinTokens > 0 {
-			if n, ok := total(o.Tasks.Usage(ctx, t, revision)); !ok || n < q.MinTokens {
-				continue
-			}
-		}
-		r := row{task: t}
-		if r.value, r.known = o.value(ctx, q, t, asOf, revision); q.OrderBy == v1alpha1.TasksByCreated {
-			r.second = t.Status.CreationRevision // times are in whole seconds
-		}
-		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, q.compare)
 	status := &v1alpha1.TaskQueryStatus{Items: []v1alpha1.TaskSummary{}, Matched: int64(len(rows)), AsOf: &metav1.Time{Time: asOf.UTC().Truncate(time.Second)}}
@@ -73,10 +50,45 @@ func (o *Options) find(ctx context.Context, q *query) (*v1alpha1.TaskQueryStatus
 			return nil, err
 		}
 	}
-	for _, r := range rows {
-		status.Items = append(status.Items, o.summary(ctx, r.task, asOf, revision))
+	for i := range rows {
+		status.Items = append(status.Items, o.summary(ctx, &rows[i], asOf, revision))
 	}
 	return status, nil
+}
+
+// rows returns the tasks that are selected, in no order, and the state of the store that they are from.
+func (o *Options) rows(ctx context.Context, q *query, asOf time.Time) ([]row, uint64, error) {
+	var found []*v1alpha1.Task
+	revision, err := o.Tasks.Each(ctx, q.at.Revision, func(t *v1alpha1.Task) error {
+		if s := o.Summary(t); q.selects(t, &s) {
+			found = append(found, t)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	// What a running task has used is read from its events, and not during the walk, which holds a state of the store.
+	rows := make([]row, 0, len(found))
+	for _, t := range found {
+		r := row{task: t}
+		if q.minDuration > 0 {
+			if d, ok := lasted(t, asOf); !ok || d < q.minDuration {
+				continue
+			}
+		}
+		if q.MinTokens > 0 {
+			if n, ok := total(o.usage(ctx, &r, revision)); !ok || n < q.MinTokens {
+				continue
+			}
+		}
+		r.value, r.known = o.value(ctx, q, &r, asOf, revision)
+		if q.OrderBy == v1alpha1.TasksByCreated || q.OrderBy == v1alpha1.TasksByStarted && r.known {
+			r.second = t.Status.CreationRevision // times are in whole seconds
+		}
+		rows = append(rows, r)
+	}
+	return rows, revision, nil
 }
 
 // compare orders rows: by value, those without one last, and then by name.
@@ -98,8 +110,17 @@ func (q *query) compare(a, b row) int {
 	return cmp.Or(by, names)
 }
 
+// usage returns what a task has used. A running task's is read from its events, so once.
+func (o *Options) usage(ctx context.Context, r *row, revision uint64) *v1alpha1.TaskUsage {
+	if !r.read {
+		r.usage, r.read = o.Tasks.Usage(ctx, r.task, revision), true
+	}
+	return r.usage
+}
+
 // value returns what a task is sorted by.
-func (o *Options) value(ctx context.Context, q *query, t *v1alpha1.Task, asOf time.Time, revision uint64) (int64, bool) {
+func (o *Options) value(ctx context.Context, q *query, r *row, asOf time.Time, revision uint64) (int64, bool) {
+	t := r.task
 	switch q.OrderBy {
 	case v1alpha1.TasksByStarted:
 		if t.Status.StartTime == nil {
@@ -109,7 +130,7 @@ func (o *Options) value(ctx context.Context, q *query, t *v1alpha1.Task, asOf ti
 	case v1alpha1.TasksByDuration:
 		return lasted(t, asOf)
 	case v1alpha1.TasksByTokens:
-		return total(o.Tasks.Usage(ctx, t, revision))
+		return total(o.usage(ctx, r, revision))
 	case v1alpha1.TasksByName:
 		return 0, true
 	default:
@@ -143,12 +164,12 @@ func total(u *v1alpha1.TaskUsage) (n int64, known bool) {
 }
 
 // summary completes what a list shows of a task.
-func (o *Options) summary(ctx context.Context, t *v1alpha1.Task, asOf time.Time, revision uint64) v1alpha1.TaskSummary {
-	s := o.Summary(t)
-	if d, ok := lasted(t, asOf); ok {
+func (o *Options) summary(ctx context.Context, r *row, asOf time.Time, revision uint64) v1alpha1.TaskSummary {
+	s := o.Summary(r.task)
+	if d, ok := lasted(r.task, asOf); ok {
 		s.DurationSeconds = &d
 	}
-	u := o.Tasks.Usage(ctx, t, revision)
+	u := o.usage(ctx, r, revision)
 	if n, ok := total(u); ok {
 		s.TotalTokens = &n
 	}

@@ -24,9 +24,6 @@ const (
 	maxLimit     = 500
 )
 
-// phaseTerminating is the phase that a list shows of a task that is being deleted.
-const phaseTerminating = "Terminating"
-
 var orders = []v1alpha1.TaskOrder{v1alpha1.TasksByCreated, v1alpha1.TasksByStarted, v1alpha1.TasksByDuration, v1alpha1.TasksByTokens, v1alpha1.TasksByName}
 
 // query is a complete and valid query.
@@ -89,7 +86,7 @@ func parse(spec *v1alpha1.TaskQuerySpec, namespace string, now time.Time) (*quer
 func (q *query) setPhases() error {
 	all := []string{
 		string(v1alpha1.TaskPending), string(v1alpha1.TaskRunning), string(v1alpha1.TaskFinalizing), string(v1alpha1.TaskSucceeded), string(v1alpha1.TaskFailed),
-		string(v1alpha1.TaskScheduled), string(v1alpha1.TaskCancelled), v1alpha1.ConditionWaitingForApproval, phaseTerminating,
+		string(v1alpha1.TaskScheduled), string(v1alpha1.TaskCancelled), v1alpha1.ConditionWaitingForApproval, v1alpha1.TaskTerminating,
 	}
 	for _, p := range q.Phases {
 		if !slices.Contains(all, p) {

@@ -11,7 +11,6 @@ package taskquery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -80,19 +80,11 @@ func (o *Options) create(ctx context.Context, u *v1alpha1.TaskQuery) (*v1alpha1.
 
 // authorize requires the right to list what is answered: the right to ask does not imply it.
 func (o *Options) authorize(ctx context.Context, namespace string) error {
-	user, ok := request.UserFrom(ctx)
-	decision := authorizer.DecisionDeny
-	if ok {
-		var err error
-		decision, _, err = o.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: user, Verb: "list", Namespace: namespace, APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
-			Resource: "tasks", ResourceRequest: true,
-		})
-		if err != nil && decision != authorizer.DecisionAllow {
-			return apierrors.NewInternalError(fmt.Errorf("authorize list of tasks: %w", err))
-		}
+	ok, err := guard.May(ctx, o.Authorizer, authorizer.AttributesRecord{Verb: "list", Namespace: namespace, Resource: "tasks"})
+	if err != nil {
+		return err
 	}
-	if decision != authorizer.DecisionAllow {
+	if !ok {
 		return apierrors.NewForbidden(v1alpha1.Resource("taskqueries"), "", errors.New("a query needs the right to list the tasks of the namespace "+namespace))
 	}
 	return nil

@@ -6,6 +6,7 @@ package tool
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -43,5 +44,5 @@ func warnings(_ context.Context, o, old *v1alpha1.Tool) []string {
 	if old != nil && equality.Semantic.DeepEqual(o.Spec, old.Spec) {
 		return nil
 	}
-	return support.Warnings(support.Tool(&o.Spec))
+	return slices.Concat(support.Warnings(support.Tool(&o.Spec)), support.IdleOfTool(&o.Spec))
 }

@@ -19,10 +19,10 @@ import (
 )
 
 // complete sets what only the server knows, and the typed arguments.
-func (j *judge) complete(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.ToolCall) error {
+func (j *judge) complete(ctx context.Context, t v1alpha1.ToolCallTask, c *v1alpha1.ToolCall) error {
 	c.Spec = v1alpha1.ToolCallSpec{
 		TaskName: c.Spec.TaskName, ToolName: c.Spec.ToolName, CallID: c.Spec.CallID, Arguments: c.Spec.Arguments,
-		Task: j.taskOf(t),
+		Task: t,
 	}
 	if c.Spec.Arguments == nil || len(bytes.TrimSpace(c.Spec.Arguments.Raw)) == 0 {
 		c.Spec.Arguments = &apiextensionsv1.JSON{Raw: []byte("{}")}

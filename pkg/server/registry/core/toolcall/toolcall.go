@@ -39,16 +39,21 @@ type Tasks interface {
 	Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
 }
 
-// Options are what toolcalls need. All fields are required.
+// Options are what toolcalls need. All fields but Judge are required.
 type Options struct {
 	Tasks Tasks
 	// Tool reads a Tool of the request's namespace.
 	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Judge, if set, judges the calls that the server makes itself, once the storage is built.
+	Judge *Judge
 }
 
 // Definition returns the resource toolcalls.
 func Definition(o Options, guard resource.Guard[*v1alpha1.ToolCall]) resource.Resource {
 	j := &judge{tasks: o.Tasks, tool: o.Tool}
+	if o.Judge != nil {
+		o.Judge.judge = j
+	}
 	return &judged{judge: j, Resource: &resource.Definition[*v1alpha1.ToolCall]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("toolcalls"),
 		Kind:       "ToolCall",
@@ -91,10 +96,10 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 			return nil, err
 		}
 	}
-	if err := j.complete(ctx, t, c); err != nil {
+	if err := j.complete(ctx, j.taskOf(t), c); err != nil {
 		return nil, err
 	}
-	findings, err := by.findings(ctx, t, c)
+	findings, err := by.findings(ctx, t.Namespace, c)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ var (
 )
 
 // findings asks admission about a completed call. The error is an API error, and says that nobody could decide.
-func (j *judge) findings(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.ToolCall) ([]v1alpha1.ToolCallFinding, error) {
+func (j *judge) findings(ctx context.Context, namespace string, c *v1alpha1.ToolCall) ([]v1alpha1.ToolCallFinding, error) {
 	v, ok := j.admission.(admission.ValidationInterface)
 	if !ok || !v.Handles(admission.Create) {
 		return nil, nil
@@ -54,7 +54,7 @@ func (j *judge) findings(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.Tool
 	if resource.IsDryRun(ctx) {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	a := &heard{Attributes: admission.NewAttributesRecord(c, nil, v1alpha1.SchemeGroupVersion.WithKind("ToolCall"), t.Namespace, c.Name,
+	a := &heard{Attributes: admission.NewAttributesRecord(c, nil, v1alpha1.SchemeGroupVersion.WithKind("ToolCall"), namespace, c.Name,
 		v1alpha1.SchemeGroupVersion.WithResource("toolcalls"), "", admission.Create, options, resource.IsDryRun(ctx), caller)}
 	err := v.Validate(warning.WithWarningRecorder(ctx, a), a, admission.NewObjectInterfacesFromScheme(j.scheme))
 	if ctx.Err() != nil {

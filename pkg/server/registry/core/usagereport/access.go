@@ -9,9 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
 // authorize requires the rights that all usage of a namespace needs. What names the resource that was asked for.
@@ -31,18 +31,7 @@ func (r *Resource) authorize(ctx context.Context, what, namespace string) error 
 
 // may asks the authorizer about the caller.
 func (r *Resource) may(ctx context.Context, verb, kind, namespace, name string) (bool, error) {
-	user, ok := request.UserFrom(ctx)
-	if !ok {
-		return false, nil
-	}
-	decision, _, err := r.o.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: verb, Namespace: namespace, Name: name,
-		APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: kind, ResourceRequest: true,
-	})
-	if err != nil && decision != authorizer.DecisionAllow {
-		return false, apierrors.NewInternalError(fmt.Errorf("authorize %s of %s: %w", verb, kind, err))
-	}
-	return decision == authorizer.DecisionAllow, nil
+	return guard.May(ctx, r.o.Authorizer, authorizer.AttributesRecord{Verb: verb, Namespace: namespace, Resource: kind, Name: name})
 }
 
 // nowhere is the UID of no namespace.

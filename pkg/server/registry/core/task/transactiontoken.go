@@ -1,0 +1,221 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/tokenexchange"
+)
+
+// TransactionTokens obtains the transaction tokens of tasks and checks them.
+type TransactionTokens interface {
+	// ForTask returns a token for a task that the caller of the request creates in its transaction; empty if it gets none.
+	ForTask(ctx context.Context, transaction *v1alpha1.TaskTransaction) (string, error)
+	// Check requires that a token is valid and one of the transaction.
+	Check(ctx context.Context, token string, transaction *v1alpha1.TaskTransaction) error
+}
+
+// transacted are the operations on tasks that have a transaction token of their own. Such a task is created with a mark
+// that it waits for its token. Then the token is stored in a Secret that the task owns, and the mark is replaced by the
+// name of the Secret in one commit, after which the task may start. A crash in between leaves a task that never starts,
+// which its controller ends. The token is never part of a task, and no object is decoded that has it, so it does not
+// reach the audit log.
+type transacted struct{ *Resource }
+
+// obtain gets a token for the task of a caller. A schedule gets none, because its runs begin when it has expired.
+func (r transacted) obtain(ctx context.Context, t *v1alpha1.Task, s *stamp) error {
+	if r.transactions == nil || s.transaction == nil || t.Spec.Schedule != "" {
+		return nil
+	}
+	token, err := r.transactions.ForTask(ctx, s.transaction)
+	if failed, ok := errors.AsType[*tokenexchange.Error](err); ok && failed.Refused() {
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	if err != nil {
+		return apierrors.NewServiceUnavailable("there is no transaction token for the task: " + err.Error())
+	}
+	if s.token = token; token != "" {
+		s.pending = r.clock.Now()
+	}
+	return nil
+}
+
+// mark reports whether the worker that creates the child will hand in a token for it, and removes the request for that
+// from the child. The stamp sets it again.
+func (r transacted) mark(t, parent *v1alpha1.Task) bool {
+	if r.transactions == nil || parent.Spec.Transaction == nil || t.Annotations[v1alpha1.AnnotationTransactionTokenPending] != "true" {
+		return false
+	}
+	delete(t.Annotations, v1alpha1.AnnotationTransactionTokenPending)
+	return true
+}
+
+// handOut gives a task its token once it is created; nil if it gets none. If that fails, the task waits in vain, and its
+// controller ends it.
+func (r transacted) handOut(ctx context.Context, t *v1alpha1.Task, s *stamp) func(created bool) {
+	if s == nil || s.token == "" {
+		return nil
+	}
+	return func(created bool) {
+		if !created {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTimeout)
+		defer cancel()
+		var err error
+		_ = wait.ExponentialBackoffWithContext(ctx, giveTries, func(ctx context.Context) (bool, error) {
+			err = r.give(ctx, t, s.token)
+			return err == nil, nil
+		})
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot store the transaction token of a task, which therefore will not start", "task", klog.KObj(t))
+		}
+	}
+}
+
+// giveTimeout limits all tries to store a token while its request waits.
+const giveTimeout = 10 * time.Second
+
+var giveTries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 5}
+
+// receive serves POST of the token of a child, from the worker that delegated it.
+func (r transacted) receive(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		token, err := resource.ReadBody(w, req, tokenexchange.MaxToken)
+		if err == nil {
+			err = r.accept(req.Context(), p, strings.TrimSpace(string(token)))
+		}
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}), nil
+}
+
+// accept checks a token and stores it. A repeated request changes nothing.
+func (r transacted) accept(ctx context.Context, p parent, token string) error {
+	t, err := p.Reload(ctx)
+	if err != nil {
+		return err
+	}
+	conflict := func(why string) error {
+		return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New(why))
+	}
+	switch {
+	case t.Annotations[v1alpha1.AnnotationTransactionTokenSecret] != "":
+		return nil
+	case r.transactions == nil:
+		return conflict("this server exchanges no transaction tokens (--context-token-tts-endpoint)")
+	case t.Status.Delegation == nil || t.Spec.Transaction == nil || t.Annotations[v1alpha1.AnnotationTransactionTokenPending] == "":
+		return conflict("the task does not wait for a transaction token")
+	case t.Status.Phase.Terminal():
+		return hasEnded(t)
+	}
+	if err := r.transactions.Check(ctx, token, t.Spec.Transaction); err != nil {
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	return r.give(ctx, t, token)
+}
+
+// give stores the token and lets the task start.
+func (r transacted) give(ctx context.Context, t *v1alpha1.Task, token string) error {
+	ctx = request.WithNamespace(ctx, t.Namespace)
+	secret := secretWith(t, token)
+	_, err := r.secrets.CoreV1().Secrets(t.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // from an earlier try, unless somebody else made it
+		var found *corev1.Secret
+		found, err = r.secrets.CoreV1().Secrets(t.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
+		if err == nil && (found.Type != secret.Type || !metav1.IsControlledBy(found, t) || !bytes.Equal(found.Data[v1alpha1.TransactionTokenKey], []byte(token))) {
+			err = errors.New("there is another Secret " + secret.Name)
+		}
+	}
+	if err != nil {
+		return apierrors.NewServiceUnavailable("the transaction token of the task cannot be stored: " + err.Error())
+	}
+	return r.release(ctx, t, secret.Name)
+}
+
+// release replaces the mark of a waiting task by the name of its Secret.
+func (r transacted) release(ctx context.Context, t *v1alpha1.Task, secret string) error {
+	tasks, err := r.storage()
+	if err != nil {
+		return err
+	}
+	for {
+		part, err := tasks.Stage(ctx, t.Name, func(now *v1alpha1.Task) error {
+			if now.UID != t.UID {
+				return deleted(t)
+			}
+			if now.Status.Phase.Terminal() {
+				return hasEnded(now)
+			}
+			delete(now.Annotations, v1alpha1.AnnotationTransactionTokenPending)
+			delete(now.Annotations, v1alpha1.AnnotationTransactionTokenPendingSince)
+			metav1.SetMetaDataAnnotation(&now.ObjectMeta, v1alpha1.AnnotationTransactionTokenSecret, secret)
+			return nil
+		})
+		if err == nil && part != nil {
+			err = r.log.Commit(engine.Upkeep, part)
+		}
+		if err == nil {
+			return nil
+		}
+		if !object.IsConflict(err) || ctx.Err() != nil {
+			return resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
+		}
+	}
+}
+
+// secretWith returns the Secret of a task's token. Its name depends on the UID, so that nobody can make it before there is
+// the task.
+func secretWith(t *v1alpha1.Task, token string) *corev1.Secret {
+	sum := sha256.Sum256([]byte(t.UID))
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: t.Namespace, Name: v1alpha1.ShortName(t.Name, "-txn-"+hex.EncodeToString(sum[:8]), validation.DNS1123SubdomainMaxLength),
+			Labels: map[string]string{v1alpha1.LabelTask: v1alpha1.LabelValue(t.Name)},
+			// Without blockOwnerDeletion, as for the Jobs of tasks.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: t.Name, UID: t.UID, Controller: new(true),
+			}},
+		},
+		Type: v1alpha1.SecretTypeTransactionToken, Immutable: new(true), Data: map[string][]byte{v1alpha1.TransactionTokenKey: []byte(token)},
+	}
+}
+
+// remove deletes the Secret of a deleted task where there is no garbage collector.
+func (r transacted) remove(ctx context.Context, t *v1alpha1.Task) {
+	name := t.Annotations[v1alpha1.AnnotationTransactionTokenSecret]
+	if !r.ownSecrets || name == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTimeout)
+	defer cancel()
+	err := r.secrets.CoreV1().Secrets(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(ctx).Error(err, "Cannot delete the transaction token of a deleted task", "task", klog.KObj(t), "secret", name)
+	}
+}
