@@ -27,6 +27,7 @@ func main() {
 	o := aggregated.NewOptions()
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	o.CORSOrigins = cors.Origins(os.Getenv)
+	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	sparse.New(clock.RealClock{}).HandleErrors()
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,

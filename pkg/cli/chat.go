@@ -66,6 +66,9 @@ the server restarts. Ctrl-C then only ends this command, and 'platform chat atta
 	f.BoolVar(&c.spec.Background, "background", false, "let the turn go on when this command ends or is cut off")
 	f.BoolVar(&c.detach, "detach", false, "begin a turn in the background, print the name of its session and do not wait for the answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) > 0 && len(args) < 3 && len(cmd.SuggestionsFor(args[0])) > 0 { // a misspelt command must not become a message
+			return fmt.Errorf("%w Standard input says it to the model", unknownCommand(cmd, args[0]))
+		}
 		if f.Changed("temperature") {
 			c.spec.Temperature = &temperature
 		}
@@ -85,7 +88,7 @@ the server restarts. Ctrl-C then only ends this command, and 'platform chat atta
 		}
 		return c.talk(cmd.Context(), strings.Join(args, " "))
 	}
-	cmd.AddCommand(attachCommand(a))
+	cmd.AddCommand(attachCommand(a), cancelTurnCommand(a))
 	return cmd
 }
 
@@ -97,8 +100,7 @@ func attachCommand(a *app) *cobra.Command {
 		Long: `Follow the newest background turn of a session to its end, from its beginning or after a given frame. This works from
 any machine and for several people at once; each sees the same. Connections that are cut are opened again.
 
-Ctrl-C ends this command, and the turn goes on. 'platform session delete SESSION' cancels the turn and deletes the session
-with everything that was said in it.`,
+Ctrl-C ends this command, and the turn goes on. 'platform chat cancel SESSION' ends the turn.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions"),
 	}
 	f := cmd.Flags()
@@ -113,6 +115,24 @@ with everything that was said in it.`,
 		}
 		c.spec.SessionID, c.spec.Background = args[0], true
 		return c.follow(cmd.Context())
+	}
+	return cmd
+}
+
+func cancelTurnCommand(a *app) *cobra.Command {
+	c := &conversation{app: a}
+	cmd := &cobra.Command{
+		Use:   "cancel SESSION",
+		Short: "End the turn that runs in a session",
+		Long: `End the turn that runs in a session, whoever began it, also one in the background. What was said before stays, and the
+session can be used again. It does nothing if no turn runs.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions"),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := c.connect(); err != nil {
+			return err
+		}
+		return c.client.Post().Namespace(c.namespace).Resource("sessions").Name(args[0]).SubResource("cancel").Do(cmd.Context()).Error()
 	}
 	return cmd
 }

@@ -109,7 +109,7 @@ func (c *conversation) interrupted() {
 	case session == "":
 	case c.spec.Background:
 		note(c.Err, "detached; the turn goes on. To see it: platform chat attach "+session+
-			"; to cancel it and delete the session: platform session delete "+session)
+			"; to cancel it: platform chat cancel "+session)
 	default:
 		note(c.Err, "cancelled; to go on: platform chat --session "+session)
 	}

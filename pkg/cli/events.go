@@ -69,7 +69,8 @@ func taskEvents(a *app) *cobra.Command {
 	cmd := eventsOf(a, "tasks", "events TASK", "Print the events of a task")
 	cmd.Example = "  platform task events report --last 50\n" +
 		"  platform task events report --last 50 --before 1200\n" +
-		"  platform task events report --search 'permission denied' --last 1"
+		"  platform task events report --search 'permission denied' --last 1\n" +
+		"  platform task events report --count --periods 24"
 	return cmd
 }
 
@@ -78,10 +79,15 @@ func eventsOf(a *app, resource, use, short string) *cobra.Command {
 	var p partFlags
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: a.names(resource)}
 	p.add(cmd)
+	var n countFlags
+	n.add(cmd)
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := p.check(cmd); err != nil {
+		if err := errors.Join(n.check(cmd), p.check(cmd)); err != nil {
 			return err
+		}
+		if n.count {
+			return a.eventCounts(cmd.Context(), resource, args[0], p.types, n.periods, *f)
 		}
 		if p.last > 0 {
 			return a.lastEvents(cmd.Context(), resource, args[0], p, *f)

@@ -6,8 +6,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,19 +23,38 @@ func (a *app) taskTrace() *cobra.Command {
 		Use: "trace TASK", Short: "Show where the time and the tokens of a task went", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
 		Long: "Show where the time and the tokens of a task went: its model requests and tool calls on one time scale, what it waited for, and what went wrong.",
 	}
+	part := traceFlags{}
+	cmd.Flags().Int64Var(&part.spans, "spans", 0, "only a part with about so many spans, 10,000 at most, without its events; 0 is the whole")
+	cmd.Flags().Int64Var(&part.after, "after", 0, "with --spans: the part that begins after this sequence")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.trace(cmd.Context(), args[0], *f) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case part.spans < 0:
+			return errors.New("--spans: must be at least 1")
+		case part.after < 0:
+			return errors.New("--after: must be at least 0")
+		case cmd.Flags().Changed("after") && part.spans == 0:
+			return errors.New("--after: says where a part begins; give --spans, which bounds the part")
+		}
+		return a.trace(cmd.Context(), args[0], part, *f)
+	}
 	return cmd
 }
 
-func (a *app) trace(ctx context.Context, task string, f format) error {
+// traceFlags select a part of a trace.
+type traceFlags struct{ spans, after int64 }
+
+func (a *app) trace(ctx context.Context, task string, part traceFlags, f format) error {
 	c, namespace, err := a.client()
 	if err != nil {
 		return err
 	}
 	r := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("trace")
-	if f == asTable {
+	if f == asTable || part.spans > 0 {
 		r = r.Param("timeline", "false") // task events prints it
+	}
+	if part.spans > 0 {
+		r = r.Param("spans", strconv.FormatInt(part.spans, 10)).Param("after", strconv.FormatInt(part.after, 10))
 	}
 	t := &v1alpha1.TaskTrace{}
 	if err := r.Do(ctx).Into(t); err != nil {
@@ -44,7 +65,7 @@ func (a *app) trace(ctx context.Context, task string, f format) error {
 		return a.write(t, f)
 	}
 	var b strings.Builder
-	(&tracePrinter{app: a, out: &b}).print(t)
+	(&tracePrinter{app: a, out: &b, spans: part.spans}).print(t)
 	_, err = fmt.Fprint(a.Out, b.String())
 	return err
 }
@@ -53,6 +74,7 @@ func (a *app) trace(ctx context.Context, task string, f format) error {
 type tracePrinter struct {
 	*app
 	out      *strings.Builder
+	spans    int64 // that were asked for; 0: all
 	from, to time.Time
 	over     bool // the task has ended, at to
 }
@@ -98,6 +120,12 @@ func (p *tracePrinter) print(t *v1alpha1.TaskTrace) {
 	if t.LatestSeq == 0 {
 		p.line("no events yet")
 		return
+	}
+	if part := t.Part; part != nil && (part.AfterSeq > 0 || part.ThroughSeq < t.LatestSeq) {
+		p.line("%s", p.paint(yellow, fmt.Sprintf("This part covers events %s to %s of %s.", count(part.AfterSeq+1), count(part.ThroughSeq), count(t.LatestSeq))))
+		if part.ThroughSeq < t.LatestSeq {
+			p.line("%s", p.paint(dim, fmt.Sprintf("The next part: platform task trace %s --spans %d --after %d", t.Task.Name, p.spans, part.ThroughSeq)))
+		}
 	}
 	p.line("%s", p.paint(dim, fmt.Sprintf("All %s events: platform task events %s", count(t.LatestSeq), t.Task.Name)))
 }

@@ -165,6 +165,7 @@ func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequire
 		return list
 	}
 	add(len(r.Requests) > 0, "resources.requests", "nothing is reserved on this machine")
+	add(len(r.Claims) > 0, "resources.claims", place)
 	var names []string
 	for name := range r.Limits {
 		if name != corev1.ResourceMemory {

@@ -88,6 +88,7 @@ func TestLocal(t *testing.T) {
 	one := resource.MustParse("1")
 	p := v1alpha1.ExecutionPlacement{RuntimeClassName: new("x"), NodeSelector: map[string]string{"a": "b"}, Tolerations: []corev1.Toleration{{}}, Affinity: &corev1.Affinity{}}
 	r := &corev1.ResourceRequirements{
+		Claims:   []corev1.ResourceClaim{{Name: "gpu"}},
 		Requests: corev1.ResourceList{corev1.ResourceMemory: one},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: one, corev1.ResourceCPU: one, "example.com/gpu": one},
 	}
@@ -95,7 +96,7 @@ func TestLocal(t *testing.T) {
 	for i := range got {
 		got[i], _, _ = strings.Cut(got[i], ": ")
 	}
-	want := []string{"spec.execution.runtimeClassName", "spec.execution.nodeSelector", "spec.execution.tolerations", "spec.execution.affinity", "spec.resources.requests", "spec.resources.limits[cpu]", "spec.resources.limits[example.com/gpu]"}
+	want := []string{"spec.execution.runtimeClassName", "spec.execution.nodeSelector", "spec.execution.tolerations", "spec.execution.affinity", "spec.resources.requests", "spec.resources.claims", "spec.resources.limits[cpu]", "spec.resources.limits[example.com/gpu]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}

@@ -52,9 +52,6 @@ func ask(text string) llm.Request {
 	return llm.Request{Model: "m", MaxTokens: 100, Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}}
 }
 
-//go:fix inline
-func ptr(n int64) *int64 { return new(n) }
-
 func TestStreamsTextAndUsage(t *testing.T) {
 	_, url := serve(t, `
 apiKey: `+key+`
@@ -70,7 +67,7 @@ turns: [{reply: {text: "The answer is forty-two, of course – ünïcode too.", 
 	}
 	want := llm.Response{
 		ID: "chatcmpl-scripted", Model: "m", Text: "The answer is forty-two, of course – ünïcode too.", StopReason: llm.StopEnd,
-		Usage: llm.Usage{InputTokens: ptr(7), OutputTokens: ptr(0), CachedInputTokens: ptr(3)},
+		Usage: llm.Usage{InputTokens: new(int64(7)), OutputTokens: new(int64(0)), CachedInputTokens: new(int64(3))},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

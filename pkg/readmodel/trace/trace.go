@@ -83,6 +83,7 @@ type Fold struct {
 	clock     clock
 	usage     Usage
 	terminal  *v1alpha1.ExecutionEvent
+	part      bool // events before the first one are not folded
 }
 
 // New starts a fold of the events of a task.
@@ -112,6 +113,19 @@ func New(task string, emit Emit) *Fold {
 		lost: func(*v1alpha1.TraceSpan, *run) {}, // the call has the warning
 	}
 	return f
+}
+
+// NewPart starts a fold of events that follow others, which it does not see. An end whose start may be among those is left
+// out.
+func NewPart(task string, emit Emit) *Fold {
+	f := New(task, emit)
+	f.part = true
+	return f
+}
+
+// Begins reports whether an event begins a span.
+func Begins(t v1alpha1.EventType) bool {
+	return t == v1alpha1.EventModelRequestStarted || t == v1alpha1.EventToolCallStarted || t == v1alpha1.EventTaskForkCreated
 }
 
 // Add takes the next event. It keeps no reference to the event except as a row.
@@ -185,6 +199,9 @@ func (f *Fold) lost(t v1alpha1.EventType, s *v1alpha1.TraceSpan, r *run) {
 
 // unpaired reports an end whose start is missing.
 func (f *Fold) unpaired(e *v1alpha1.ExecutionEvent, id string) {
+	if f.part {
+		return
+	}
 	row := event.Row(e)
 	f.emit(RawUnpaired, &row)
 	text := string(e.Type) + " has no start"
