@@ -4,12 +4,9 @@
 package aggregated
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +14,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/pkg/console"
+	"github.com/platform-ai/platform/test/console/scene"
 )
 
 // page sends a request as the console's page does, and returns the answer.
@@ -69,22 +66,7 @@ func TestConsole(t *testing.T) {
 	s.namespace("console-a")
 	ann := s.member("console-a", "ann", "platform-viewer", "list")
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	in, out := io.Pipe()
-	done := make(chan int, 1)
-	go func() {
-		code := cli.Main(ctx, "platform", []string{"--kubeconfig", s.kubeconfig(ann), "-n", "console-a", "console", "--no-open"}, cli.Streams{In: strings.NewReader(""), Out: out, Err: io.Discard})
-		_ = out.Close()
-		done <- code
-	}()
-	var link []string
-	for lines := bufio.NewScanner(in); link == nil && lines.Scan(); {
-		link = regexp.MustCompile(`(http://\S+)/console/login#once=(\S+)`).FindStringSubmatch(lines.Text())
-	}
-	if link == nil {
-		t.Fatalf("platform console ended with %d", <-done)
-	}
+	base, secret := scene.Console(t, "--kubeconfig", s.kubeconfig(ann), "-n", "console-a")
 	direct := s.direct(ann)
 	client, err := rest.HTTPClientFor(rest.AnonymousClientConfig(direct))
 	if err != nil {
@@ -92,7 +74,7 @@ func TestConsole(t *testing.T) {
 	}
 	rules := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"console-a"}}`
 	for name, send := range map[string]func(method, path, body string) (int, string){
-		"through kube-apiserver": login(t, http.DefaultClient, link[1], "Once "+link[2]),
+		"through kube-apiserver": login(t, http.DefaultClient, base, "Once "+secret),
 		"directly":               login(t, client, direct.Host, "Bearer "+ann.BearerToken),
 	} {
 		const mine, others = "/apis/core.platform.ai/v1alpha1/namespaces/console-a/tasks", "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks"
@@ -126,13 +108,34 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%s: the session: %d %s", name, code, text)
 		}
 	}
-	code, _, text := page(t, http.DefaultClient, http.MethodPost, link[1]+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules, nil)
+	code, _, text := page(t, http.DefaultClient, http.MethodPost, base+"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules, nil)
 	if code != http.StatusUnauthorized {
 		t.Errorf("without a session: %d %s", code, text)
 	}
-	cancel()
-	go func() { _, _ = io.Copy(io.Discard, in) }()
-	if code := <-done; code != 0 {
-		t.Errorf("platform console ended with %d", code)
+}
+
+// Each role, and somebody without any, is shown exactly the buttons that kube-apiserver permits it. The roles of the cluster
+// that have those of the platform are among them.
+func TestConsoleOfRoles(t *testing.T) {
+	const root = "../.."
+	scene.Tools(t, root)
+	s := Start(t)
+	s.namespace("console-b")
+	sc := scene.New(t, root, s.c.Config(), "console-b")
+	sc.Objects()
+	approval := sc.Ask("asks", "remove the old files", map[string]string{"code": "rm -r old"})
+	accounts := map[string]*rest.Config{"nobody": s.account("console-b", "nobody")}
+	for _, role := range []string{"platform-viewer", "platform-editor", "platform-approver", "platform-operator", "view", "edit", "admin", "cluster-admin"} {
+		accounts[role] = s.member("console-b", "as-"+role, role, "list")
 	}
+	links := map[string]string{}
+	for role, c := range accounts {
+		base, secret := scene.Console(t, "--kubeconfig", s.kubeconfig(c), "-n", "console-b")
+		links[role] = base + "/console/login#once=" + secret
+	}
+	text, err := json.Marshal(links)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Drive("roles.mjs", "", 1, "KEYS="+string(text), "APPROVAL="+approval)
 }

@@ -82,7 +82,8 @@ var cases = []struct {
 		[]string{
 			`platform_compat_model_requests_total{provider="team/p",model="m"} 0+1000x120`, `platform_compat_model_requests_unreported_total{provider="team/p",model="m"} 0+1x120`,
 			`platform_compat_model_requests_total{provider="team/q",model="m"} 0+10x120`, `platform_compat_model_requests_unreported_total{provider="team/q",model="m"} 0+10x120`,
-		}, 16, 18,
+		},
+		16, 18,
 	},
 	{"identity", "PlatformWorkerIdentity", []string{`platform_worker_identity_proofs_total{outcome="failed"} 2x9 3+1x110`}, 15, 17},
 	{"routes", "PlatformRoutesStale", []string{`platform_router_routes_current 1x9 0x110`}, 15, 15},

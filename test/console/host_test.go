@@ -49,19 +49,25 @@ func (s *server) token(account, role string) string {
 		s.t.Fatal(err)
 	}
 	if role != "" {
-		b := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: "team"}},
-		}
-		if _, err := k.RbacV1().RoleBindings("team").Create(ctx, b, metav1.CreateOptions{}); err != nil {
-			s.t.Fatal(err)
-		}
+		s.bind("team", account, role)
 	}
 	req, err := k.CoreV1().ServiceAccounts("team").CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return req.Status.Token
+}
+
+// bind gives a ServiceAccount of namespace team a role in a namespace.
+func (s *server) bind(namespace, account, role string) {
+	s.t.Helper()
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: "team"}},
+	}
+	if _, err := s.Kubernetes(s.t).RbacV1().RoleBindings(namespace).Create(context.Background(), b, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // browser is what a browser knows of a session at an address.

@@ -29,7 +29,7 @@ import (
 const liveRate, liveBatch = 500, 10
 
 // A page that follows a run shows every event once, however often the server is killed meanwhile, and takes no more memory the
-// longer it does. CONSOLE_LIVE is how long it follows before the kills, and CONSOLE_KILLS how many there are:
+// longer it does. CONSOLE_LIVE is how long it follows, and CONSOLE_KILLS how many kills there are meanwhile:
 //
 //	CONSOLE_LIVE=10m CONSOLE_KILLS=20 go test ./test/console -run TestLive -v -timeout 1h
 func TestLive(t *testing.T) {

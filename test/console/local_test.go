@@ -4,50 +4,20 @@
 package console
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/pkg/console"
+	"github.com/platform-ai/platform/test/console/scene"
 )
 
 // local runs platform console until the end of the test, and returns where it serves, and the secret of its link.
 func (s *server) local(args ...string) (base, secret string) {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	in, out := io.Pipe()
-	var errs bytes.Buffer
-	done := make(chan int, 1)
-	go func() {
-		code := cli.Main(ctx, "platform", append([]string{"--kubeconfig", s.Kubeconfig, "console", "--no-open"}, args...), cli.Streams{In: strings.NewReader(""), Out: out, Err: &errs})
-		_ = out.Close()
-		done <- code
-	}()
-	s.t.Cleanup(func() {
-		cancel()
-		_ = in.Close()
-		if code := <-done; code != 0 {
-			s.t.Errorf("platform console ended with %d: %s", code, errs.String())
-		}
-	})
-	link := regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/console/login#once=(\S+)`)
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		if m := link.FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, in) }()
-			return m[1], m[2]
-		}
-	}
-	s.t.Fatalf("platform console printed no link")
-	return "", ""
+	return scene.Console(s.t, append([]string{"--kubeconfig", s.Kubeconfig}, args...)...)
 }
 
 // platform console gives a browser the rights of the kubeconfig for a link that works once, and nobody else anything.

@@ -37,19 +37,20 @@ func TestHostileText(t *testing.T) {
 	var asked atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer thief.Close()
+	f.Task("hostile", hostile[0])
 	args := map[string]string{}
 	for _, text := range hostile {
 		text = strings.ReplaceAll(text, "STEAL", thief.URL)
 		args[text[:min(len(text), 40)]] = text[:min(len(text), 500)]
-		f.post("hostile",
+		f.Post("hostile",
 			v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage, Summary: text, ContentText: text},
 			v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallStarted, ToolName: text[:min(len(text), 60)], ToolCallID: text[:min(len(text), 60)]},
 			v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallFailed, Severity: v1alpha1.SeverityError, ToolName: text[:min(len(text), 60)], ToolCallID: text[:min(len(text), 60)], Summary: text},
 		)
 	}
-	id := f.ask("hostile", strings.ReplaceAll(hostile[0]+hostile[3], "STEAL", thief.URL), args)
+	id := f.Ask("hostile", strings.ReplaceAll(hostile[0]+hostile[3], "STEAL", thief.URL), args)
 	result := strings.ReplaceAll(strings.Join(hostile, "\n\n"), "STEAL", thief.URL) + strings.Repeat("QUJDRA==", 5<<20/8)
-	err := f.api.CoreV1alpha1().RESTClient().Post().Namespace("team").Resource("tasks").Name("hostile").SubResource("result").
+	err := f.API.CoreV1alpha1().RESTClient().Post().Namespace("team").Resource("tasks").Name("hostile").SubResource("result").
 		SetHeader("Content-Type", "text/plain").Body([]byte(result)).Do(t.Context()).Error()
 	if err != nil {
 		t.Fatal(err)
@@ -65,19 +66,34 @@ func TestDecideByKeyboard(t *testing.T) {
 	t.Parallel()
 	tools(t)
 	f := fill(t)
-	yes := f.ask("asks", "a first action", map[string]string{"code": "one"})
-	no := f.ask("plain", "a second action", map[string]string{"code": "two"})
+	yes := f.Ask("asks", "a first action", map[string]string{"code": "one"})
+	no := f.Ask("plain", "a second action", map[string]string{"code": "two"})
 	f.drive("decide.mjs", 3, "TOKEN="+f.token("ann", "platform-approver"), "VIEWER="+f.token("vic", "platform-viewer"), "YES="+yes, "NO="+no)
 	for id, want := range map[string]v1alpha1.ApprovalStatus{
 		yes: {State: v1alpha1.ApprovalApproved, DecisionReason: "go on"},
 		no:  {State: v1alpha1.ApprovalDeclined, DecisionReason: "not now"},
 	} {
-		a, err := f.api.CoreV1alpha1().Approvals("team").Get(t.Context(), id, metav1.GetOptions{})
+		a, err := f.API.CoreV1alpha1().Approvals("team").Get(t.Context(), id, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s := a.Status; s.State != want.State || s.DecisionReason != want.DecisionReason || s.DecisionActor != "system:serviceaccount:team:ann" {
 			t.Errorf("%s: %+v", a.Spec.Action, s)
 		}
+	}
+}
+
+// Somebody with a keyboard forks a run at one of its events.
+func TestForkByKeyboard(t *testing.T) {
+	t.Parallel()
+	tools(t)
+	f := fill(t)
+	f.drive("fork.mjs", 1, "TOKEN="+f.token("eve", "platform-editor"))
+	fork, err := f.API.CoreV1alpha1().Tasks("team").Get(t.Context(), "again", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, after := fork.Annotations[v1alpha1.AnnotationForkSourceTask], fork.Annotations[v1alpha1.AnnotationForkSourceSeq]; from != "plain" || after != "2" {
+		t.Errorf("the fork is of %q after event %q", from, after)
 	}
 }

@@ -47,9 +47,9 @@ var permissions = []struct{ verbs, resources, roles string }{
 	{"get", "tasks/stream tasks/trace", "veao"},
 	{"get", "tasks/result tasks/log tasks/artifacts sessions/transcript skills/content tasks/plan tasks/inbox", "veow"},
 	{"get", "sessions/events sessions/stream sessions/turn chats/config", "veo"},
-	{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox", "w"},
+	{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
 	{"create", "tasks/cancel", "eow"},
-	{"create", "tasks/fork tasks/detach sessions/transcript memories/disable memories/enable memories/discard memories/restore chats", "eo"},
+	{"create", "tasks/fork tasks/detach sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},
 	{"create", "memoryproposals/review memoryproposals/apply", "ao"},
 	{"create", "memoryproposals/archive", "eao"},
 	{"create", "memorysearches memoryproposalsearches", "veaow"},
@@ -116,6 +116,8 @@ func (c caller) works(n need) bool {
 		return self && !n.unowned || !slices.Contains([]string{"tasks", "toolcalls", "executionevents", "agents"}, resource)
 	case n.verb == "create" && sub == "cancel":
 		return self || parent
+	case n.verb == "create" && sub == "transactiontoken":
+		return parent
 	case n.verb == "create":
 		return self
 	case n.verb == "list" && resource == "providers":

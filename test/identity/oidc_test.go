@@ -170,7 +170,13 @@ func TestRefusedTokens(t *testing.T) {
 	short := p.token("user-1", "urn:short")
 	s.await(func() bool { return whoami("Authorization", "Bearer "+short) == http.StatusUnauthorized })
 
+	if code := whoami("Authorization", "Bearer "+valid); code != http.StatusOK {
+		t.Errorf("a valid token before its key is withdrawn: %d", code)
+	}
 	p.rotate()
+	if now := p.keys().Keys; len(now) != 1 || now[0].KeyID == kid {
+		t.Fatalf("the provider did not replace its key %s: %v", kid, now)
+	}
 	fresh := p.token("user-1", "urn:platform")
 	s.await(func() bool { return whoami("Authorization", "Bearer "+fresh) == http.StatusOK })
 	if code := whoami("Authorization", "Bearer "+valid); code != http.StatusUnauthorized {

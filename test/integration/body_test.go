@@ -14,10 +14,15 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/harness"
 )
 
 // bodyPaths are paths that read bodies, REST and native ones.
@@ -131,5 +136,42 @@ func TestBodyBudget(t *testing.T) {
 	made.want(t, http.StatusCreated)
 	if a := c.post(tasksPath, strings.Repeat(" ", 3<<20+1)); a.code != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, "at most 3145728 bytes") {
 		t.Errorf("a long object: %d %s", a.code, a.body)
+	}
+}
+
+// TestLogOfStrangers: requests with credentials that nobody knows cost one line of the log per interval, however many come
+// and whatever they ask for.
+func TestLogOfStrangers(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t, t.TempDir())
+	_, after, _ := strings.Cut(s.Output(), "REST ")
+	plain, _, _ := strings.Cut(strings.TrimSpace(after), "/api/v1")
+	native := must[*restclient.Config](t)(clientcmd.BuildConfigFromFlags("", s.Kubeconfig))
+	c := must[*http.Client](t)(restclient.HTTPClientFor(restclient.AnonymousClientConfig(native)))
+	t.Cleanup(c.CloseIdleConnections)
+	began := time.Now()
+	for range 10 {
+		for _, address := range []string{native.Host + tasksPath, native.Host + "/backup", native.Host + "/openai/v1/models", plain + "/api/v1/tasks", plain + "/anthropic/v1/messages"} {
+			req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, address, nil))
+			if !strings.HasSuffix(address, "/messages") {
+				req.Method = http.MethodGet
+			}
+			req.Header.Set("Authorization", "Bearer garbage")
+			resp, err := c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s: %s", address, resp.Status)
+			}
+		}
+	}
+	most := 1 + int(time.Since(began)/sparse.Interval)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(s.Output(), "Unable to authenticate"); n < 1 || n > most {
+		t.Errorf("%d lines for 50 requests, want at most %d:\n%s", n, most, s.Output())
 	}
 }

@@ -31,6 +31,11 @@ func TestChatCommand(t *testing.T) {
 	if out, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat", "--provider", "nothing", "hello"); code != 1 || !strings.Contains(errs, "nothing") {
 		t.Errorf("exit %d, output %q, errors %q", code, out, errs)
 	}
+	for _, args := range [][]string{{"chat", "atach"}, {"chat", "atach", "chat-session-1"}} {
+		if out, errs, code = platformCommand(t.Context(), p.Kubeconfig, args...); code != 1 || out != "" || !strings.Contains(errs, `did you mean "platform chat attach"?`) {
+			t.Errorf("%v: exit %d, output %q, errors %q", args, code, out, errs)
+		}
+	}
 	if _, errs, code = platformCommand(t.Context(), p.Kubeconfig, "chat"); code != 1 || !strings.Contains(errs, "there is no message") {
 		t.Errorf("exit %d, errors %q", code, errs)
 	}
@@ -101,7 +106,7 @@ func TestChatCommandInBackground(t *testing.T) {
 	}
 }
 
-// TestChatCommandInterrupted: Ctrl-C leaves a background turn running, which somebody else sees to its end; deleting the
+// TestChatCommandInterrupted: Ctrl-C leaves a background turn running, which somebody else sees to its end; a command or deleting the
 // session cancels it. Ctrl-C cancels an ordinary turn.
 func TestChatCommandInterrupted(t *testing.T) {
 	t.Parallel()
@@ -118,22 +123,39 @@ func TestChatCommandInterrupted(t *testing.T) {
 	if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "--session", "left", "hello"); code != 1 || !strings.Contains(errs, "another turn of this session runs") {
 		t.Errorf("the session of a turn that goes on: exit %d, errors %q", code, errs)
 	}
-	w := &interrupting{on: "→ wait_for_task"}
-	w.do = func() {
-		w.on = "never written"
-		if _, errs, code := platformCommand(p.t.Context(), p.Kubeconfig, "session", "delete", "left"); code != 0 {
-			t.Errorf("session delete: exit %d, errors %q", code, errs)
-		}
+	p.cancelled("chat", "cancel", "left")
+	p.chatted("left", "turn ended without an answer: cancelled")
+	if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "cancel", "left"); code != 0 {
+		t.Errorf("there is no turn any more: exit %d, errors %q", code, errs)
 	}
-	code = cli.Main(t.Context(), "platform", []string{"--kubeconfig", p.Kubeconfig, "chat", "attach", "left"}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: w})
-	if code != 3 || !strings.Contains(w.String(), "cancelled") {
-		t.Errorf("a turn that was cancelled: exit %d, errors %q", code, w.String())
+	if errs, code = p.interrupt("→ wait_for_task", "chat", "--session", "left", "--background", "wait for it"); code != 130 {
+		t.Fatalf("the session goes on: exit %d, errors %q", code, errs)
+	}
+	p.cancelled("session", "delete", "left")
+	if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, "chat", "cancel", "left"); code != 1 || !strings.Contains(errs, "not found") {
+		t.Errorf("there is no session any more: exit %d, errors %q", code, errs)
 	}
 	errs, code = p.interrupt("→ wait_for_task", "chat", "--session", "kept", "wait for it")
 	if code != 130 || !strings.Contains(errs, "cancelled; to go on: platform chat --session kept") {
 		t.Errorf("an ordinary turn: exit %d, errors %q", code, errs)
 	}
 	p.chatted("kept", "turn ended without an answer: cancelled")
+}
+
+// cancelled follows the background turn of session "left", which a command cancels meanwhile.
+func (p *platform) cancelled(by ...string) {
+	p.t.Helper()
+	w := &interrupting{on: "→ wait_for_task"}
+	w.do = func() {
+		w.on = "never written"
+		if _, errs, code := platformCommand(p.t.Context(), p.Kubeconfig, by...); code != 0 {
+			p.t.Errorf("%v: exit %d, errors %q", by, code, errs)
+		}
+	}
+	code := cli.Main(p.t.Context(), "platform", []string{"--kubeconfig", p.Kubeconfig, "chat", "attach", "left"}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: w})
+	if code != 3 || !strings.Contains(w.String(), "cancelled") {
+		p.t.Errorf("%v: the turn ends with exit %d, errors %q", by, code, w.String())
+	}
 }
 
 // chatted waits until a session has a message with a text.

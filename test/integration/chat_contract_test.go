@@ -222,24 +222,29 @@ turns:
   fault: {status: 400, code: invalid_value, message: no such thing}
 - match: {contains: too long}
   fault: {status: 400, code: context_length_exceeded, message: too long}
+`)
+	slow, _ := withChat(t, `
+models: [scripted-1]
+turns:
 - match: {contains: slow}
   reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = time.Second })
-	p.neverEnds("forever")
-	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	slow.neverEnds("forever")
+	c, cut := restAs(t, p.Server, "default", "editor", "platform-editor"), restAs(t, slow.Server, "default", "editor", "platform-editor")
 	for message, want := range map[string]struct {
+		as     *restClient
 		code   string
 		status int
 	}{
-		"refuse":   {"provider_error", http.StatusBadGateway},
-		"too long": {"context_too_long", http.StatusRequestEntityTooLarge},
-		"slow":     {"timeout", http.StatusOK}, // with a message that explains it
+		"refuse":   {c, "provider_error", http.StatusBadGateway},
+		"too long": {c, "context_too_long", http.StatusRequestEntityTooLarge},
+		"slow":     {cut, "timeout", http.StatusOK}, // with a message that explains it
 	} {
-		frames := c.chatStream(t.Context(), map[string]any{"message": message})
+		frames := want.as.chatStream(t.Context(), map[string]any{"message": message})
 		last := frames[len(frames)-1]
 		if last.event != "error" || last.Error == nil || last.Error.Code != want.code || last.Error.Message == "" {
 			t.Errorf("%s: the last frame is %s %s", message, last.event, last.data)
 		}
-		got := c.chat(map[string]any{"message": message}, want.status)
+		got := want.as.chat(map[string]any{"message": message}, want.status)
 		if want.status == http.StatusOK && (got.Outcome != "TimedOut" || !strings.Contains(got.Message, "took as long as the server allows")) {
 			t.Errorf("%s: %+v", message, got)
 		}

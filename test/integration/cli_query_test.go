@@ -56,6 +56,7 @@ func TestTaskQueries(t *testing.T) {
 	for query, want := range map[string]string{
 		"orderBy=tokens": "small middle large ", "orderBy=tokens&descending=true": "large middle small ", "orderBy=duration&minDuration=1m": "large middle ",
 		"orderBy=name&minTokens=500&phases=Failed,Running": "large middle ", "q=MALL": "small ", "minDuration=1s": "large middle ", "orderBy=name&startedAfter=2100-01-01": "",
+		"orderBy=started": "small large middle ", "orderBy=started&descending=true": "middle large small ",
 	} {
 		if got, _ := read(query); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
@@ -161,5 +162,11 @@ func TestEventFlags(t *testing.T) {
 		{"task events a --last 1 --after 3", 1, "", "--last: cannot be combined with --after and --limit"},
 		{"task events a --before 3 --limit 3", 1, "", "--before: cannot be combined with --after and --limit"},
 		{"task events a --last 1", 0, "message 1200", ""},
+		{"task events a --count --type ModelMessage", 0, "ModelMessage   1200\nall            1200\n", ""},
+		{"task events a --count --periods 1 -o json", 0, `"seq": 1,`, ""},
+		{"task events a --count --periods 2", 0, "FROM", ""},
+		{"task events a --count --last 3", 1, "", "--last: cannot be combined with --count"},
+		{"task events a --periods 3", 1, "", "--periods: needs --count"},
+		{"session events nobody --count", 1, "", `"nobody" not found`},
 	})
 }

@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
@@ -92,4 +96,64 @@ func TestFullDisk(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// What a run writes can fill the volume beyond the reserve. Tasks can be cancelled and deleted even then, also those that
+// run, and other objects with finalizers; that makes room.
+func TestDeletesOnAFullVolume(t *testing.T) {
+	dir := small(t, 96)
+	p := newPlatform(t, `case $PLATFORM_TASK_NAME in
+ended) echo '{"reason":"Completed","message":"done","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"; exit 0 ;;
+filling) cat /dev/zero >"$PLATFORM_WORK_DIR/fill" ;;
+esac
+sleep 600
+`, func(o *standalone.Options) {
+		o.DataDir = dir
+		o.DiskReserve.Quantity = resource.MustParse("16Mi")
+	})
+	editor, memories := restAs(t, p.Server, "default", "ed", "edit"), p.client().CoreV1alpha1().Memories("default")
+	for _, name := range []string{"discarded", "deleted"} {
+		m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemorySpec{Content: name}}
+		if _, err := memories.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.run("ended")
+	p.awaitPhase("ended", v1alpha1.TaskSucceeded)
+	for _, name := range []string{"stopped", "running", "filling"} {
+		p.run(name)
+		p.awaitPhase(name, v1alpha1.TaskRunning)
+	}
+	maps := p.Kubernetes(t).CoreV1().ConfigMaps("default")
+	for { // the volume is measured anew now and then
+		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "more-"}}, metav1.CreateOptions{})
+		if err != nil && strings.Contains(err.Error(), " has 0 MiB free") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if _, err := p.tasks().Cancel(t.Context(), "stopped", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+	for range 2 { // a repetition changes nothing
+		if _, err := memories.Discard(t.Context(), "discarded", &v1alpha1.MemoryChange{}, metav1.CreateOptions{}); err != nil {
+			t.Errorf("discard: %v", err)
+		}
+	}
+	editor.do(http.MethodDelete, "/api/v1/memories/deleted", "").want(t, http.StatusNoContent)
+	if _, err := memories.Restore(t.Context(), "discarded", &v1alpha1.MemoryChange{}, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "disk") {
+		t.Errorf("restore: %v", err)
+	}
+	for _, name := range []string{"ended", "running", "filling"} {
+		if err := p.tasks().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete of %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"ended", "running", "filling"} {
+		p.poll("end of "+name, func() bool {
+			_, err := p.tasks().Get(t.Context(), name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	}
+	p.awaitPhase("stopped", v1alpha1.TaskCancelled)
 }

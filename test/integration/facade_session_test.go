@@ -97,6 +97,9 @@ func TestRESTSessions(t *testing.T) {
 	c.do("DELETE", "/api/v1/sessions/talk", "").problem(t, 409, "task holder holds it")
 	c.get("/api/v1/sessions/talk").want(t, 200, `"activeTask":"holder"`)
 	c.get("/api/v1/sessions/talk/events").want(t, 200, `"streamType":"session"`, `"events":[]`)
+	c.get("/api/v1/sessions/talk/events/counts?buckets=3").want(t, 200, `"streamType":"session"`, `"total":0`)
+	c.get("/api/v1/sessions/talk/events/counts?after=1").problem(t, 400, "after")
+	c.get("/api/v1/sessions/nosuch/events/counts").problem(t, 404, `"nosuch" not found`)
 	c.get("/api/v1/sessions/nosuch/stream").problem(t, 404, "not found")
 }
 

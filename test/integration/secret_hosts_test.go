@@ -32,6 +32,8 @@ func TestSecretHosts(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	t.Cleanup(thief.Close)
+	door := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect)) // a permitted host that leads there
+	t.Cleanup(door.Close)
 	p, _ := withModel(t, "turns: [{reply: {text: Hello.}}]", func(o *standalone.Options) {
 		o.RequireSecretHosts, o.AllowHostCommands = true, true
 		o.WebFetchAllow = []string{strings.TrimPrefix(thief.URL, "http://")}
@@ -45,7 +47,7 @@ func TestSecretHosts(t *testing.T) {
 	origin := strings.TrimSuffix(model.Spec.BaseURL, "/v1")
 	secrets := p.Kubernetes(t).CoreV1().Secrets("default")
 	key := must[*corev1.Secret](t)(secrets.Get(ctx, "key", metav1.GetOptions{}))
-	key.Annotations = map[string]string{v1alpha1.AnnotationAllowedHosts: origin + ", api.openai.com"}
+	key.Annotations = map[string]string{v1alpha1.AnnotationAllowedHosts: origin + ", api.openai.com, " + door.URL}
 	must[*corev1.Secret](t)(secrets.Update(ctx, key, metav1.UpdateOptions{}))
 	p.onModel("named", func(*v1alpha1.TaskSpec) {})
 	p.awaitPhase("named", v1alpha1.TaskSucceeded)
@@ -70,6 +72,16 @@ func TestSecretHosts(t *testing.T) {
 			c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
 			return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonSecretHostNotAllowed && strings.Contains(c.Message, thief.URL)
 		})
+	}
+	for name, spec := range map[string]v1alpha1.ProviderSpec{
+		"openai-door": {Type: v1alpha1.ProviderOpenAI, BaseURL: door.URL + "/v1"}, "anthropic-door": {Type: v1alpha1.ProviderAnthropic, BaseURL: door.URL},
+	} {
+		spec.SecretRef, spec.DefaultModel = v1alpha1.ProviderSecretReference{Name: "key"}, "m"
+		must[*v1alpha1.Provider](t)(eve.Providers("default").Create(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}))
+		p.onModel("by-"+name, func(s *v1alpha1.TaskSpec) { s.AI.ProviderRef.Name = name })
+		if failed := p.awaitPhase("by-"+name, v1alpha1.TaskFailed); !strings.Contains(failed.Status.Message, "answered with a redirect") { // none is followed
+			t.Errorf("%s: %+v", name, failed.Status)
+		}
 	}
 	auth := &v1alpha1.KeyReference{Name: "key", Key: "api-key"}
 	for name, spec := range map[string]v1alpha1.ToolSpec{

@@ -79,7 +79,7 @@ func TestAuthenticationAndAuthorization(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	anonymous := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.Admin.CAData}}
-	for path, want := range map[string]int{tasksPath: 0, "/api/v1/secrets": 0, "/metrics": 0, "/livez": 200, "/readyz": 200, "/version": 200} {
+	for path, want := range map[string]int{tasksPath: 0, tasksPath + "?timeout=x": 0, "/api/v1/secrets": 0, "/metrics": 0, "/livez": 200, "/readyz": 200, "/version": 200} {
 		code, body := get(t, anonymous, path, "")
 		if want == 0 && code != http.StatusUnauthorized && code != http.StatusForbidden || want != 0 && code != want {
 			t.Errorf("anonymous %s: %d %s", path, code, body)

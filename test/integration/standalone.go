@@ -56,10 +56,10 @@ func (s *Server) start(t testing.TB) {
 		return nil
 	}
 	done := make(chan error, 1)
-	s.done = done
 	go func() { done <- standalone.Run(ctx, s.opts) }()
 	select {
 	case s.Info = <-ready:
+		s.done = done
 	case err := <-done:
 		t.Fatalf("the server ended before it was ready: %v", err)
 	}

@@ -321,6 +321,18 @@ func TestRowsOfEvents(t *testing.T) {
 			t.Fatalf("%s: %v", body, err)
 		}
 		check("page", page.Events[0])
+		_, body = s.do(http.MethodGet, sessionsPath+"/s/events/counts?buckets=2&type=TaskStarted", "")
+		var counts v1alpha1.ExecutionEventCounts
+		if err := json.Unmarshal([]byte(body), &counts); err != nil {
+			t.Fatal(err)
+		}
+		inBuckets := int64(0)
+		for _, b := range counts.Buckets {
+			inBuckets += b.Total
+		}
+		if counts.StreamType != v1alpha1.StreamSession || counts.StreamID != "s" || counts.OldestSeq != 1 || counts.LatestSeq != 3 || counts.Total != 2 || inBuckets != 2 || counts.Types[v1alpha1.EventModelMessage] != 1 {
+			t.Errorf("counts: %s", body)
+		}
 	})
 }
 
@@ -415,25 +427,29 @@ func TestBadRequestsForEvents(t *testing.T) {
 			code int
 			text string
 		}{
-			"/a/events?limit=0":                   {400, `limit: \"0\"`},
-			"/a/events?limit=-1":                  {400, "limit"},
-			"/a/events?limit=x":                   {400, "limit"},
-			"/a/events?limit=":                    {400, "limit"},
-			"/a/events?limit=%2B1":                {400, "limit"},
-			"/a/events?after=-1":                  {400, `after: \"-1\"`},
-			"/a/events?after=latest":              {400, "after"},
-			"/a/events?after=":                    {400, "after"},
-			"/a/events?type=Nonsense":             {400, "is not an event type"},
-			"/a/events?type=":                     {400, "is not an event type"},
-			"/a/stream?after=x":                   {400, "after"},
-			"/a/stream?type=Nonsense":             {400, "is not an event type"},
-			"/b/events":                           {404, `tasks.core.platform.ai \"b\" not found`},
-			"/b/stream":                           {404, `tasks.core.platform.ai \"b\" not found`},
-			"/../sessions/gone/events":            {404, `sessions.core.platform.ai \"gone\" not found`},
-			"/../sessions/gone/stream":            {404, `sessions.core.platform.ai \"gone\" not found`},
-			"/../sessions/s/events?type=Nonsense": {400, "is not an event type"},
-			"/../sessions/s/stream?type=Nonsense": {400, "is not an event type"},
-			"/../sessions/s/stream?after=1.5":     {400, "after"},
+			"/a/events?limit=0":                      {400, `limit: \"0\"`},
+			"/a/events?limit=-1":                     {400, "limit"},
+			"/a/events?limit=x":                      {400, "limit"},
+			"/a/events?limit=":                       {400, "limit"},
+			"/a/events?limit=%2B1":                   {400, "limit"},
+			"/a/events?after=-1":                     {400, `after: \"-1\"`},
+			"/a/events?after=latest":                 {400, "after"},
+			"/a/events?after=":                       {400, "after"},
+			"/a/events?type=Nonsense":                {400, "is not an event type"},
+			"/a/events?type=":                        {400, "is not an event type"},
+			"/a/stream?after=x":                      {400, "after"},
+			"/a/stream?type=Nonsense":                {400, "is not an event type"},
+			"/b/events":                              {404, `tasks.core.platform.ai \"b\" not found`},
+			"/b/stream":                              {404, `tasks.core.platform.ai \"b\" not found`},
+			"/../sessions/gone/events":               {404, `sessions.core.platform.ai \"gone\" not found`},
+			"/../sessions/gone/stream":               {404, `sessions.core.platform.ai \"gone\" not found`},
+			"/../sessions/s/events?type=Nonsense":    {400, "is not an event type"},
+			"/../sessions/s/events/counts?buckets=0": {400, "from 1 to 500"},
+			"/../sessions/s/events/sums":             {404, `sessions/events.core.platform.ai \"sums\" not found`},
+			"/a/events/sums":                         {404, `tasks/events.core.platform.ai \"sums\" not found`},
+			"/../sessions/gone/events/counts":        {404, `sessions.core.platform.ai \"gone\" not found`},
+			"/../sessions/s/stream?type=Nonsense":    {400, "is not an event type"},
+			"/../sessions/s/stream?after=1.5":        {400, "after"},
 		} {
 			path = strings.Replace(tasksPath+path, "/tasks/..", "", 1)
 			if code, body := s.do(http.MethodGet, path, ""); code != want.code || !strings.Contains(body, want.text) || !strings.Contains(body, `"kind":"Status"`) {

@@ -76,8 +76,16 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 	warned(t, h, `spec.tools[1].name: no tool "teleport" is built in`)
 	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("robot", v1alpha1.AgentCoordination{Autonomous: true}), create))
 	warned(t, h, "spec.coordination.autonomous: has no effect without spec.coordination.enabled", "spec.tools[1].name: ")
-	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("clerk", v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"file_read"}}), create))
-	h.take()
+	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("clerk", v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"file_read", "file_raed"}}), create))
+	warned(t, h, "spec.tools[1].name: ", `spec.coordination.approvalRequiredTools[1]: no tool "file_raed" is built in or exists`)
+	must[*v1alpha1.Tool](t)(c.Tools("default").Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "remote"}, Spec: v1alpha1.ToolSpec{
+		Description: "d", MCP: &v1alpha1.ToolMCP{Path: "/other", Remote: &v1alpha1.ToolMCPRemote{URL: "https://mcp.example/mcp"}},
+	}}, create))
+	warned(t, h, "spec.mcp.path: has no effect on a remote server")
+	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "command"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, AgentRef: &v1alpha1.NamespacedReference{Name: "clerk"},
+	}}, create))
+	warned(t, h, "spec.agentRef: has no effect on a task of type container")
 
 	ai := func(agent string, change ...func(*v1alpha1.Task)) *v1alpha1.Task {
 		task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}, Spec: v1alpha1.TaskSpec{
@@ -130,5 +138,42 @@ func TestPreferencesAreWarnedOf(t *testing.T) {
 	})
 	if i < 0 || len(trace.Warnings) != 1 || trace.Warnings[0].Type != v1alpha1.EventTaskPhaseChanged {
 		t.Errorf("warnings of the run: %+v", trace.Warnings)
+	}
+}
+
+// TestVariablesOfAnAITask: spec.env of an ai task is the environment of the programs that the task runs. A source that there
+// is only in a Pod is refused.
+func TestVariablesOfAnAITask(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, `
+models: [scripted-1]
+turns:
+- match: {lastRole: user}
+  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: 'echo "$PLAIN $TEXT ${#TOKEN} ${GONE-none} $PLATFORM_TASK_NAME"'}}]}
+- match: {lastRole: tool}
+  reply: {text: "{{ .Results.code_exec.data.output }}"}
+`)
+	ctx, core := t.Context(), p.Kubernetes(t).CoreV1()
+	must[*corev1.Secret](t)(core.Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "tokens"}, StringData: map[string]string{"token": "hunter2hunter2"}}, metav1.CreateOptions{}))
+	must[*corev1.ConfigMap](t)(core.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "texts"}, Data: map[string]string{"text": "of a ConfigMap"}}, metav1.CreateOptions{}))
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "asks"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "go", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"code_exec"}},
+		Env: []corev1.EnvVar{
+			{Name: "PLAIN", Value: "plain"},
+			{Name: "PLATFORM_TASK_NAME", Value: "forged"},
+			{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "tokens"}, Key: "token"}}},
+			{Name: "TEXT", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "texts"}, Key: "text"}}},
+			{Name: "GONE", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "texts"}, Key: "gone", Optional: new(true)}}},
+		},
+	}}
+	must[*v1alpha1.Task](t)(p.tasks().Create(ctx, task, metav1.CreateOptions{}))
+	p.awaitPhase("asks", v1alpha1.TaskSucceeded)
+	if got, want := strings.TrimSpace(p.resultOf("asks")), "plain of a ConfigMap 14 none asks"; got != want {
+		t.Errorf("the program says %q, want %q", got, want)
+	}
+	task.Name, task.Spec.Env = "node", []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
+	must[*v1alpha1.Task](t)(p.tasks().Create(ctx, task, metav1.CreateOptions{}))
+	if k := p.awaitPhase("node", v1alpha1.TaskFailed); !strings.Contains(k.Status.Message, "the value of NODE comes from fields of a pod") {
+		t.Errorf("a field of a Pod: %s", k.Status.Message)
 	}
 }

@@ -217,6 +217,71 @@ func TestTracePages(t *testing.T) {
 	}
 }
 
+// A trace can be read in parts, each of which costs as little as the first, and together they have what the whole has.
+func TestTraceParts(t *testing.T) {
+	t.Parallel()
+	s, c := forkServer(t)
+	source(t, c, "a", 1)
+	appendAll(t, c, "a", loopEvents(50, "hm"))
+	whole := traceAt(t, s.Admin, nil)
+	if whole.Part != nil {
+		t.Errorf("the whole has a part: %+v", whole.Part)
+	}
+	sum, parts, tokens, after := &v1alpha1.TaskTrace{Warnings: []v1alpha1.TraceProblem{}}, 0, int64(0), int64(0)
+	for ; after < whole.LatestSeq; parts++ {
+		p := traceAt(t, s.Admin, url.Values{"timeline": {"false"}, "spans": {"6"}, "after": {fmt.Sprint(after)}})
+		if p.Part == nil || p.Part.AfterSeq != after || p.Part.ThroughSeq <= after || p.LatestSeq != whole.LatestSeq || len(p.ModelRequests)+len(p.ToolCalls) > 6 {
+			t.Fatalf("after %d: %+v of %d, %d requests, %d calls", after, p.Part, p.LatestSeq, len(p.ModelRequests), len(p.ToolCalls))
+		}
+		sum.ModelRequests, sum.ToolCalls, sum.Warnings = append(sum.ModelRequests, p.ModelRequests...), append(sum.ToolCalls, p.ToolCalls...), append(sum.Warnings, p.Warnings...)
+		sum.CriticalPath = append(sum.CriticalPath, p.CriticalPath...)
+		tokens += *p.Usage.InputTokens
+		after = p.Part.ThroughSeq
+	}
+	busy := func(tr *v1alpha1.TaskTrace) (list []string) {
+		for _, x := range tr.CriticalPath {
+			if x.Kind != v1alpha1.TraceKindIdle {
+				list = append(list, x.Kind+" "+x.ID)
+			}
+		}
+		return list
+	}
+	for what, d := range map[string]string{
+		"requests": cmp.Diff(whole.ModelRequests, sum.ModelRequests), "calls": cmp.Diff(whole.ToolCalls, sum.ToolCalls),
+		"warnings": cmp.Diff(whole.Warnings, sum.Warnings), "path": cmp.Diff(busy(whole), busy(sum)),
+	} {
+		if d != "" {
+			t.Errorf("%s of the whole (-) and of its parts (+):\n%s", what, d)
+		}
+	}
+	if parts != 4 || tokens != *whole.Usage.InputTokens {
+		t.Errorf("%d parts with %d tokens", parts, tokens)
+	}
+	// A part within a call has no warning of an end whose start is before it, and ends after 8 events for each span.
+	p := traceAt(t, s.Admin, url.Values{"timeline": {"false"}, "spans": {"1000"}, "after": {"5"}})
+	if len(p.RawUnpaired) != 0 || p.Part.ThroughSeq != whole.LatestSeq {
+		t.Errorf("%+v, unpaired: %+v", p.Part, p.RawUnpaired)
+	}
+	source(t, c, "words", 1)
+	var words []v1alpha1.ExecutionEvent
+	for range 40 {
+		words = append(words, v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage, ContentText: "hm"})
+	}
+	appendAll(t, c, "words", words)
+	code, body := get(t, s.Admin, tasksPath+"/words/trace?timeline=false&spans=2", "")
+	if code != http.StatusOK || !strings.Contains(body, `"part":{"afterSeq":0,"throughSeq":16}`) {
+		t.Errorf("%d %s", code, body)
+	}
+	for query, want := range map[string]string{
+		"spans=0&timeline=false": "spans", "spans=10001&timeline=false": "from 1 to 10000", "spans=x&timeline=false": "spans",
+		"spans=5": "timeline=false", "after=5&timeline=false": "ask with spans", "after=-1&spans=5&timeline=false": "after",
+	} {
+		if code, body := get(t, s.Admin, tasksPath+"/a/trace?"+query, ""); code != http.StatusBadRequest || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", query, code, body)
+		}
+	}
+}
+
 // without removes what differs between two answers about the same trace.
 func without(t *v1alpha1.TaskTrace) *v1alpha1.TaskTrace {
 	out := t.DeepCopy()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -76,9 +78,9 @@ func TestUsageOnAFullDisk(t *testing.T) {
 		model.ServeHTTP(w, r)
 	}))
 	t.Cleanup(vendor.Close)
-	volume := small(t, 64)
+	volume, metrics := small(t, 64), prometheus.NewRegistry()
 	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) {
-		o.DataDir = filepath.Join(volume, "data")
+		o.DataDir, o.Metrics = filepath.Join(volume, "data"), metrics
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 		o.Controllers, o.WorkerBinary = nil, harness.Bin(t, "platform-worker")
 	})}
@@ -105,6 +107,13 @@ func TestUsageOnAFullDisk(t *testing.T) {
 	}
 	filler := filepath.Join(volume, "filler")
 	fillVolume(t, filler, 4<<20)
+	p.poll("full disk in the metrics", func() bool { // what was measured before the volume was filled holds for a moment
+		return testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP platform_store_disk_full 1 while the volume has less free than the reserve, and writes that add to the store are refused.
+# TYPE platform_store_disk_full gauge
+platform_store_disk_full 1
+`), "platform_store_disk_full") == nil
+	})
 	if _, err := p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "no"}, Spec: ai("The unsent question.")}, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "disk of the server is full") {
 		t.Errorf("a task on a full disk: %v", err)
 	}

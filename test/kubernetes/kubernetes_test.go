@@ -282,6 +282,35 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestEventsOfRun: what the cluster reports about a Job and its Pod is reported about the Task, where kubectl describe shows it.
+func TestEventsOfRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	run := f.start(t, "look", func(*executor.Run) {})
+	w, err := f.client.CoreV1().Events(f.namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Task,involvedObject.uid=" + string(run.UID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	timeout := time.After(patience)
+	for missing := map[string]string{"SuccessfulCreate": "Job", "Scheduled": "Pod", "Started": "Pod", "Completed": "Job"}; len(missing) > 0; {
+		select {
+		case got := <-w.ResultChan():
+			ev, ok := got.Object.(*corev1.Event)
+			if !ok {
+				t.Fatalf("%+v", got)
+			}
+			if kind, ok := missing[ev.Reason]; ok && ev.Related != nil && ev.Related.Kind == kind && strings.HasPrefix(ev.Message, kind+" "+run.JobName()) &&
+				ev.InvolvedObject.Name == run.Name && !ev.LastTimestamp.IsZero() {
+				delete(missing, ev.Reason)
+			}
+		case <-timeout:
+			f.describe(t)
+			t.Fatalf("not reported: %v", missing)
+		}
+	}
+}
+
 // TestContainer: what the worker finds in its container.
 func TestContainer(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/platform-ai/platform/test/bench/report"
@@ -20,6 +22,9 @@ const (
 	rowWork    = "processor time of a chat completion"
 	rowFirst   = "first event of a streamed completion, median"
 	rowStreams = "200 parallel streams of 50 events"
+	// rowBeyond is how much later than the proxy's the first event comes, beside what one sync of the disk takes: the start of a
+	// request is on disk before the vendor gets it.
+	rowBeyond = "first event, beyond the proxy's, median"
 	// viaRouter begins the names of the router's rows.
 	viaRouter = "router: "
 )
@@ -44,7 +49,7 @@ func modelRows() []modelRow {
 // httputil.ReverseProxy with TLS, which authenticates nobody, reads nothing and counts nothing. Each of them is a process of
 // its own. The vendor behind all of them, and the clients, are in this process.
 func modelAPIs(ctx context.Context, o Options, dir string, r *report.Report) (err error) {
-	wanted := false
+	wanted := o.wants(rowBeyond)
 	for _, row := range modelRows() {
 		wanted = wanted || o.wants(row.name) || o.wants(viaRouter+row.name)
 	}
@@ -86,6 +91,11 @@ func modelAPIs(ctx context.Context, o Options, dir string, r *report.Report) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, proxy.stop()) }()
+	if o.wants(rowBeyond) {
+		if err := firstBeyond(ctx, o, ours, proxy.target(pair, ""), r); err != nil {
+			return err
+		}
+	}
 	if err := compare(ctx, o, "", ours, proxy.target(pair, ""), r); err != nil {
 		return err
 	}
@@ -95,6 +105,45 @@ func modelAPIs(ctx context.Context, o Options, dir string, r *report.Report) (er
 	}
 	defer func() { err = errors.Join(err, router.stop()) }()
 	return compare(ctx, o, viaRouter, router.target(pair, token), proxy.target(pair, token), r)
+}
+
+// firstBeyond times first events of both servers and syncs of a file on the same disk, in turns.
+func firstBeyond(ctx context.Context, o Options, ours, other target, r *report.Report) error {
+	f, err := os.Create(filepath.Join(o.Dir, "fsync"))
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	defer other.close()
+	block := make([]byte, 1024)
+	var times [3][]float64
+	for range firsts {
+		for i, measure := range []func() (float64, error){
+			func() (float64, error) { return ours.ask(ctx, 0, true) },
+			func() (float64, error) { return other.ask(ctx, 0, true) },
+			func() (float64, error) {
+				began := time.Now()
+				if _, err := f.Write(block); err != nil {
+					return 0, err
+				}
+				err := f.Sync()
+				return millis(time.Since(began)), err
+			},
+		} {
+			took, err := measure()
+			if err != nil {
+				return fmt.Errorf("%s: %w", rowBeyond, err)
+			}
+			times[i] = append(times[i], took)
+		}
+	}
+	for i := range times {
+		slices.Sort(times[i])
+	}
+	return r.Add(report.Row{
+		Name: rowBeyond, Unit: "ms", Better: report.Lower, Ours: times[0][firsts/2] - times[1][firsts/2], Other: times[2][firsts/2], OtherName: "raw fsync",
+	})
 }
 
 // compare measures each row that is wanted at both servers.

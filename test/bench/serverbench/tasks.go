@@ -106,6 +106,13 @@ func (l *load) measureAlone(ctx context.Context, name string, r *report.Report) 
 		return err
 	}
 	slices.Sort(l.took)
+	steps, err := l.steps(ctx, "alone", alone)
+	if err != nil {
+		return err
+	}
+	if err := addAll(r, steps...); err != nil {
+		return err
+	}
 	return addAll(r,
 		report.Row{Name: name + ": creation to end", Unit: "ms", Better: report.Lower, Ours: l.took[alone/2], Other: 20, OtherName: "(aim)"},
 		report.Row{Name: name + ": CPU with its worker", Unit: "ms", Better: report.Lower, Ours: (after.cpu - before.cpu).Seconds() * 1000 / alone},

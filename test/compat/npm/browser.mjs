@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A page in headless Chromium calls the APIs at BASE from its own origin, with TOKEN. ORIGIN is the port of the one origin
-// that the server allows. CHROMIUM is the program.
+// that the server allows.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { chromium } from 'playwright-core';
+import { started } from '../../console/browser.mjs';
 
-const { BASE, TOKEN, CHROMIUM, ORIGIN, REST } = process.env;
+const { BASE, TOKEN, ORIGIN, REST } = process.env;
 const page = createServer((_, w) => w.setHeader('content-type', 'text/html').end('<!doctype html><title>page</title>'));
 await new Promise((ready) => page.listen(Number(ORIGIN), '127.0.0.1', ready));
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+const browser = await started(chromium);
 
 // call runs in the page: one request, and what a script can see of the answer.
 async function call({ url, headers, body }) {

@@ -38,6 +38,32 @@ async function openai(model) {
   assert.equal(models.data.length, 3);
 }
 
+// Responses have no store here, and are passed on to a Provider of the same vendor alone.
+async function responses() {
+  const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0, defaultHeaders });
+  const tools = [{ type: 'function', name: 'weather', parameters: schema, strict: false }];
+  const request = { model: 'openai/m', store: false, tools, input: [{ role: 'user', content: 'weather?' }] };
+  const first = await client.responses.create(request);
+  assert.equal(first.output_text, 'I look.');
+  const calls = first.output.filter((o) => o.type === 'function_call');
+  assert.deepEqual(calls.map((c) => JSON.parse(c.arguments).city), ['Bonn', 'Köln']);
+  assert.equal(first.usage.total_tokens, 120);
+  assert.equal(first.usage.input_tokens_details.cached_tokens, 60);
+  request.input.push({ role: 'assistant', content: first.output_text });
+  for (const { call_id, name, arguments: a } of calls) request.input.push({ type: 'function_call', call_id, name, arguments: a });
+  for (const c of calls) request.input.push({ type: 'function_call_output', call_id: c.call_id, output: weather(c.arguments) });
+  let text = '';
+  const stream = client.responses.stream(request).on('response.output_text.delta', (e) => { text += e.delta; });
+  const last = await stream.finalResponse();
+  assert.match(last.output_text, /sunny in/);
+  assert.equal(text, last.output_text);
+  assert.equal(last.usage.output_tokens, 10);
+  for (const wrong of [{ ...request, store: true }, { ...request, store: undefined }, { ...request, model: 'claude/m' }]) {
+    await assert.rejects(client.responses.create(wrong), OpenAI.BadRequestError);
+  }
+  await assert.rejects(client.responses.create({ ...request, input: 'fail', tools: [] }), (e) => e.status >= 500 && /overloaded/.test(e.message));
+}
+
 async function anthropic(model) {
   const client = new Anthropic({ baseURL: `${BASE}/anthropic`, apiKey: TOKEN, maxRetries: 0, defaultHeaders });
   const request = { model, max_tokens: 100, tools: [{ name: 'weather', input_schema: schema }], messages: [{ role: 'user', content: 'weather?' }] };
@@ -57,9 +83,9 @@ async function anthropic(model) {
   assert.equal(models.data.length, 3);
 }
 
-async function adapter(model) {
+async function adapter(model, providerOptions) {
   const tools = { weather: tool({ inputSchema: jsonSchema(schema), execute: async ({ city }) => weather(city) }) };
-  const run = { model, tools, stopWhen: stepCountIs(3), maxRetries: 0, prompt: 'weather?' };
+  const run = { model, providerOptions, tools, stopWhen: stepCountIs(3), maxRetries: 0, prompt: 'weather?' };
   const whole = await generateText(run);
   assert.match(whole.text, /sunny in/);
   assert.equal(whole.steps.length, 2);
@@ -94,11 +120,13 @@ const claude = createAnthropic({ baseURL: `${BASE}/anthropic/v1`, apiKey: TOKEN,
 const all = {
   'openai, same protocol': () => openai('openai/m'),
   'openai, other protocol': () => openai('claude/m'),
+  'openai, responses': () => responses(),
   'anthropic, same protocol': () => anthropic('claude/m'),
   'anthropic, other protocol': () => anthropic('openai/m'),
   'openai, with the tools of the server': () => serverTools('openai'),
   'anthropic, with the tools of the server': () => serverTools('anthropic'),
   'ai and @ai-sdk/openai': () => adapter(open.chat('openai/m')),
+  'ai and @ai-sdk/openai, responses': () => adapter(open.responses('openai/m'), { openai: { store: false } }),
   'ai and @ai-sdk/anthropic': () => adapter(claude('claude/m')),
 };
 for (const [name, run] of Object.entries(all)) {

@@ -4,7 +4,7 @@
 // What the scripts have in common: a browser that is signed in at BASE, and whose complaints fail the script.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { execFileSync } from 'node:child_process';
+import { started } from '../browser.mjs';
 
 const require = createRequire(new URL('../../../pkg/console/web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
@@ -12,11 +12,10 @@ export const axe = require.resolve('axe-core/axe.min.js');
 export { assert };
 
 export const { BASE, TOKEN, MORE } = process.env;
-const executablePath = execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
 
 // run opens a browser, calls parts in order, and prints a line for each.
 export async function run(parts) {
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  const browser = await started(chromium);
   try {
     for (const [name, part] of Object.entries(parts)) {
       const said = await part(browser);
@@ -32,7 +31,8 @@ export async function run(parts) {
 
 // opened returns an empty page. complaints are errors, refusals of the policy, and requests to elsewhere.
 export async function opened(browser, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const { base = BASE, ...more } = options; // base is the address of the page
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...more });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
   const complaints = [];
@@ -40,7 +40,7 @@ export async function opened(browser, options = {}) {
   page.on('console', (m) => m.type() === 'error' && complaints.push(m.text()));
   page.on('dialog', (d) => complaints.push(`dialog: ${d.message()}`));
   page.on('request', (r) => {
-    if (!r.url().startsWith(BASE) && !r.url().startsWith('data:')) complaints.push(`asked ${r.url()}`);
+    if (!r.url().startsWith(base) && !r.url().startsWith('data:')) complaints.push(`asked ${r.url()}`);
   });
   await page.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy: ${e.violatedDirective} ${e.blockedURI}`)));
   return { page, complaints, close: () => context.close() };
@@ -52,7 +52,15 @@ export async function signedIn(browser, options = {}, token = TOKEN) {
   await page.goto(`${BASE}/console/login`);
   await page.fill('#token', token);
   await page.click('button[type=submit]');
-  await page.waitForSelector('header.top');
+  await page.waitForSelector('header.top form');
+  return { page, complaints, close };
+}
+
+// entered returns a page after a link of platform console was followed.
+export async function entered(browser, link) {
+  const { page, complaints, close } = await opened(browser, { base: new URL(link).origin });
+  await page.goto(link);
+  await page.waitForSelector('header.top form');
   return { page, complaints, close };
 }
 

@@ -2,18 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What runs of SIZES events, and a trace of SPANS spans, cost a page whose processor is four times slower. Times depend on the
-// machine and are printed beside the aims; counts are the page's own and are checked. PROFILE, if set, is a folder for
-// profiles of the processor.
+// machine and are printed beside the aims: the median of RUNS fresh pages, after one that warms up the browser. Counts are the
+// page's own and are checked. PROFILE, if set, is a folder for profiles of the processor.
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { BASE, assert, nodes, run, signedIn } from './drive.mjs';
 
 const { SIZES, SPANS, PROFILE } = process.env;
+const runs = Number(process.env.RUNS);
 const rows = [];
 const row = (what, figure, unit, aim, checked = false) => {
   rows.push({ what, figure, unit, aim });
   if (checked) assert.ok(figure <= aim, `${what}: ${figure} ${unit}, at most ${aim}`);
 };
+const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] ?? 0;
 const p95 = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.95)] ?? 0;
 
 // seen notes in the page when an element with a text was first painted.
@@ -25,6 +27,20 @@ const seen = ([selector, text]) => {
   };
   requestAnimationFrame(look);
 };
+
+// jump goes to an event of the run that is shown, and returns how long it takes until its line and its details are painted, in ms.
+const jump = (seq) => new Promise((done, fail) => {
+  const from = performance.now();
+  const look = () => {
+    const line = document.querySelector('.line[aria-selected=true]');
+    const title = document.querySelector('.side .details h2');
+    if (performance.now() - from > 30_000) return fail(new Error(`event ${seq} is not shown`));
+    if (!line || !title?.textContent.includes(`#${seq}`)) return requestAnimationFrame(look);
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - from)));
+  };
+  location.hash = `seq=${seq}`;
+  requestAnimationFrame(look);
+});
 
 async function slow(browser) {
   const it = await signedIn(browser);
@@ -63,9 +79,22 @@ async function open(browser, name, path, selector, text) {
   return { ...it, at: Math.round(at), paint: Math.round(paint), ...spent };
 }
 
+// several opens a path in one page after the other, and returns the last one with the medians of all.
+async function several(...args) {
+  const all = [];
+  for (let i = 1; i < runs; i++) {
+    const it = await open(...args);
+    all.push(it);
+    await it.close();
+  }
+  const last = await open(...args);
+  all.push(last);
+  return { ...last, ...Object.fromEntries(['at', 'paint', 'tasks', 'script', 'layout'].map((key) => [key, median(all.map((it) => it[key]))])) };
+}
+
 async function one(b, size) {
   const name = `run${size}`;
-  const it = await open(b, name, `/tasks/${name}`, '.line .what', `words ${size - 2}`);
+  const it = await several(b, name, `/tasks/${name}`, '.line .what', `words ${size - 2}`);
   const { page, session, count } = it;
   const { requests, bytes, paths } = count;
   row(`${size} events: usable`, it.at, 'ms', 800);
@@ -80,7 +109,7 @@ async function one(b, size) {
   await page.getByText(', live').waitFor();
   const before = await it.spent();
   if (PROFILE) await session.send('Profiler.start');
-  const frames = await page.evaluate(async () => {
+  const scroll = () => page.evaluate(async () => {
     const tasks = [];
     new PerformanceObserver((l) => tasks.push(...l.getEntries().map((e) => e.duration))).observe({ type: 'longtask' });
     const rows = document.querySelector('.rows');
@@ -95,21 +124,27 @@ async function one(b, size) {
     await new Promise((r) => setTimeout(r));
     return { frames, longest: Math.max(0, ...tasks) };
   });
+  const passes = [];
+  for (let i = 0; i < runs; i++) passes.push(await scroll());
+  const frames = { longest: median(passes.map((p) => p.longest)), p95: median(passes.map((p) => p95(p.frames))), n: passes.reduce((n, p) => n + p.frames.length, 0) };
   const after = await it.spent();
   if (PROFILE) writeFileSync(`${PROFILE}/${name}-scroll.cpuprofile`, JSON.stringify((await session.send('Profiler.stop')).profile));
-  row(`${size} events: processor of a frame of scrolling`, Math.round(10 * (after.tasks - before.tasks) / frames.frames.length) / 10, 'ms', '');
+  row(`${size} events: processor of a frame of scrolling`, Math.round(10 * (after.tasks - before.tasks) / frames.n) / 10, 'ms', '');
   if (PROFILE) console.log('scroll', JSON.stringify(before), JSON.stringify(after));
   await page.locator('.line', { hasText: 'words 0' }).first().waitFor();
-  row(`${size} events: p95 frame of scrolling`, Math.round(p95(frames.frames)), 'ms', 20);
+  row(`${size} events: p95 frame of scrolling`, Math.round(frames.p95), 'ms', 20);
   row(`${size} events: longest task of scrolling`, Math.round(frames.longest), 'ms', 100);
   row(`${size} events: elements`, await nodes(page), '', 1500, true);
   await session.send('HeapProfiler.collectGarbage');
   row(`${size} events: heap`, Math.round((await session.send('Runtime.getHeapUsage')).usedSize / 1e6), 'MB', 80, true);
+  const jumps = [];
+  for (let i = 1; i <= runs; i++) jumps.push(await page.evaluate(jump, Math.floor((size * i) / (runs + 1))));
+  row(`${size} events: jump to #seq= in the open run`, Math.round(median(jumps)), 'ms', 500);
   await it.close();
   assert.deepEqual(it.complaints, []);
 
-  const at = await open(b, `${name}-seq`, `/tasks/${name}#seq=${size - 1}`, '.side .details h2', `#${size - 1}`);
-  row(`${size} events: #seq=${size - 1}`, at.at, 'ms', 500);
+  const at = await several(b, `${name}-seq`, `/tasks/${name}#seq=${size - 1}`, '.side .details h2', `#${size - 1}`);
+  row(`${size} events: link to #seq=${size - 1}, opened anew`, at.at, 'ms', 800);
   row(`${size} events: processor until then`, at.tasks, 'ms', '');
   await at.close();
 }
@@ -142,7 +177,8 @@ await run({
     const dist = new URL('../../../pkg/console/dist/', import.meta.url);
     const scripts = readdirSync(dist).filter((f) => f.endsWith('.js'));
     row('scripts, compressed', Math.round(scripts.reduce((n, f) => n + gzipSync(readFileSync(new URL(f, dist)), { level: 9 }).length, 0) / 100) / 10, 'KB', 70, true);
-    const floor = await open(b, 'floor', '/licenses.txt', 'pre', 'Copyright');
+    await (await open(b, 'warm', `/tasks/run${SIZES.split(',')[0]}`, '.line .what', 'words')).close();
+    const floor = await several(b, 'floor', '/licenses.txt', 'pre', 'Copyright');
     row('a page of text: painted', floor.at, 'ms', '');
     row('a page of text: first paint', floor.paint, 'ms', '');
     row('a page of text: processor until then', floor.tasks, 'ms', '');

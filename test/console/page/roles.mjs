@@ -1,13 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A walk through the views as each role of TOKENS. Every button is pressed. What it would change is caught on its way to the
+// A walk through the views as each role of KEYS. Every button is pressed. What it would change is caught on its way to the
 // server, and compared with what the server says the role may do. What the page reads by itself must not be refused, or the
 // view must say that it was.
-import { BASE, assert, run, signedIn } from './drive.mjs';
+import { assert, entered, run, signedIn } from './drive.mjs';
 
-const { APPROVAL } = process.env;
-const tokens = JSON.parse(process.env.TOKENS);
+const { APPROVAL, NAMESPACE } = process.env;
+// By role: the token to sign in with, or the link of platform console.
+const keys = JSON.parse(process.env.KEYS);
 const paths = [
   '/', '/tasks', '/tasks/plain#seq=5', '/tasks/plain?tab=transcript', '/tasks/plain?tab=trace', '/tasks/plain?tab=result', '/tasks/plain?tab=artifacts', '/tasks/plain?tab=log',
   '/tasks/plain?tab=yaml', '/tree/plain', '/approvals', `/approvals/${APPROVAL}`, '/sessions', '/sessions/talk', '/chat', '/usage', '/usage?by=model', '/catalogue', '/catalogue?kind=providers',
@@ -23,7 +24,7 @@ function write(request) {
 }
 
 async function walk(browser, role) {
-  const { page, complaints, close } = await signedIn(browser, {}, tokens[role]);
+  const { page, complaints, close } = await (keys[role].startsWith('http') ? entered(browser, keys[role]) : signedIn(browser, {}, keys[role]));
   const writes = new Set();
   const forbidden = [];
   let open = 0;
@@ -31,7 +32,7 @@ async function walk(browser, role) {
   page.on('request', (r) => quiet(r) || open++);
   page.on('requestfinished', (r) => quiet(r) || open--);
   page.on('requestfailed', (r) => quiet(r) || open--);
-  page.on('response', (r) => r.status() === 403 && forbidden.push(`${r.request().method()} ${r.url().slice(BASE.length)}`));
+  page.on('response', (r) => r.status() === 403 && forbidden.push(`${r.request().method()} ${new URL(r.url()).pathname}`));
   await page.route('**/apis/core.platform.ai/**', (route) => {
     const r = route.request();
     if (r.method() === 'GET' || /\/(usagereports|taskqueries)$/.test(r.url())) return route.continue();
@@ -76,21 +77,21 @@ async function walk(browser, role) {
       if (!page.url().includes(path.split(/[?#]/)[0])) await show(path); // a link was followed
     }
   }
-  const may = (what) => page.evaluate(async ([verb, resource]) => {
+  const may = (what) => page.evaluate(async ([verb, resource, namespace]) => {
     const [name, subresource] = resource.split('/');
     const r = await fetch('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-platform-console': localStorage.getItem('platform.console.key') },
-      body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes: { namespace: 'team', verb, group: 'core.platform.ai', resource: name, subresource } } }),
+      body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes: { namespace, verb, group: 'core.platform.ai', resource: name, subresource } } }),
     });
     return (await r.json()).status.allowed;
-  }, what.split(' '));
+  }, [...what.split(' '), NAMESPACE]);
   return { role, writes, may, silent, complaints, close };
 }
 
 await run({
   'roles': async (b) => {
-    const walks = await Promise.all(Object.keys(tokens).map((role) => walk(b, role)));
+    const walks = await Promise.all(Object.keys(keys).map((role) => walk(b, role)));
     const all = [...new Set(walks.flatMap((w) => [...w.writes]))].sort();
     assert.ok(all.length >= 5, `all roles together were offered ${all}`);
     assert.deepEqual(walks.flatMap((w) => w.silent.map((s) => `${w.role}: ${s}`)), []);

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:http';
-import { execFileSync } from 'node:child_process';
+import { started } from '../browser.mjs';
 
 const require = createRequire(new URL('../../../pkg/console/web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
@@ -22,10 +22,7 @@ const thief = createServer((r, w) => {
 });
 await new Promise((ready) => thief.listen(0, '127.0.0.1', ready));
 const { port } = thief.address();
-const browser = await chromium.launch({
-  executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
-  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--host-resolver-rules=MAP evil.example 127.0.0.1'],
-});
+const browser = await started(chromium, ['--host-resolver-rules=MAP evil.example 127.0.0.1']);
 
 // request runs in a page: one request as the page's own origin sends it, and what a script learns of the answer.
 async function request({ url, ...init }) {

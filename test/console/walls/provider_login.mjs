@@ -4,15 +4,12 @@
 // Chromium logs in at the provider of the server at BASE.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import { execFileSync } from 'node:child_process';
+import { started } from '../browser.mjs';
 
 const require = createRequire(new URL('../../../pkg/console/web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 const { BASE } = process.env;
-const browser = await chromium.launch({
-  executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
-  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-});
+const browser = await started(chromium);
 const native = '/apis/core.platform.ai/v1alpha1/namespaces/team/tasks';
 const ask = (page, path) => page.evaluate(async (url) => {
   const r = await fetch(url, { headers: { 'x-platform-console': localStorage.getItem('platform.console.key') ?? 'none' } });

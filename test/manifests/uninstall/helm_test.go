@@ -5,7 +5,6 @@ package uninstall
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -26,12 +25,7 @@ spec:
 // everything that was stored is there again, and a cluster without the platform has no API that nobody serves.
 func withHelm(t *testing.T, c *cluster.Cluster) {
 	const namespace = "team-of-helm"
-	helm := filepath.Join(t.TempDir(), "helm")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", helm, "helm.sh/helm/v3/cmd/helm")
-	build.Dir, build.Env = "../../../hack/chart", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	helm := filepath.Join(os.Getenv("PLATFORM_BIN"), "helm") // a node's network has no module proxy to build it from
 	release := helm + " --namespace " + system + " "
 	t.Cleanup(func() {
 		c.Shell(t, release+"uninstall platform --ignore-not-found --wait")

@@ -47,6 +47,7 @@ func New(s *Script, log io.Writer) *Server {
 	srv.mux.HandleFunc("POST /v1/chat/completions", srv.complete(openAI{}, parseRequest))
 	srv.mux.HandleFunc("POST /openai/deployments/{deployment}/chat/completions", srv.complete(openAI{}, parseRequest))
 	srv.mux.HandleFunc("POST /v1/messages", srv.complete(anthropic{}, srv.parseMessages))
+	srv.mux.HandleFunc("POST /v1/responses", srv.complete(responses{}, parseResponses))
 	srv.mux.HandleFunc("GET /v1/models", srv.models)
 	srv.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		srv.refuse(w, Request{}, http.StatusNotFound, "not_found", "no such route: "+r.Method+" "+r.URL.Path)

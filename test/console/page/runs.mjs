@@ -1,0 +1,43 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What the tasks of the demo leave behind: a tree, traces, results, and what models were used for.
+import { BASE, assert, run, shown, signedIn } from './drive.mjs';
+import { looks } from './look.mjs';
+
+// chat sends a turn that goes on without the page, finds it again after the page was loaded anew, cancels it, and goes on.
+async function chat(b) {
+  const { page, complaints, close } = await signedIn(b);
+  await page.goto(`${BASE}/console/chat`);
+  await page.getByLabel('Provider').selectOption('talk');
+  await page.getByLabel('Go on when I leave').check();
+  await page.getByLabel('Message').fill('wait for it');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/console/sessions/*');
+  await shown(page, 'the turn', 'wait_for_task');
+  await page.reload();
+  await shown(page, 'the turn after the page was loaded anew', 'wait_for_task');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await shown(page, 'the turn that was cancelled', 'cancelled');
+  await page.getByRole('button', { name: 'Cancel' }).waitFor({ state: 'detached' });
+  await page.getByLabel('Provider').selectOption('talk');
+  await page.getByLabel('Message').fill('hello');
+  await page.keyboard.press('Enter');
+  await shown(page, 'the next turn', 'Hello to you.');
+  assert.deepEqual(complaints, []);
+  await close();
+}
+
+await run({ ...looks({
+  'real-now': ['/', 'waiting for a decision'],
+  'real-tasks': ['/tasks', 'primes-again'],
+  'real-run': ['/tasks/primes#seq=7', '60 tokens in'],
+  'real-transcript': ['/tasks/primes?tab=transcript', 'I will write the program first'],
+  'real-trace': ['/tasks/primes?tab=trace', 'Critical path'],
+  'real-result': ['/tasks/primes?tab=result', 'It printed the first ten prime numbers'],
+  'real-tree': ['/tree/report', '3 tasks'],
+  'real-decided': ['/approvals?state=all', 'approved'],
+  'real-usage': ['/usage', 'requests to models'],
+  'real-models': ['/usage?by=model', 'scripted-1'],
+  'real-compare': ['/compare?a=primes&b=primes-again', 'is a fork of'],
+}), chat });

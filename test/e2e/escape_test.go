@@ -1,0 +1,79 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/test/escape"
+)
+
+// escapeImage has the program that tries to escape, and next to nothing else.
+const escapeImage = "platform.ai/test-escape:dev"
+
+// TestEscapesInPods tries all known escapes from a command in a Pod: from its sandbox to its worker, whose user and container
+// are the same, and to the worker's token.
+func TestEscapesInPods(t *testing.T) {
+	if err := sandbox.Probe().Check(); err != nil {
+		t.Skip(err)
+	}
+	p := newTeam(t)
+	p.cluster.LoadImages(t, imageOfEscape(t))
+	const api = "/var/run/secrets/platform.ai"
+	target := escape.Target{
+		Secrets: []string{api + "/token", "/dev/termination-log"}, Hidden: []string{api, "/spool"}, Processes: []int{1},
+		Signals: sandbox.Probe().Landlock >= 6, Work: "/workspace",
+	}
+	raw, err := json.Marshal(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, p, "escapes", "", map[string]any{"image": escapeImage, "command": []string{"/escape", escape.Argument, string(raw)}, "args": []string{}})
+	p.MustShell(t, "kubectl wait --for=condition=Complete --timeout=300s task/escapes")
+	var result struct{ Result string }
+	if err := json.Unmarshal([]byte(p.MustShell(t, "kubectl get --raw "+native(p, "tasks/escapes/result"))), &result); err != nil {
+		t.Fatal(err)
+	}
+	// The file system is the image's, and the network is the Pod's.
+	permitted := []string{"OPEN: write to /tmp", "OPEN: write to /dev/shm", "OPEN: listen", "OPEN: listen without a port of its own", "OPEN: talk to the kernel by netlink", "OPEN: read /etc/shadow"}
+	open, tried := escape.Open(result.Result)
+	open = slices.DeleteFunc(open, func(line string) bool { return slices.Contains(permitted, line) })
+	if !tried || len(open) > 0 {
+		t.Errorf("open:\n%s\nof\n%s", strings.Join(open, "\n"), result.Result)
+	}
+	for _, way := range []string{
+		"read " + api, "list " + api, "read /proc/PID/mem of 1", "read /proc/PID/environ of 1", "trace 1", "hard link " + api, "mount", "set up io_uring", "make a user namespace",
+		"read in a user namespace /dev/termination-log: fork/exec /bin/cat: operation not permitted",
+	} {
+		if !strings.Contains(result.Result, "denied: "+way) {
+			t.Errorf("not tried: %s", way)
+		}
+	}
+	t.Logf("%d ways were denied", strings.Count(result.Result, "denied: "))
+}
+
+// imageOfEscape makes the image, with this program, and returns its tarball. Programs that are run in namespaces are this one
+// as well: none is reached, because the namespaces are refused.
+func imageOfEscape(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	program, other, image := installEscape(t, dir), filepath.Join(dir, "other"), filepath.Join(dir, "image.tar")
+	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "-name", escapeImage, "-certificates", "", "-entrypoint", "/escape", "-o", image,
+		program+"=/escape", "@/escape=/bin/cat", "@/escape=/bin/mount", other+"=/etc/shadow", other+"=/usr/share/none")
+	cmd.Dir = "../../hack/images"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("image: %v\n%s", err, out)
+	}
+	return image
+}

@@ -1,0 +1,52 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+)
+
+// TestNetworkOfPrograms: programs of an agent have no network on either host, unless the Agent opens it. Then they connect to the
+// proxy of their run, which asks for its password, and to nothing else.
+func TestNetworkOfPrograms(t *testing.T) { everywhere(t, networkOfPrograms) }
+
+func networkOfPrograms(t *testing.T, p place) {
+	if err := sandbox.Probe().CheckProxy(); err != nil {
+		t.Skip(err)
+	}
+	call, err := json.Marshal(map[string]any{"language": "bash", "code": `
+if [ -z "$http_proxy" ]; then echo "no proxy"; else
+  address=${http_proxy#*@}
+  exec 3<>"/dev/tcp/${address/://}"
+  printf 'GET http://example.com/ HTTP/1.0\r\n\r\n' >&3
+  cat <&3
+fi
+for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/dev/tcp/$address") 2>&1; done`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
+		{Match: script.Match{Turn: 1}, Reply: script.Reply{ToolCalls: []script.ToolCall{{Name: "code_exec", Arguments: call}}}},
+		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
+	}}))
+	for name, first := range map[string]string{"closed": "no proxy", "open": "407 Proxy Authentication Required"} {
+		if name == "open" {
+			p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"sandbox":{"network":"Public"}}}'`)
+		} else {
+			p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"sandbox":null}}'`)
+		}
+		applyTask(t, p, name, "Connect.")
+		p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/"+name)
+		out := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/"+name+"/result"))
+		if !strings.Contains(out, first) || strings.Count(out, "Permission denied") < 3 {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	p.MustShell(t, "kubectl wait --for=jsonpath='{.status.conditions[?(@.type==\"SandboxReady\")].reason}' --timeout=30s agent/coder")
+}
