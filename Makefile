@@ -30,6 +30,11 @@ IMAGE_PREFIX ?= platform.ai/
 IMAGE_TAG    ?= dev
 export IMAGE_PREFIX IMAGE_TAG
 
+# Lint vets, once; vetting in each test would analyse all dependencies again. Nobody debugs the binaries of these tests, and linking
+# them without debugging information takes half as long.
+TESTFLAGS := -vet=off -ldflags=-w
+export TESTFLAGS
+
 # Without cgo the programs are static and smaller in memory; the race detector needs it.
 export CGO_ENABLED ?= 0
 
@@ -64,8 +69,7 @@ verify: ## fail if generated code, the reference, the console's page or go.mod i
 fmt: ## format all Go code as lint wants it
 	$(TOOLS) golangci-lint fmt
 
-lint: ## vet and golangci-lint, at the pinned version
-	$(GO) vet ./...
+lint: ## golangci-lint, at the pinned version; vet is one of its linters
 	$(TOOLS) golangci-lint config verify
 	$(TOOLS) golangci-lint run ./...
 
@@ -75,15 +79,20 @@ test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestN
 $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
-test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver
-	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$)
-	cd hack/images && $(GO) test ./...
-	cd hack/chart && $(GO) test ./...
-	cd test/alerts && $(GO) test ./...
+# What runs under the race detector. With RACE=1, "make test" runs these packages so and not once more without it, except
+# expression, whose bounds on memory hold only without it.
+RACED := ./pkg/... ./test/integration/...
+ONCE  := $(if $(RACE),-e /platform/pkg/ -e /test/integration$$)
 
-# lint vets
+test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", each test once
+	$(if $(RACE),$(MAKE) race)
+	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
+	cd hack/images && $(GO) test $(TESTFLAGS) ./...
+	cd hack/chart && $(GO) test $(TESTFLAGS) ./...
+	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
+
 race: build kubectl scriptedmodel ## unit and integration tests under the race detector
-	PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 15m ./pkg/... ./test/integration/...
+	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) -timeout 15m $(RACED)
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
@@ -92,9 +101,12 @@ bench: build etcd control ## our store beside etcd, our server beside kube-apise
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -kube $(OUT)/cluster/bin -rows '$(ROWS)' -out $(OUT)/bench.json
 
 robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n
-	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test -count=1 -v -timeout 60m ./test/robustness
+	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 60m ./test/robustness
 
-e2e: build kubectl scriptedmodel cluster ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
+$(BIN)/helm: hack/chart/go.mod
+	cd hack/chart && $(GO) build -o ../../$@ helm.sh/helm/v3/cmd/helm
+
+e2e: build kubectl scriptedmodel cluster $(BIN)/helm ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
 	hack/images.sh $(IMAGES) test-model
 	CLUSTER_DIR=$(CLUSTER_DIR) NETNS=$(NETNS) PLATFORM_BIN=$(CURDIR)/$(BIN) hack/e2e.sh $(ARGS)
 

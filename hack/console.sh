@@ -20,5 +20,8 @@ go tool -modfile="$root/hack/tools/go.mod" esbuild src/main.tsx --bundle --minif
   --alias:preact=./vendor/preact.mjs --alias:preact/hooks=./vendor/hooks.mjs --alias:preact/jsx-runtime=./vendor/jsx-runtime.mjs \
   --alias:@preact/signals=./vendor/signals.mjs --alias:@preact/signals-core=./vendor/signals-core.mjs \
   --outdir="$out" --log-level=warning
+# What runs before the first paint is a script of its own, which shares nothing with the others.
+go tool -modfile="$root/hack/tools/go.mod" esbuild src/boot.ts --bundle --minify --format=iife --charset=utf8 \
+  --target=es2022,chrome115,firefox115,safari17 --legal-comments=none --outfile="$out/boot.js" --log-level=warning
 cp src/index.html "$out/"
 cat vendor/*.LICENSE >"$out/licenses.txt"
