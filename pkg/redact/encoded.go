@@ -50,7 +50,7 @@ func (x *scanner) encoded(k int) int {
 // hasFormat reports whether text holds a secret that is recognised by its form.
 func hasFormat(text []byte) bool {
 	inner := scanner{s: string(text), cut: -1, formats: true}
-	inner.pass()
+	inner.pass(part{0, len(text)})
 	return inner.marks > 0
 }
 

@@ -58,17 +58,21 @@ func output(s string) (string, bool, []string) {
 
 // settle repeats the scan until it changes nothing. found are the removed values that must not occur elsewhere, either.
 func settle(s string, queries bool) (out string, changed bool, found []string) {
-	out, changed, found = scan(s, queries, nil)
-	if !changed {
+	r := scanParts(s, queries, nil, whole(s))
+	if !r.changed {
 		return s, false, nil
 	}
 	for range maxPasses {
-		clean, more := again(out, found)
-		next, rescanned, all := scan(clean, queries, found)
-		if !rescanned && !more {
-			return out, true, found
+		clean, more := again(r.text, r.found)
+		parts := r.parts
+		if more {
+			parts = whole(clean)
 		}
-		out, found = next, all
+		next := scanParts(clean, queries, r.found, parts)
+		if !next.changed && !more {
+			return r.text, true, r.found
+		}
+		r = next
 	}
-	return Marker, true, found
+	return Marker, true, r.found
 }

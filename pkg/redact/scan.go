@@ -15,6 +15,8 @@ type scanner struct {
 	marks int
 	// found are the removed values that must not occur elsewhere, either.
 	found []string
+	// changes are the positions in out of what was inserted.
+	changes []int
 	// formats is set for decoded text, in which only secrets recognised by their form are looked for.
 	formats bool
 	// queries is set to keep the queries and fragments of URLs.
@@ -46,19 +48,15 @@ const shortest = 9
 
 // scan makes one pass and reports whether it removed anything. It adds to found.
 func scan(s string, queries bool, found []string) (string, bool, []string) {
-	x := scanner{s: s, queries: queries, found: found, cut: -1, manifest: -1, commandAt: -1, named: -1}
-	x.pass()
-	if x.done == 0 && x.out.Len() == 0 {
-		return s, false, found
-	}
-	x.out.WriteString(s[x.done:])
-	return x.out.String(), true, x.found
+	r := scanParts(s, queries, found, whole(s))
+	return r.text, r.changed, r.found
 }
 
-func (x *scanner) pass() {
+// pass calls the matchers at each position of a part of the text, which begins a line. They see all of the text.
+func (x *scanner) pass(p part) {
 	s := x.s
-	gap := 0 // start of the run of bytes in which no matcher was called
-	for i := 0; i < len(s); {
+	gap := max(p.from, x.done) // start of the run of bytes in which no matcher was called
+	for i := gap; i < p.to; {
 		if !triggers[s[i]] {
 			i++
 			continue
@@ -82,8 +80,8 @@ func (x *scanner) pass() {
 		i = max(i+1, end)
 		gap = i
 	}
-	if len(s)-gap >= shortest {
-		x.words(gap, len(s))
+	if p.to-gap >= shortest {
+		x.words(gap, p.to)
 	}
 }
 
@@ -216,6 +214,7 @@ func (x *scanner) replace(from, to int, with string) int {
 		x.out.Grow(len(x.s))
 	}
 	x.out.WriteString(x.s[x.done:from])
+	x.changes = append(x.changes, x.out.Len())
 	x.out.WriteString(with)
 	x.done = to
 	return to

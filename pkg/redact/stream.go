@@ -77,17 +77,18 @@ func (s *Stream) settle(text string) (string, bool) {
 }
 
 func scanned(text string) (out string, changed bool, found []string) {
-	if out, changed, found = scan(text, false, nil); !changed {
+	r := scanParts(text, false, nil, whole(text))
+	if !r.changed {
 		return text, false, nil
 	}
 	for range maxPasses {
-		next, more, all := scan(out, false, found)
-		if !more {
-			return out, changed, found
+		next := scanParts(r.text, false, r.found, r.parts)
+		if !next.changed {
+			return r.text, true, r.found
 		}
-		out, found = next, all
+		r = next
 	}
-	return Marker, true, found
+	return Marker, true, r.found
 }
 
 // Flush returns the text that was held back, without secrets. Unless end is set, it still holds back an
