@@ -100,18 +100,19 @@ func (a *attendance) began(namespace string) {
 func (a *attendance) progress(namespace string) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.begun[namespace].Add(unattended).Sub(a.clock.Now())
+	return a.remaining(a.begun[namespace])
+}
+
+// remaining returns what is left of the time that a controller has since a time.
+func (a *attendance) remaining(since time.Time) time.Duration {
+	return since.Add(unattended).Sub(a.clock.Now())
 }
 
 // left returns how much longer the task may wait before the server reports it.
 func (a *attendance) left(t *v1alpha1.Task) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	since := t.CreationTimestamp.Time
-	if begun := a.begun[t.Namespace]; begun.After(since) {
-		since = begun
-	}
-	left := since.Add(unattended).Sub(a.clock.Now())
+	left := max(a.remaining(t.CreationTimestamp.Time), a.remaining(a.begun[t.Namespace]))
 	if left <= 0 {
 		a.alone[t.Namespace] = true
 	}
@@ -146,10 +147,7 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 			return
 		}
 		if r.attendance.waits(key.uid) {
-			again, err := r.attendance.progress(key.Namespace), error(nil)
-			if again <= 0 { // of a long queue nothing is read as long as it moves
-				again, err = r.lookAfter(ctx, status, key.NamespacedName)
-			}
+			again, err := r.lookAfter(ctx, status, key.NamespacedName)
 			if err != nil && ctx.Err() == nil {
 				log.Error(err, "Cannot record that a task waits for a controller", "task", key.NamespacedName)
 				again = unattended
@@ -229,6 +227,9 @@ func (r *Resource) findLeftovers(ctx context.Context) error {
 
 // lookAfter marks a task that no controller picked up. It returns when to look again; 0 means that this is not needed.
 func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types.NamespacedName) (again time.Duration, err error) {
+	if again = r.attendance.progress(key.Namespace); again > 0 {
+		return again, nil // of a long queue nothing is read as long as it moves
+	}
 	ctx = request.WithNamespace(ctx, key.Namespace)
 	t, err := r.get(ctx, key.Name)
 	if apierrors.IsNotFound(err) {
