@@ -36,14 +36,16 @@ await run({
     await page.keyboard.press('Escape'); // a choice is no decision
     await page.getByRole('button', { name: 'Decline' }).waitFor();
     // Who types at once types into the field: it has the focus when it appears, not a frame later.
-    const focused = page.evaluate(() => new Promise((done) => {
-      new MutationObserver((_, o) => {
-        const field = document.querySelector('#reason');
-        if (field) (o.disconnect(), done(document.activeElement === field));
-      }).observe(document.body, { childList: true, subtree: true });
-    }));
+    await page.evaluate(() => {
+      window.focused = new Promise((done) => {
+        new MutationObserver((_, o) => {
+          const field = document.querySelector('#reason');
+          if (field) (o.disconnect(), done(document.activeElement === field));
+        }).observe(document.body, { childList: true, subtree: true });
+      });
+    });
     await page.keyboard.press('n');
-    assert.ok(await focused);
+    assert.ok(await page.evaluate(() => window.focused));
     await page.keyboard.type('not now');
     await page.keyboard.press('Enter');
     await page.getByText('Decided').waitFor();

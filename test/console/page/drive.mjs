@@ -34,7 +34,7 @@ export async function opened(browser, options = {}) {
   const { base = BASE, ...more } = options; // base is the address of the page
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...more });
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(60_000);
   const complaints = [];
   page.on('pageerror', (e) => complaints.push(e.stack));
   page.on('console', (m) => m.type() === 'error' && complaints.push(m.text()));
