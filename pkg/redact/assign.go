@@ -250,6 +250,8 @@ func (x *scanner) exempt(kind secretKind, key, v string, bare bool) bool {
 		return true
 	case (key == "PWD" || key == "OLDPWD") && v[0] == '/':
 		return true // the shell's working directory
+	case v[0] == '/' && strings.Count(v, "/") > 2 && strings.Trim(v, "abcdefghijklmnopqrstuvwxyz./-") == "":
+		return true // the path of a file
 	}
 	return bare && isCall(v)
 }

@@ -21,7 +21,7 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	case aboutTail(key) && plainValue(v):
 		return true
 	case quote:
-		return prompt(v) || template(v) || ownName(key, v)
+		return len(v) < 2 || prompt(v) || template(v) || ownName(key, v)
 	case len(v) > 10 && mixture(v):
 		return false
 	case source(v):
@@ -33,6 +33,9 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	}
 	if !identifier(v) {
 		return false
+	}
+	if spaced && plural(key) && len(v) <= 12 && strings.Trim(v, "abcdefghijklmnopqrstuvwxyz") == "" {
+		return true // a number of them, or what may be done with them
 	}
 	if !secretAtEnd(key) && kind != secretHeader {
 		return true
@@ -57,6 +60,9 @@ func source(v string) bool {
 		name = v[:end]
 	}
 	if codeWords[name] || harmless[name] || expression(v) || v[0] == '&' && strings.IndexByte(v, '{') > 2 {
+		return true
+	}
+	if pointed, _, _ := strings.Cut(v[1:], ")"); v[0] == '*' && len(pointed) > 1 && identifier(pointed) {
 		return true
 	}
 	for _, start := range []string{"*(", "/*", "//", "/^"} {
@@ -189,12 +195,15 @@ func camel(w string) bool {
 	return true
 }
 
-// expression reports whether v is the start of a call or of an index, or members of an object: name(…, name[…, a.b.
+// expression reports whether v is the start of a call or of an index, members of an object or a composite of a package's type:
+// name(…, name[…, a.b, a.B{….
 func expression(v string) bool {
-	end := strings.IndexAny(v, "([")
-	if end < 0 {
-		end = len(v)
-		if strings.IndexByte(v, '.') < 0 {
+	end := strings.IndexAny(v, "([{")
+	if end < 0 || v[end] == '{' {
+		if end < 0 {
+			end = len(v)
+		}
+		if strings.IndexByte(v[:end], '.') < 0 {
 			return false
 		}
 	} else if end == 0 || end == 1 && v[end] == '(' {
@@ -206,6 +215,12 @@ func expression(v string) bool {
 		}
 	}
 	return true
+}
+
+// plural reports whether the key names several tokens or secrets.
+func plural(key string) bool {
+	n := len(key)
+	return n >= 6 && strings.EqualFold(key[n-6:], "tokens") || n >= 7 && strings.EqualFold(key[n-7:], "secrets")
 }
 
 // smallNumber reports whether v is a number of a few digits.
@@ -235,7 +250,18 @@ func prompt(v string) bool {
 	case "token", "password", "secret", "bearer", "basic", "credentials", "apikey", "api_key", "passwd", "pwd", "authorization", "cookie":
 		return true
 	}
-	return strings.Trim(v, "X") == ""
+	return strings.Trim(v, "X") == "" || keyName(v)
+}
+
+// keyName reports whether a string is the name of a variable or of a header with a secret: API_TOKEN, X-Api-Key.
+func keyName(v string) bool {
+	parts := strings.Split(v, "-")
+	header := len(parts) > 1
+	for _, p := range parts {
+		header = header && p != "" && is(p[0], capital) && strings.Trim(p[1:], "abcdefghijklmnopqrstuvwxyz") == ""
+	}
+	variable := strings.IndexByte(v, '_') > 0 && strings.Trim(v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
+	return (header || variable) && keyKind(v) >= secretRandom
 }
 
 // template reports whether the secret in v is filled in by a program: "Bearer ${token}".

@@ -63,8 +63,11 @@ func (x *scanner) header(ks, k int) int {
 	return x.remove(k, to)
 }
 
-// code reports whether the value of a header is an expression of a program.
+// code reports whether the value of a header is an expression of a program, or what a program fills in.
 func code(v string) bool {
+	if verb, _, _ := strings.Cut(v, `"`); verb != "" && verb[0] == '%' && placeholder(verb) {
+		return true
+	}
 	if run(v, 0, wordByte|base64Byte|blank) == len(v) {
 		return false
 	}

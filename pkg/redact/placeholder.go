@@ -39,12 +39,14 @@ func placeholder(v string) bool {
 		return allUpper(v[1:])
 	case v[0] == '%' && v[len(v)-1] == '%':
 		return allUpper(v[1 : len(v)-1])
-	case v[0] == '%' && len(v) <= 4:
-		return v[1:] != "" && is(v[len(v)-1], alnum) && !is(v[len(v)-1], capital) // a formatting verb: %s, %+v
+	case v[0] == '%' && len(v) <= 5:
+		verb := strings.TrimRight(v, ":;,.")
+		last := verb[len(verb)-1]
+		return len(verb) > 1 && len(verb) <= 4 && is(last, alnum) && (last == 'T' || !is(last, capital)) // a formatting verb: %s, %+v
 	case v[0] == '<' && v[len(v)-1] == '>':
 		return true
 	}
-	return strings.Trim(v, "*") == "" || strings.Trim(v, "x") == "" || strings.Trim(v, ".") == ""
+	return strings.Trim(v, "*") == "" || strings.Trim(v, "x") == "" || strings.Trim(v, ".…") == ""
 }
 
 func allUpper(v string) bool {
