@@ -12,8 +12,9 @@ type part struct{ from, to int }
 func whole(s string) []part { return []part{{0, len(s)}} }
 
 // nearby is how far from a change a pass can have a different result than the pass before, in bytes. It is more than a matcher
-// remembers or looks back. A matcher that looks ahead does so to the end of its line, which is always in the same part.
-const nearby = reach + 2*keyLimit
+// remembers or looks back, but for a command, whose arguments may be reach bytes from its name. A matcher that looks ahead does so
+// to the end of its line, which is always in the same part.
+const nearby = 3 * keyLimit
 
 // scanResult is the result of one pass.
 type scanResult struct {
@@ -37,17 +38,21 @@ func scanParts(s string, queries bool, found []string, parts []part) scanResult 
 	// Blocks of keys and manifests have many lines.
 	if x.nextEnd > 0 || x.nextSSHEnd > 0 || x.nextStray > 0 || x.manifest >= 0 || x.nextManifest > 0 {
 		r.parts = whole(r.text)
-	} else {
-		r.parts = around(r.text, x.changes)
+		return r
 	}
+	near := nearby
+	if x.command != noProgram || x.joined {
+		near += reach
+	}
+	r.parts = around(r.text, x.changes, near)
 	return r
 }
 
 // around returns the parts of s that are near to positions, which are in order. Each is made of whole lines.
-func around(s string, positions []int) []part {
+func around(s string, positions []int, near int) []part {
 	var parts []part
 	for _, at := range positions {
-		from, to := max(0, at-nearby), min(len(s), at+nearby)
+		from, to := max(0, at-near), min(len(s), at+near)
 		if n := len(parts); n == 0 || from > parts[n-1].to {
 			from = strings.LastIndexByte(s[:from], '\n') + 1
 			parts = append(parts, part{from, from})

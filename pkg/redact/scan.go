@@ -17,6 +17,8 @@ type scanner struct {
 	found []string
 	// changes are the positions in out of what was inserted.
 	changes []int
+	// joined is set if something was removed without a marker, which can make a word of two parts.
+	joined bool
 	// formats is set for decoded text, in which only secrets recognised by their form are looked for.
 	formats bool
 	// queries is set to keep the queries and fragments of URLs.
@@ -214,7 +216,7 @@ func (x *scanner) replace(from, to int, with string) int {
 		x.out.Grow(len(x.s))
 	}
 	x.out.WriteString(x.s[x.done:from])
-	x.changes = append(x.changes, x.out.Len())
+	x.changes, x.joined = append(x.changes, x.out.Len()), x.joined || with == ""
 	x.out.WriteString(with)
 	x.done = to
 	return to
