@@ -37,6 +37,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server.LimitMemory(ctx)
+	server.SpaceCollections()
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {
 		return err
