@@ -65,7 +65,7 @@ func (x *scanner) header(ks, k int) int {
 
 // code reports whether the value of a header is an expression of a program, or what a program fills in.
 func code(v string) bool {
-	if verb, _, _ := strings.Cut(v, `"`); verb != "" && verb[0] == '%' && placeholder(verb) {
+	if verb, rest, _ := strings.Cut(v, `"`); verb != "" && verb[0] == '%' && placeholder(verb) && !strings.ContainsAny(rest, "\"'`") {
 		return true
 	}
 	if run(v, 0, wordByte|base64Byte|blank) == len(v) {

@@ -54,6 +54,7 @@ func TestTextRemoves(t *testing.T) {
 		{"plain, quoted", "my password is 'a b'", "my password is '[REDACTED]'"},
 		{"plain, colon", "Token is: abc", "Token is: [REDACTED]"},
 		{"count that is none", "completion_tokens=abc", "completion_tokens=[REDACTED]"},
+		{"literal after a verb", `f("an Authorization: %s", "hunter2")`, `f("an Authorization: [REDACTED]`},
 		{"user info", "git clone https://bob:pw@host/x", "git clone https://host/x"},
 		{"user info without name", "redis://:pw@host:6379/0", "redis://host:6379/0"},
 		{"user info with at", "https://a@b:c@host/", "https://host/"},
