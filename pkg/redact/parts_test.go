@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
-// pieces are what secrets, and what tells of them, are made of.
+// pieces are parts of secrets and of the words around them.
 var pieces = []string{
 	"\n", " ", "\"", "'", "\\\n", "=", ": ", "--", "_", ".", "https://bob:", "@git.example.com/a.git", "?x=1&token=", "#", "export SERVICE_TOKEN=",
 	"password", "name: API_KEY\n", "value: ", "kind: Secret\n", "kind: ConfigMap\n", "data:\n  a: ", "stringData:\n", "curl -u ", "mysql ", "-p", "machine ", "login ",

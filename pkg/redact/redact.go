@@ -56,17 +56,24 @@ func output(s string) (string, bool, []string) {
 	return settle(s, true)
 }
 
-// settle repeats the scan until it changes nothing. found are the removed values that must not occur elsewhere, either.
+// settle repeats the scan until it changes nothing, and removes what was found wherever else it is.
+// found are the removed values that must not occur elsewhere, either.
 func settle(s string, queries bool) (out string, changed bool, found []string) {
+	return rescan(s, queries, true)
+}
+
+// rescan repeats the scan until it changes nothing. With everywhere it also removes what was found wherever else it is.
+func rescan(s string, queries, everywhere bool) (out string, changed bool, found []string) {
 	r := scanParts(s, queries, nil, whole(s))
 	if !r.changed {
 		return s, false, nil
 	}
 	for range maxPasses {
-		clean, more := again(r.text, r.found)
-		parts := r.parts
-		if more {
-			parts = whole(clean)
+		clean, more, parts := r.text, false, r.parts
+		if everywhere {
+			if clean, more = again(r.text, r.found); more {
+				parts = whole(clean)
+			}
 		}
 		next := scanParts(clean, queries, r.found, parts)
 		if !next.changed && !more {

@@ -46,8 +46,8 @@ func (s *Stream) Write(piece string) string {
 		}
 		head := text[:cut]
 		if changed {
-			tail, _, _ := scanned(text[cut:])
-			if head, _, _ = scanned(head); head+tail != whole {
+			tail, _, _ := rescan(text[cut:], false, false)
+			if head, _, _ = rescan(head, false, false); head+tail != whole {
 				continue // a secret spans the cut
 			}
 		}
@@ -71,24 +71,9 @@ func (s *Stream) seen() *Seen {
 
 // settle is Text without the removal of values that occur again, which is done when the text is returned.
 func (s *Stream) settle(text string) (string, bool) {
-	out, changed, found := scanned(text)
+	out, changed, found := rescan(text, false, false)
 	s.seen().add(found)
 	return out, changed
-}
-
-func scanned(text string) (out string, changed bool, found []string) {
-	r := scanParts(text, false, nil, whole(text))
-	if !r.changed {
-		return text, false, nil
-	}
-	for range maxPasses {
-		next := scanParts(r.text, false, r.found, r.parts)
-		if !next.changed {
-			return r.text, true, r.found
-		}
-		r = next
-	}
-	return Marker, true, r.found
 }
 
 // Flush returns the text that was held back, without secrets. Unless end is set, it still holds back an

@@ -27,7 +27,8 @@ func SpaceCollections() {
 // growth returns by how many percent a heap may grow until it is collected, given the bytes that the last collection found in use.
 func growth(live uint64) int { return int(max(100, minGarbage*100/max(live, 1<<20))) }
 
-// awaitCollection adapts the pace when the next collection has ended. The runtime tells of it by what it collects.
+// awaitCollection adapts the pace after the next collection. The runtime does not report collections, but it runs the cleanup of
+// an object that nothing uses, and each collection finds one here.
 func awaitCollection(percent int) {
 	type unused struct{ _ *byte }
 	runtime.AddCleanup(&unused{}, func(percent int) {
