@@ -33,7 +33,7 @@ export IMAGE_PREFIX IMAGE_TAG
 # Lint vets, once; vetting in each test would analyse all dependencies again. Nobody debugs the binaries of these tests, and linking
 # them without debugging information takes half as long.
 TESTFLAGS := -vet=off -ldflags=-w
-export TESTFLAGS
+export TESTFLAGS GO
 
 # Without cgo the programs are static and smaller in memory; the race detector needs it.
 export CGO_ENABLED ?= 0
@@ -86,13 +86,13 @@ ONCE  := $(if $(RACE),-e /platform/pkg/ -e /test/integration$$)
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", each test once
 	$(if $(RACE),$(MAKE) race)
-	PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
+	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
 	cd hack/images && $(GO) test $(TESTFLAGS) ./...
 	cd hack/chart && $(GO) test $(TESTFLAGS) ./...
 	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
 
 race: build kubectl scriptedmodel ## unit and integration tests under the race detector
-	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) -timeout 15m $(RACED)
+	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 15m $(RACED)
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
@@ -101,7 +101,7 @@ bench: build etcd control ## our store beside etcd, our server beside kube-apise
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -kube $(OUT)/cluster/bin -rows '$(ROWS)' -out $(OUT)/bench.json
 
 robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n
-	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 60m ./test/robustness
+	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) hack/gotest.sh $(TESTFLAGS) -count=1 -v -timeout 60m ./test/robustness
 
 $(BIN)/helm: hack/chart/go.mod
 	cd hack/chart && $(GO) build -o ../../$@ helm.sh/helm/v3/cmd/helm

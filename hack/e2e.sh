@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 packages=(./test/cluster ./test/kubernetes ./test/e2e ./test/manifests/uninstall) # the last takes the platform out
 
 if [[ -z ${NETNS:-} ]]; then
-  go test $TESTFLAGS -count=1 -v -timeout 30m "${packages[@]}" "$@"
+  hack/gotest.sh $TESTFLAGS -count=1 -v -timeout 30m "${packages[@]}" "$@"
   exit
 fi
 
@@ -37,4 +37,4 @@ test/cluster/cluster.sh node
 test/cluster/cluster.sh load _output/images/*.tar >/dev/null
 echo "the cluster is up after $SECONDS s"
 # one package at a time, because they share the node
-PLATFORM_TEST_CLUSTER=$CLUSTER_DIR go test $TESTFLAGS -count=1 -v -p 1 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"
+PLATFORM_TEST_CLUSTER=$CLUSTER_DIR hack/gotest.sh $TESTFLAGS -count=1 -v -p 1 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"

@@ -227,7 +227,7 @@ turns:
 models: [scripted-1]
 turns:
 - match: {contains: slow}
-  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = time.Second })
+  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = 3 * time.Second })
 	slow.neverEnds("forever")
 	c, cut := restAs(t, p.Server, "default", "editor", "platform-editor"), restAs(t, slow.Server, "default", "editor", "platform-editor")
 	for message, want := range map[string]struct {
@@ -262,10 +262,10 @@ func (p *platform) neverEnds(name string) {
 	}
 }
 
-// TestChatHeartbeats: while nothing happens, both streams of a turn carry comments.
+// TestChatHeartbeats: while nothing happens, both streams of a turn carry comments, three in the time that a client has to accept one.
 func TestChatHeartbeats(t *testing.T) {
 	t.Parallel()
-	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.StreamWriteTimeout = 300 * time.Millisecond })
+	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.StreamWriteTimeout = 3 * time.Second })
 	p.neverEnds("forever")
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	for _, body := range []string{`{"message":"wait for it"}`, `{"message":"wait for it","sessionId":"s","background":true}`} {

@@ -291,7 +291,7 @@ func TestTaskTimesOut(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, endless)
 	p.run("slow", func(s *v1alpha1.TaskSpec) {
-		s.Timeout = v1alpha1.DurationOf(300 * time.Millisecond)
+		s.Timeout = v1alpha1.DurationOf(2 * time.Second)
 		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 3}
 	})
 	task := p.awaitPhase("slow", v1alpha1.TaskFailed)

@@ -159,7 +159,7 @@ func TestBudgetOfChunkedBodies(t *testing.T) {
 // A client that stops sending is disconnected; one that has sent everything may wait for its answer as long as that
 // takes.
 func TestPatience(t *testing.T) {
-	const patience = 100 * time.Millisecond
+	const patience = time.Second
 	g := gate(t, Options{Patience: patience})
 	address := serve(t, g, func(w http.ResponseWriter, r *http.Request) {
 		reads(1000)(w, r)
