@@ -155,24 +155,29 @@ func TestStoppedRunDeliversNothing(t *testing.T) {
 // TestDeadlineWhileDelivering: the deadline applies to the work. A worker that only has to
 // deliver may continue for a while.
 func TestDeadlineWhileDelivering(t *testing.T) {
-	c := clocktesting.NewFakeClock(time.Now())
-	f := newFixture(t, spoolScript(delivers, "while :; do sleep 0.01; done"), func(o *Options) { o.Clock = c })
-	run := newRunSpec()
-	run.Timeout = time.Hour
-	f.start(run)
-	f.pids(run, 1)
-	c.Step(time.Hour)
-	await(t, "end", func() bool { c.Step(time.Minute); return f.get(run).Phase != executor.Running })
-	if s := f.get(run); s.Cause != "" || !s.Undelivered {
-		t.Errorf("state = %+v", s)
-	}
-	if late := c.Since(f.get(run).StartedAt); late < time.Hour+deliveryTime {
-		t.Errorf("it was ended %v after its start", late)
-	}
-	f.deliver(run)
-	await(t, "delivery", func() bool { return !f.get(run).Undelivered && f.get(run).Phase != executor.Running })
-	if s := f.get(run); !s.Succeeded() || s.Cause != "" {
-		t.Errorf("after the delivery: %+v", s)
+	for name, meanwhile := range map[string]func(f *fixture){"watched": func(*fixture) {}, "the server restarts": (*fixture).reopen} {
+		t.Run(name, func(t *testing.T) {
+			c := clocktesting.NewFakeClock(time.Now())
+			f := newFixture(t, spoolScript(delivers, "while :; do sleep 0.01; done"), func(o *Options) { o.Clock = c })
+			run := newRunSpec()
+			run.Timeout = time.Hour
+			f.start(run)
+			f.pids(run, 1)
+			meanwhile(f)
+			c.Step(time.Hour)
+			await(t, "end", func() bool { c.Step(10 * time.Second); return f.get(run).Phase != executor.Running })
+			if s := f.get(run); s.Cause != "" || !s.Undelivered {
+				t.Errorf("state = %+v", s)
+			}
+			if late := c.Since(f.get(run).StartedAt); late < time.Hour+deliveryTime {
+				t.Errorf("it was ended %v after its start", late)
+			}
+			f.deliver(run)
+			await(t, "delivery", func() bool { return !f.get(run).Undelivered && f.get(run).Phase != executor.Running })
+			if s := f.get(run); !s.Succeeded() || s.Cause != "" {
+				t.Errorf("after the delivery: %+v", s)
+			}
+		})
 	}
 }
 

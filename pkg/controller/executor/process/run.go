@@ -156,8 +156,10 @@ func (r *run) watch() {
 
 func (r *run) deadline(c clock.WithTicker) (at <-chan time.Time, stop func()) {
 	left, ok := r.rec.left(c.Now())
-	if delivery, delivering := r.deliveryTime(); r.rec.First != nil && delivering {
-		left, ok = delivery, true
+	if r.rec.First != nil { // its work ended in an earlier process
+		if delivery, delivering := r.deliveryTime(); delivering {
+			left, ok = delivery, true
+		}
 	}
 	if !ok {
 		return nil, func() {}
