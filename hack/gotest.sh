@@ -15,7 +15,7 @@ printf '\n=== what failed\n'
 # Without -v a test's messages follow its line "--- FAIL", with -v they come before it. Messages are indented.
 awk '
   /^=== (RUN|NAME|CONT|PAUSE) / { test = $3; said = 0; next }
-  /^[IWEF][0-9][0-9][0-9][0-9] / { next } # the log of a server
+  /^( +[a-z0-9_]+\.go:[0-9]+: )?[IWEF][0-9][0-9][0-9][0-9] / { next } # the log of a server
   /^ *--- FAIL: / { print; for (i = 1; i <= n[$3]; i++) print line[$3, i]; n[$3] = 0; said = 1; next }
   /^ *--- (PASS|SKIP): / { n[$3] = 0; said = 0; next }
   /^(panic: |fatal error: |WARNING: DATA RACE)/ { left = 60 }
