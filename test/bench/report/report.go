@@ -22,16 +22,16 @@ const (
 	Lower  Better = "lower"
 )
 
-// Row is one figure beside the alternative measured in the same run.
+// Row is one figure, beside the alternative measured in the same run where there is one.
 type Row struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit"`
 	Better Better  `json:"better"`
 	Ours   float64 `json:"ours"`
-	// Other is the alternative's figure, or an aim where OtherName says so.
+	// Other is the alternative's figure, or an aim where OtherName says so. It counts if OtherName is set.
 	Other     float64 `json:"other"`
 	OtherName string  `json:"otherName"`
-	// Ratio above 1 means that ours is better; Add computes it.
+	// Ratio above 1 means that ours is better; Add computes it. It is 0 if there is nothing to compare.
 	Ratio float64 `json:"ratio"`
 }
 
@@ -63,7 +63,14 @@ func (r *Report) Add(row Row) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(r.out, line, row.Name, number(row.Ours), row.Unit, number(row.Other), row.OtherName, number(row.Ratio)+"x")
+	var other, ratio string
+	if row.OtherName != "" {
+		other = number(row.Other)
+	}
+	if row.Ratio != 0 {
+		ratio = number(row.Ratio) + "x"
+	}
+	_, err := fmt.Fprintf(r.out, line, row.Name, number(row.Ours), row.Unit, other, row.OtherName, ratio)
 	return err
 }
 
