@@ -86,13 +86,13 @@ ONCE  := $(if $(RACE),-e /platform/pkg/ -e /test/integration$$)
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", each test once
 	$(if $(RACE),$(MAKE) race)
-	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -timeout 15m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
+	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -timeout 30m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
 	cd hack/images && $(GO) test $(TESTFLAGS) ./...
 	cd hack/chart && $(GO) test $(TESTFLAGS) ./...
 	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
 
 race: build kubectl scriptedmodel ## unit and integration tests under the race detector
-	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 15m $(RACED)
+	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 30m $(RACED)
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
