@@ -33,20 +33,21 @@ func overlays() []string { return []string{"multi-namespace", "single-namespace"
 
 // components are all components; servicemonitor includes metrics, so the two exclude each other.
 func components() []string {
-	return []string{"audit", "ingress", "metrics", "servicemonitor", "cert-manager"}
+	return []string{"audit", "ingress", "metrics", "servicemonitor", "cert-manager", "standby"}
 }
 
-// choices returns all sets of components that can be combined.
+// choices returns all sets of components that can be combined. What standby changes nothing else changes, so it is there alone
+// and with everything.
 func choices() [][]string {
 	sets := [][]string{nil}
-	for _, c := range components() {
+	for _, c := range slices.DeleteFunc(components(), func(c string) bool { return c == "standby" }) {
 		for _, s := range slices.Clone(sets) {
 			if c != "servicemonitor" || !slices.Contains(s, "metrics") {
 				sets = append(sets, append(slices.Clone(s), c))
 			}
 		}
 	}
-	return sets
+	return append(sets, []string{"standby"}, everything())
 }
 
 // everything is the largest set.

@@ -1,0 +1,90 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	corev1alpha1 "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+)
+
+// TestUpgrade: with a standby, manifests/upgrade.sh replaces the servers by those of another version. What was written
+// meanwhile is there, and the longest pause between two writes is printed.
+func TestUpgrade(t *testing.T) {
+	p := newTeam(t)
+	t.Cleanup(func() {
+		p.MustShell(t, "kubectl apply -k testdata/cluster >/dev/null && kubectl -n "+system+" rollout status --timeout=180s statefulset/platform-apiserver")
+		p.awaitServer(t)
+	})
+	p.MustShell(t, "kubectl apply -k testdata/standby")
+	p.MustShell(t, "kubectl -n "+system+" wait --for=create --timeout=60s pod/platform-apiserver-1")
+	p.MustShell(t, "kubectl -n "+system+" wait --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=60s pod/platform-apiserver-1")
+	client, err := versioned.NewForConfig(p.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var writing sync.WaitGroup
+	w := &writer{memories: client.CoreV1alpha1().Memories(p.namespace)}
+	writing.Go(func() { w.write(ctx) })
+	began := time.Now()
+	p.MustShell(t, "kubectl -n "+system+` patch statefulset platform-apiserver -p '{"spec":{"template":{"metadata":{"annotations":{"test.platform.ai/version":"next"}}}}}'`)
+	t.Log(p.MustShell(t, "../../manifests/upgrade.sh"))
+	took := time.Since(began)
+	stop()
+	writing.Wait()
+	list, err := w.memories.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := map[string]bool{}
+	for _, m := range list.Items {
+		stored[m.Name] = true
+	}
+	for _, name := range w.acknowledged {
+		if !stored[name] {
+			t.Errorf("%s was acknowledged and is not there", name)
+		}
+	}
+	if versions := p.MustShell(t, "kubectl -n "+system+` get pods -l app.kubernetes.io/name=platform-apiserver -o jsonpath='{.items[*].metadata.annotations.test\.platform\.ai/version}'`); versions != "next next" {
+		t.Errorf("versions: %q", versions)
+	}
+	t.Logf("%d writes in %.1f s, the longest pause between two is %.2f s", len(w.acknowledged), took.Seconds(), w.pause.Seconds())
+}
+
+// writer creates one object after the other, and each until it is there.
+type writer struct {
+	memories     corev1alpha1.MemoryInterface
+	acknowledged []string
+	pause        time.Duration // the longest between two acknowledgements
+}
+
+func (w *writer) write(ctx context.Context) {
+	last := time.Now()
+	for n := 0; ctx.Err() == nil; {
+		m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m-%d", n)}, Spec: v1alpha1.MemorySpec{Content: "x"}}
+		// An answer may never come from a server that has gone.
+		attempt, end := context.WithTimeout(ctx, 5*time.Second)
+		_, err := w.memories.Create(attempt, m, metav1.CreateOptions{})
+		end()
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			time.Sleep(10 * time.Millisecond) // refused, as long as nobody serves
+			continue
+		}
+		w.acknowledged = append(w.acknowledged, m.Name)
+		w.pause = max(w.pause, time.Since(last))
+		last = time.Now()
+		n++
+	}
+}
