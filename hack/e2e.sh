@@ -36,5 +36,5 @@ test/cluster/cluster.sh up
 test/cluster/cluster.sh node
 test/cluster/cluster.sh load _output/images/*.tar >/dev/null
 echo "the cluster is up after $SECONDS s"
-# one package at a time, because they share the node
-PLATFORM_TEST_CLUSTER=$CLUSTER_DIR hack/gotest.sh $TESTFLAGS -count=1 -v -p 1 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"
+# one package at a time, because they share the node; four tests at a time, because they mostly wait for the cluster
+PLATFORM_TEST_CLUSTER=$CLUSTER_DIR hack/gotest.sh $TESTFLAGS -count=1 -v -p 1 -parallel 4 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"

@@ -27,7 +27,7 @@ func BenchmarkEventsOfOneWorker(b *testing.B) {
 	account := s.account(namespace, "producer")
 	s.c.Kubectl(b, "--namespace", namespace, "create", "role", "producer", "--verb=create", "--resource=tasks.core.platform.ai/events")
 	s.c.Kubectl(b, "--namespace", namespace, "create", "rolebinding", "producer", "--role=producer", "--serviceaccount="+namespace+":producer")
-	s.c.MustShell(b, "until kubectl auth can-i create tasks.core.platform.ai --subresource events -n rate --as system:serviceaccount:rate:producer; do :; done")
+	s.awaitAllowed(namespace, "system:serviceaccount:"+namespace+":producer", "create", "events")
 	platform, err := versioned.NewForConfig(s.c.Config())
 	if err != nil {
 		b.Fatal(err)

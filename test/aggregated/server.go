@@ -14,22 +14,25 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/platform-ai/platform/test/cluster"
@@ -49,6 +52,10 @@ var (
 
 // registration lets a control plane without nodes reach a process on loopback.
 const registration = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: platform-system}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: platform-apiserver, namespace: platform-system}
@@ -89,9 +96,10 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
+// shared is what all servers of this test binary have in common: a port, and the roles of the manifests.
 var shared struct {
-	once sync.Once
-	port string
+	once, roles sync.Once
+	port        string
 }
 
 // port is the port of the servers of this test binary.
@@ -113,11 +121,11 @@ func New(t testing.TB, args ...string) *Server {
 func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, c: c, DataDir: dir, port: port}
-	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: platform-system}}`)
-	s.apply(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: platform-apiserver, namespace: platform-system}}`)
-	manifests := filepath.Join("..", "..", "manifests", "base")
-	s.c.Kubectl(t, "apply", "-f", filepath.Join(manifests, "apiserver-rbac.yaml"), "-f", filepath.Join(manifests, "clusterroles.yaml"))
 	s.apply(fmt.Sprintf(registration, s.port))
+	shared.roles.Do(func() {
+		manifests := filepath.Join("..", "..", "manifests", "base")
+		s.c.Kubectl(t, "apply", "-f", filepath.Join(manifests, "apiserver-rbac.yaml"), "-f", filepath.Join(manifests, "clusterroles.yaml"))
+	})
 	s.args = append([]string{
 		"--data-dir", s.DataDir, "--bind-address", "127.0.0.1", "--secure-port", s.port, "--namespace", system,
 		"--kubeconfig", s.kubeconfig(s.account(system, service)),
@@ -136,29 +144,25 @@ func (s *Server) Run() {
 func (s *Server) AwaitAvailable(status string) {
 	s.t.Helper()
 	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool { return condition(u, "Available") == status })
-	for {
+	s.poll(func() bool {
 		code, _ := s.get(s.c.Config(), "/apis/core.platform.ai/v1alpha1")
-		if (code == http.StatusOK) == (status == "True") {
-			return
-		}
-	}
+		return (code == http.StatusOK) == (status == "True")
+	})
 }
 
 // AwaitDiscovered waits until discovery reports the group's resources as Current or Stale.
 func (s *Server) AwaitDiscovered(freshness string) {
 	s.t.Helper()
-	for {
+	s.poll(func() bool {
 		_, body := s.get(s.c.Config(), "/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		var groups apidiscovery.APIGroupDiscoveryList
 		if err := json.Unmarshal([]byte(body), &groups); err != nil {
 			s.t.Fatal(err)
 		}
-		for _, g := range groups.Items {
-			if g.Name == tasks.Group && len(g.Versions) == 1 && string(g.Versions[0].Freshness) == freshness {
-				return
-			}
-		}
-	}
+		return slices.ContainsFunc(groups.Items, func(g apidiscovery.APIGroupDiscovery) bool {
+			return g.Name == tasks.Group && len(g.Versions) == 1 && string(g.Versions[0].Freshness) == freshness
+		})
+	})
 }
 
 // await waits until an object exists and is as wanted.
@@ -234,48 +238,13 @@ func (s *Server) apply(objects string) {
 	s.c.Kubectl(s.t, "apply", "-f", file)
 }
 
-// account returns the client configuration of a ServiceAccount, which is made if it does not exist.
-func (s *Server) account(namespace, name string) *rest.Config {
+// poll waits for what nothing can be watched for. It leaves the processor to the servers.
+func (s *Server) poll(done func() bool) {
 	s.t.Helper()
-	s.apply(fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s, namespace: %s}}", name, namespace))
-	token := s.c.Kubectl(s.t, "--namespace", namespace, "create", "token", name)
-	c := rest.AnonymousClientConfig(s.c.Config())
-	c.BearerToken, c.QPS = string(bytes.TrimSpace([]byte(token))), -1
-	return c
-}
-
-// member returns an account with a role in its namespace. It waits until the role is in effect, since the authorizer learns
-// of bindings by a watch and the server caches a refusal for seconds. verb is one that the role allows on tasks.
-func (s *Server) member(namespace, name, role, verb string) *rest.Config {
-	s.t.Helper()
-	c := s.account(namespace, name)
-	s.c.Kubectl(s.t, "--namespace", namespace, "create", "rolebinding", name, "--clusterrole="+role, "--serviceaccount="+namespace+":"+name)
-	s.c.MustShell(s.t, fmt.Sprintf("until kubectl auth can-i %s tasks -n %[2]s --as system:serviceaccount:%[2]s:%s; do :; done", verb, namespace, name))
-	return c
-}
-
-// kubeconfig writes a client configuration with a token into a file.
-func (s *Server) kubeconfig(c *rest.Config) string {
-	s.t.Helper()
-	k := clientcmdapi.NewConfig()
-	k.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthority: s.c.CAFile}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
-	k.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	k.CurrentContext = "c"
-	file := filepath.Join(s.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*k, file); err != nil {
+	err := wait.PollUntilContextCancel(s.t.Context(), 20*time.Millisecond, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	return file
-}
-
-// direct returns a configuration with the same identity that connects straight to the server, bypassing kube-apiserver.
-func (s *Server) direct(c *rest.Config) *rest.Config {
-	s.t.Helper()
-	c = rest.CopyConfig(c)
-	c.Host = "https://127.0.0.1:" + s.port
-	c.TLSClientConfig.CAFile, c.TLSClientConfig.CAData = filepath.Join(s.DataDir, "pki", "ca.crt"), nil
-	return c
 }
 
 func (s *Server) dynamic(c *rest.Config) dynamic.Interface {
@@ -339,8 +308,15 @@ func (s *Server) do(c *rest.Config, path string, header ...string) *http.Respons
 // namespace makes a namespace that is deleted at the end of the test.
 func (s *Server) namespace(name string) {
 	s.t.Helper()
-	s.c.Kubectl(s.t, "create", "namespace", name)
-	s.t.Cleanup(func() { s.c.Kubectl(s.t, "delete", "namespace", name, "--wait=false", "--ignore-not-found") })
+	namespaces := s.host().CoreV1().Namespaces()
+	if _, err := namespaces.Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := namespaces.Delete(context.WithoutCancel(s.t.Context()), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			s.t.Errorf("delete namespace %s: %v", name, err)
+		}
+	})
 }
 
 // task returns a container task that nobody runs.

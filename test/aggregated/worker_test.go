@@ -64,7 +64,7 @@ func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 		if _, err := w.host.RbacV1().RoleBindings(ns).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s.c.MustShell(t, fmt.Sprintf("until kubectl auth can-i create tasks --subresource events -n %s --as system:serviceaccount:%s:%s; do :; done", ns, namespace, v1alpha1.ServiceAccountContainerWorker))
+		s.awaitAllowed(ns, "system:serviceaccount:"+namespace+":"+v1alpha1.ServiceAccountContainerWorker, "create", "events")
 	}
 	return w
 }

@@ -161,7 +161,10 @@ func eachFile(t *testing.T, dir string, f func(path string, data []byte)) {
 }
 
 // TestModelFaults triggers each fault of the model and checks the outcome of the task.
-func TestModelFaults(t *testing.T) { everywhere(t, modelFaults) }
+func TestModelFaults(t *testing.T) {
+	t.Parallel()
+	everywhere(t, modelFaults)
+}
 
 func modelFaults(t *testing.T, s place) {
 	cases := []struct {

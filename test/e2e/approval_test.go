@@ -312,7 +312,10 @@ func approvals(t *testing.T, s place) {
 }
 
 // TestApprovalDemo decides on the approval of the quick start's task.
-func TestApprovalDemo(t *testing.T) { everywhere(t, approvalDemo) }
+func TestApprovalDemo(t *testing.T) {
+	t.Parallel()
+	everywhere(t, approvalDemo)
+}
 
 func approvalDemo(t *testing.T, s place) {
 	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/demo.yaml"))

@@ -92,7 +92,10 @@ func informers(t *testing.T, p place) {
 
 // TestCommand: the platform's own command does what a person needs, and its
 // exit codes distinguish how tasks ended.
-func TestCommand(t *testing.T) { everywhere(t, commandLine) }
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	everywhere(t, commandLine)
+}
 
 func commandLine(t *testing.T, p place) {
 	command(t, p, "good", "echo fine", nil)
@@ -115,7 +118,10 @@ func commandLine(t *testing.T, p place) {
 }
 
 // TestFork: a run is continued from one of its events, by kubectl and by the command.
-func TestFork(t *testing.T) { everywhere(t, forks) }
+func TestFork(t *testing.T) {
+	t.Parallel()
+	everywhere(t, forks)
+}
 
 func forks(t *testing.T, p place) {
 	applyTeam(t, p, startModel(t, p, scripts+"demo.yaml"))
@@ -136,7 +142,10 @@ func forks(t *testing.T, p place) {
 }
 
 // TestREST: clients without Kubernetes, with tokens of ServiceAccounts.
-func TestREST(t *testing.T) { everywhere(t, restPaths) }
+func TestREST(t *testing.T) {
+	t.Parallel()
+	everywhere(t, restPaths)
+}
 
 func restPaths(t *testing.T, p place) {
 	viewer, editor, nobody := asAccount(t, p, "watcher", "platform-viewer"), asAccount(t, p, "runner", "platform-editor"), asAccount(t, p, "nobody", "")

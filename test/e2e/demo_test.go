@@ -10,7 +10,10 @@ import (
 
 // TestDemo applies the demo's own manifests, and checks the output of their tasks: a program that did not run leaves none,
 // however the task ended.
-func TestDemo(t *testing.T) { everywhere(t, demo) }
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	everywhere(t, demo)
+}
 
 func demo(t *testing.T, p place) {
 	applyTeam(t, p, startModel(t, p, scripts+"demo.yaml"))

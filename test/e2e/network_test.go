@@ -14,7 +14,10 @@ import (
 
 // TestNetworkOfPrograms: programs of an agent have no network on either host, unless the Agent opens it. Then they connect to the
 // proxy of their run, which asks for its password, and to nothing else.
-func TestNetworkOfPrograms(t *testing.T) { everywhere(t, networkOfPrograms) }
+func TestNetworkOfPrograms(t *testing.T) {
+	t.Parallel()
+	everywhere(t, networkOfPrograms)
+}
 
 func networkOfPrograms(t *testing.T, p place) {
 	if err := sandbox.Probe().CheckProxy(); err != nil {

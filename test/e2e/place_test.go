@@ -53,7 +53,8 @@ type place interface {
 }
 
 // everywhere runs a scenario on each kind of host, on both at the same time. In
-// a cluster it runs only if one is up; see "make e2e".
+// a cluster it runs only if one is up; see "make e2e". A test whose scenario restarts
+// nothing of the platform is parallel: all share one installation.
 func everywhere(t *testing.T, scenario func(*testing.T, place)) {
 	t.Helper()
 	t.Run("standalone", func(t *testing.T) {

@@ -55,7 +55,10 @@ func terminalEvents(types []v1alpha1.EventType) []v1alpha1.EventType {
 
 // TestHowTasksEnd: commands end in every possible way, and the phase, the
 // condition and the last event agree about it.
-func TestHowTasksEnd(t *testing.T) { everywhere(t, howTasksEnd) }
+func TestHowTasksEnd(t *testing.T) {
+	t.Parallel()
+	everywhere(t, howTasksEnd)
+}
 
 func howTasksEnd(t *testing.T, p place) {
 	command(t, p, "prints", "echo one; echo two >&2; echo $GREETING", map[string]any{"env": []any{map[string]any{"name": "GREETING", "value": "hello"}}})
@@ -142,7 +145,10 @@ func runsOutliveServers(t *testing.T, p place) {
 }
 
 // TestSession: two tasks of one session, of which the second knows what the first was told.
-func TestSession(t *testing.T) { everywhere(t, sessions) }
+func TestSession(t *testing.T) {
+	t.Parallel()
+	everywhere(t, sessions)
+}
 
 func sessions(t *testing.T, p place) {
 	applyTeam(t, p, startModel(t, p, scripts+"conversation.yaml"))

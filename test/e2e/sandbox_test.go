@@ -26,7 +26,12 @@ func TestMain(m *testing.M) {
 	if escape.Main(os.Stdout) {
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := teamsAreGone(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // nobody is a user that owns nothing.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,7 +42,25 @@ type team struct {
 	home       string
 }
 
-// newTeam makes a namespace for the test's objects, which is deleted when the test ends.
+// teamLabel is on the namespaces of teams.
+const teamLabel = "test.platform.ai/team"
+
+// teamsAreGone waits, after all tests, until the namespaces of all teams are deleted. Each takes half a minute, mostly of waiting for
+// the cluster to look again.
+func teamsAreGone() error {
+	dir := os.Getenv(cluster.EnvNode)
+	if dir == "" {
+		return nil
+	}
+	remove := exec.Command(filepath.Join(os.Getenv("PLATFORM_BIN"), "kubectl"), "--kubeconfig", filepath.Join(dir, "pki", "admin.kubeconfig"),
+		"delete", "namespaces", "--selector", teamLabel, "--timeout=180s")
+	if out, err := remove.CombinedOutput(); err != nil {
+		return fmt.Errorf("namespaces of teams are not deleted: %w: %s", err, out)
+	}
+	return nil
+}
+
+// newTeam makes a namespace for the test's objects, which is deleted once the test has ended.
 func newTeam(t *testing.T) team {
 	t.Helper()
 	c := cluster.Node(t)
@@ -57,7 +76,8 @@ func newTeam(t *testing.T) team {
 	if err := os.WriteFile(p.kubeconfig, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	name := strings.TrimSpace(p.MustShell(t, "kubectl create -o jsonpath={.metadata.name} -f - <<< '{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"generateName\":\"team-\"}}'"))
+	name := strings.TrimSpace(p.MustShell(t, "kubectl create -o jsonpath={.metadata.name} -f - <<< '"+
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"team-","labels":{"`+teamLabel+`":""}}}`+"'"))
 	p.namespace = name
 	p.MustShell(t, "kubectl config set-context --current --namespace="+name)
 	t.Cleanup(func() {
@@ -65,7 +85,7 @@ func newTeam(t *testing.T) team {
 			t.Logf("in the namespace:\n%s", p.Shell(t, "for what in tasks jobs pods events; do kubectl get $what -o wide; done; kubectl describe pods").Output)
 			t.Logf("in the cluster:\n%s", p.state(t))
 		}
-		p.MustShell(t, "kubectl delete namespace "+name+" --timeout=180s")
+		p.MustShell(t, "kubectl delete namespace "+name+" --wait=false") // teamsAreGone waits
 	})
 	return p
 }

@@ -30,7 +30,10 @@ turns:
 
 // TestDeletedTrees deletes roots with kubectl while their trees work. With either propagation the whole tree is gone when
 // kubectl returns. With --cascade=orphan only the root is; the rest is cancelled and stays, until the next task is deleted.
-func TestDeletedTrees(t *testing.T) { everywhere(t, deletedTrees) }
+func TestDeletedTrees(t *testing.T) {
+	t.Parallel()
+	everywhere(t, deletedTrees)
+}
 
 func deletedTrees(t *testing.T, p place) {
 	delegates := v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true}}
