@@ -11,15 +11,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// begin makes a new task Pending. A task that may start at once is left to admit: its first event is then stored in the
-// commit with which its attempt begins.
+// begin looks at a new task first, and makes one that is cancelled already Pending. Any other is left to admit or schedule: its
+// first event is then stored in the commit with which its attempt, or its schedule, begins.
 type begin struct {
 	append appendFunc
 }
 
 func (s begin) do(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Status.Phase == "" {
-		if t.Spec.Schedule != "" || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested) {
+		if meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested) {
 			if err := s.append(ctx, t, createdEvent(t)); err != nil {
 				return err
 			}

@@ -37,7 +37,6 @@ func TestFirstEvent(t *testing.T) {
 		{name: "cannot be stored", slot: waits, fails: errBoom, want: "boom", events: []string{"TaskCreated"}},
 		{name: "server away", resolve: errBoom, want: "boom", events: []string{"TaskCreated"}, phase: v1alpha1.TaskPending},
 		{name: "refused", resolve: refuse(v1alpha1.ReasonRefused, "no"), want: "done", phase: v1alpha1.TaskFailed},
-		{name: "scheduled", change: func(k *v1alpha1.Task) { k.Spec.Schedule = "* * * * *" }, events: []string{"TaskCreated"}, want: "done", phase: v1alpha1.TaskRunning},
 		{name: "cancelled", change: cancelRequested, events: []string{"TaskCreated"}, want: "done", phase: v1alpha1.TaskRunning},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -40,7 +40,8 @@ type scheduler struct {
 }
 
 func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
-	if t.Spec.Schedule == "" || t.Status.Phase != v1alpha1.TaskPending && t.Status.Phase != v1alpha1.TaskScheduled {
+	begun := t.Status.Phase == v1alpha1.TaskScheduled
+	if t.Spec.Schedule == "" || !begun && t.Status.Phase != v1alpha1.TaskPending && t.Status.Phase != "" {
 		return nil
 	}
 	sched, err := parseSchedule(t.Spec.Schedule, t.Spec.TimeZone)
@@ -50,8 +51,8 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 		}
 		return step.ErrDone
 	}
-	if t.Status.Phase == v1alpha1.TaskPending {
-		if err := s.append(ctx, t, phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskScheduled, "")); err != nil {
+	if !begun {
+		if err := s.append(ctx, t, createdEvent(t), phaseChanged(t, v1alpha1.TaskPending, v1alpha1.TaskScheduled, "")); err != nil {
 			return err
 		}
 		t.Status.Phase = v1alpha1.TaskScheduled

@@ -591,6 +591,7 @@ func TestScheduler(t *testing.T) {
 		t.CreationTimestamp = metav1.NewTime(noon().Add(-90 * time.Minute))
 		t.Status.LastScheduleTime = &metav1.Time{Time: noon().Add(-time.Hour)}
 	}
+	begun := []string{"TaskCreated", "TaskPhaseChanged"}
 	child := func(name string, phase v1alpha1.TaskPhase, age time.Duration) v1alpha1.Task {
 		return v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))}, Status: v1alpha1.TaskStatus{Phase: phase}}
 	}
@@ -605,9 +606,14 @@ func TestScheduler(t *testing.T) {
 		last    time.Duration // of lastScheduleTime, from noon
 		message string
 		end     bool
+		events  []string
 	}{
 		{name: "no schedule", task: task(pending), want: "nil"},
-		{name: "pending becomes scheduled", task: task(hourly, pending), now: -time.Minute, want: "wait 1m0s", last: -time.Hour},
+		{name: "pending becomes scheduled", task: task(hourly, pending), now: -time.Minute, want: "wait 1m0s", last: -time.Hour, events: begun},
+		{
+			name: "new becomes scheduled", task: task(hourly, func(t *v1alpha1.Task) { t.Status.Phase = "" }), now: -time.Minute, want: "wait 1m0s", last: -time.Hour,
+			events: begun,
+		},
 		{name: "tick", task: task(hourly), want: "wait 1h0m0s", created: "t-1767268800", message: "run t-1767268800 was created"},
 		{name: "forbid", task: task(hourly), runs: []v1alpha1.Task{child("old", v1alpha1.TaskRunning, time.Hour)}, want: "wait 1h0m0s", message: "the run of 2026-01-01T12:00:00Z was skipped: an earlier one is active"},
 		{
@@ -646,8 +652,8 @@ func TestScheduler(t *testing.T) {
 			}
 			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)
 			slices.Sort(removed)
-			if created != tc.created || !slices.Equal(removed, tc.removed) || (l.end != nil) != tc.end {
-				t.Errorf("created %q, removed %v, end %+v", created, removed, l.end)
+			if created != tc.created || !slices.Equal(removed, tc.removed) || (l.end != nil) != tc.end || !slices.Equal(l.events, tc.events) {
+				t.Errorf("created %q, removed %v, end %+v, events %v", created, removed, l.end, l.events)
 			}
 			events := map[bool]string{tc.created != "": v1alpha1.EventReasonScheduledRun, tc.name == "missed": v1alpha1.EventReasonMissedSchedule}[true]
 			if told != events {
