@@ -6,6 +6,8 @@ package identity
 import (
 	"slices"
 	"strings"
+
+	"github.com/platform-ai/platform/test/roles"
 )
 
 // need is a permission that a request uses.
@@ -23,43 +25,11 @@ type need struct {
 	unless   *need
 }
 
-const (
-	kinds  = "tasks sessions agents providers tools skills memories memoryproposals"
-	status = "tasks/status sessions/status agents/status providers/status tools/status skills/status memories/status memoryproposals/status budgets/status agentruntimes/status runtimepools/status"
-	read   = "get list watch"
-	write  = "create update patch delete deletecollection"
+// permissions are those of the group, and of two resources that only requests of ours name.
+var permissions = append(roles.Permissions(),
+	roles.Permission{Verb: "list", Resource: "repositorymonitors", Roles: "veo"},
+	roles.Permission{Verb: "list", Resource: "models", Roles: "veo"}, // of the vendors' APIs, which no worker uses
 )
-
-// permissions says which roles have which verbs on resources of the group: viewer, editor, approver, operator and worker.
-// Nobody else has any. It is written down a second time on purpose: the roles themselves are made in host/rbac.
-var permissions = []struct{ verbs, resources, roles string }{
-	{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
-	{read, "agents providers tools skills", "veow"},
-	{read, "budgets agentruntimes runtimepools", "veo"},
-	{write, "budgets agentruntimes", "o"},
-	{"get list", "catalogtools usagemeasurements", "veo"},
-	{write, kinds, "eo"},
-	{"create", "tasks memoryproposals agents", "w"},
-	{"delete", "agents", "w"},
-	{"get", status, "veo"},
-	{"update patch", status, "o"},
-	{"get", "tasks/events", "veaow"},
-	{"get", "tasks/stream tasks/trace", "veao"},
-	{"get", "tasks/result tasks/log tasks/artifacts sessions/transcript skills/content tasks/plan tasks/inbox", "veow"},
-	{"get", "sessions/events sessions/stream sessions/turn chats/config", "veo"},
-	{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
-	{"create", "tasks/cancel", "eow"},
-	{"create", "tasks/fork tasks/detach sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},
-	{"create", "memoryproposals/review memoryproposals/apply", "ao"},
-	{"create", "memoryproposals/archive", "eao"},
-	{"create", "memorysearches memoryproposalsearches", "veaow"},
-	{"create", "transcriptsearches toolcalls", "veow"},
-	{"create", "usagereports", "veo"},
-	{"create", "taskqueries", "veao"},
-	{"list", "repositorymonitors", "veo"},
-	{"create", "approvals/decision", "a"},
-	{"list", "models", "veo"}, // of the vendors' APIs, which no worker uses
-}
 
 // everybody may ask these, if the server knows who they are.
 var everybody = []string{
@@ -82,7 +52,7 @@ func (c caller) may(n need) bool {
 		return false
 	}
 	for _, p := range permissions {
-		if strings.ContainsRune(p.roles, c.role) && slices.Contains(strings.Fields(p.verbs), n.verb) && slices.Contains(strings.Fields(p.resources), n.resource) {
+		if strings.ContainsRune(p.Roles, c.role) && p.Verb == n.verb && p.Resource == n.resource {
 			return c.role != 'w' || c.works(n)
 		}
 	}

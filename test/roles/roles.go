@@ -1,0 +1,86 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package roles says who may do what, for the tests of permissions. It is written down a second time on purpose: the roles
+// themselves are made in pkg/server/host/rbac.
+package roles
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	read  = "get list watch"
+	write = "create update patch delete deletecollection"
+	// kinds are the resources whose objects users write.
+	kinds = "tasks sessions agents providers tools skills memories memoryproposals"
+	// operated are those whose objects operators alone write.
+	operated = "budgets agentruntimes"
+)
+
+// Names are the roles by their letters.
+func Names() map[rune]string {
+	return map[rune]string{'v': "platform-viewer", 'e': "platform-editor", 'a': "platform-approver", 'o': "platform-operator", 'w': "platform-worker"}
+}
+
+// Permission is a verb on a resource or subresource of the group, and the letters of the roles that have it.
+type Permission struct{ Verb, Resource, Roles string }
+
+// Permissions returns every verb on every resource of the group, and permissions that only the server itself checks. Each is
+// there once.
+func Permissions() []Permission {
+	var all []Permission
+	for _, row := range table() {
+		for resource := range strings.FieldsSeq(row.resources) {
+			for verb := range strings.FieldsSeq(row.verbs) {
+				known := slices.ContainsFunc(all, func(p Permission) bool { return p.Verb == verb && p.Resource == resource })
+				if !known {
+					all = append(all, Permission{Verb: verb, Resource: resource, Roles: row.roles})
+				}
+			}
+		}
+	}
+	return all
+}
+
+type row struct{ verbs, resources, roles string }
+
+// table is what holds. The first row that names a verb on a resource decides.
+func table() []row {
+	return []row{
+		{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
+		{read, "agents providers tools skills", "veow"},
+		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
+		{"delete", "agents", "eow"},                       // the guard keeps workers to agents of their own
+		{read, kinds, "veo"},
+		{write, kinds, "eo"},
+		{read, operated, "veo"},
+		{write, operated, "o"},
+		{read, "runtimepools", "veo"},
+		{write, "runtimepools", ""}, // controllers own them
+		{"get list", "catalogtools usagemeasurements", "veo"},
+		{"get", status(kinds, operated, "runtimepools"), "veo"},
+		{"update patch", status(kinds, operated, "runtimepools"), "o"},
+		{"get", "tasks/events", "veaow"},
+		{"get", "tasks/stream tasks/trace", "veao"},
+		{"get", "tasks/result tasks/log tasks/artifacts tasks/plan tasks/inbox sessions/transcript skills/content", "veow"},
+		{"get", "sessions/events sessions/stream sessions/turn chats/config", "veo"},
+		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
+		{"create", "tasks/cancel", "eow"},
+		{"create", "tasks/fork tasks/detach sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},
+		{"create", "memoryproposals/review memoryproposals/apply", "ao"},
+		{"create", "memoryproposals/archive", "eao"},
+		{"create", "memorysearches memoryproposalsearches", "veaow"},
+		{"create", "transcriptsearches toolcalls", "veow"},
+		{"create", "usagereports", "veo"},
+		{"create", "taskqueries", "veao"},
+		{"create", "approvals/decision", "a"},
+		{"create", "executionevents executionevents/controlled usagelinks", ""},
+	}
+}
+
+// status returns the subresource status of all resources of lists.
+func status(lists ...string) string {
+	return strings.Join(strings.Fields(strings.Join(lists, " ")), "/status ") + "/status"
+}
