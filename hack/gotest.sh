@@ -2,12 +2,12 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# "go test" with its arguments. If it fails, what the failed tests said is repeated at the end: the logs of servers
-# that run in the same process bury it.
+# "go test" with its arguments, without what servers that run in the same process log beside errors. If it fails, what the failed
+# tests said is repeated at the end.
 set -uo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-"${GO:-go}" test "$@" 2>&1 | tee "$log"
+"${GO:-go}" test "$@" 2>&1 | tee "$log" | grep --line-buffered -v -E '^[IW][0-9]{4} [0-9:.]+ '
 code=${PIPESTATUS[0]}
 ((code == 0)) && exit
 

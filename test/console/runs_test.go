@@ -20,20 +20,20 @@ const tasksOfTheDemo = `set -euo pipefail
 source "$ROOT/hack/lib.sh"
 MODEL_TYPE=openai MODEL_KEY=scripted-key MODEL_NAME=scripted-1
 manifest "$root/artifacts/demo/team.yaml" | kubectl apply -f -
-kubectl wait --for=condition=Ready --timeout=120s agent/coder
+kubectl wait --for=condition=Ready --timeout=300s agent/coder
 kubectl apply -f "$root/artifacts/demo/task.yaml" -f "$root/artifacts/demo/approval.yaml"
-kubectl wait --for=condition=Succeeded --timeout=120s task/primes
-kubectl wait --for=condition=WaitingForApproval --timeout=120s task/rotate
+kubectl wait --for=condition=Succeeded --timeout=300s task/primes
+kubectl wait --for=condition=WaitingForApproval --timeout=300s task/rotate
 platform task approve rotate --yes --reason 'go on'
-kubectl wait --for=condition=Succeeded --timeout=120s task/rotate
+kubectl wait --for=condition=Succeeded --timeout=300s task/rotate
 kubectl apply -f "$root/artifacts/demo/coordinator.yaml"
-exec 3< <(exec timeout 120 platform task watch report --tree --type ApprovalRequested)
+exec 3< <(exec timeout 300 platform task watch report --tree --type ApprovalRequested)
 grep -q -m 1 ApprovalRequested <&3
 kill $!
 kubectl create --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/primes/fork -f - <<'F'
 {"apiVersion":"core.platform.ai/v1alpha1","kind":"TaskFork","spec":{"afterSeq":3,"newTaskName":"primes-again","prompt":"Find the first ten primes once more."}}
 F
-kubectl wait --for=condition=Succeeded --timeout=120s task/primes-again
+kubectl wait --for=condition=Succeeded --timeout=300s task/primes-again
 kubectl apply -f - <<P
 {"apiVersion":"core.platform.ai/v1alpha1","kind":"Provider","metadata":{"name":"talk"},"spec":{"type":"openai","baseURL":"$TALK_URL","defaultModel":"scripted-1","secretRef":{"name":"model-key","key":"api-key"}}}
 P

@@ -13,13 +13,27 @@ export { assert };
 
 export const { BASE, TOKEN, MORE } = process.env;
 
-// run opens a browser, calls parts in order, and prints a line for each.
+let crashed = false; // a page did since the part began
+
+// run opens a browser, calls parts in order, and prints a line for each. A part is called again if the browser died under it, as
+// Chromium now and then does on a busy machine, which says nothing about a page.
 export async function run(parts) {
-  const browser = await started(chromium);
+  let browser = await started(chromium);
   try {
     for (const [name, part] of Object.entries(parts)) {
-      const said = await part(browser);
-      console.log(`ok: ${name}${said ? `: ${said}` : ''}`);
+      for (let left = 2; ; left--) {
+        try {
+          const said = await part(browser);
+          console.log(`ok: ${name}${said ? `: ${said}` : ''}`);
+          break;
+        } catch (e) {
+          if (browser.isConnected() && !crashed || left === 0) throw e;
+          crashed = false;
+          await browser.close();
+          console.error(`Chromium died in ${name}, which begins again: ${String(e).split('\n')[0]}`);
+          browser = await started(chromium);
+        }
+      }
     }
   } catch (e) {
     console.log(`FAILED: ${e.stack} ${e.actual ? JSON.stringify(e.actual) : ''}`);
@@ -34,8 +48,9 @@ export async function opened(browser, options = {}) {
   const { base = BASE, ...more } = options; // base is the address of the page
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...more });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(120_000);
   const complaints = [];
+  page.on('crash', () => (crashed = true));
   page.on('pageerror', (e) => complaints.push(e.stack));
   page.on('console', (m) => m.type() === 'error' && complaints.push(m.text()));
   page.on('dialog', (d) => complaints.push(`dialog: ${d.message()}`));

@@ -40,7 +40,7 @@ async function walk(browser, role) {
     return route.fulfill({ status: 409, contentType: 'application/json', body: '{"message":"caught"}' });
   });
   const settled = async () => {
-    const until = Date.now() + 60_000;
+    const until = Date.now() + 120_000;
     for (let calm = 0; calm < 3; ) {
       assert.ok(Date.now() < until, `${role}: ${page.url()} does not come to rest, with ${open} requests`);
       await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => setTimeout(r, 40))));
