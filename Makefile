@@ -58,8 +58,9 @@ etcd: ## build the real etcd that the benchmark compares with
 scriptedmodel: ## build the scripted stand-in for a model vendor
 	$(GO) build -o $(BIN)/ ./test/scriptedmodel
 
-generate: ## write all generated code, the reference and the console's page anew
+generate: ## write all generated code, the roles' manifest, the chart, the reference and the console's page anew
 	hack/update-codegen.sh
+	$(GO) test ./pkg/server/host/rbac -run TestManifest -rewrite
 	hack/console.sh
 	cd hack/chart && $(GO) run .
 

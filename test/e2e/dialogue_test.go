@@ -72,7 +72,7 @@ func runDialogue(t *testing.T, s place, file string) {
 		return
 	}
 	if diff := cmp.Diff(strings.Split(string(data), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
+		t.Errorf("%s (-want +got), -rewrite accepts:\n%s", file, diff)
 	}
 }
 

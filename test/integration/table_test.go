@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,17 +29,24 @@ func TestTables(t *testing.T) {
 	if _, err := in(s, t, agents).Create(t.Context(), agent("a", "x"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	for _, path := range []string{
-		"apis/core.platform.ai/v1alpha1/namespaces/default/tasks", "apis/core.platform.ai/v1alpha1/namespaces/default/tasks/a",
-		"apis/core.platform.ai/v1alpha1/agents", "apis/core.platform.ai/v1alpha1/providers", "apis/core.platform.ai/v1alpha1/tools",
-		"apis/core.platform.ai/v1alpha1/skills", "apis/core.platform.ai/v1alpha1/sessions", "apis/core.platform.ai/v1alpha1/executionevents",
-		"apis/core.platform.ai/v1alpha1/approvals",
+	paths := []string{"apis/core.platform.ai/v1alpha1/namespaces/default/tasks/a"}
+	served, err := s.Kubernetes(t).Discovery().ServerResourcesForGroupVersion("core.platform.ai/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range served.APIResources {
+		if slices.Contains(r.Verbs, "list") {
+			paths = append(paths, "apis/core.platform.ai/v1alpha1/namespaces/default/"+r.Name)
+		}
+	}
+	paths = append(paths,
 		"api/v1/namespaces/default", "api/v1/secrets", "api/v1/configmaps", "api/v1/serviceaccounts", "apis/coordination.k8s.io/v1/leases",
 		"apis/rbac.authorization.k8s.io/v1/clusterroles/platform-worker",
 		"apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
 		"apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-	} {
+	)
+	var b strings.Builder
+	for _, path := range paths {
 		code, body := get(t, s.client(), "/"+path, "application/json;as=Table;v=v1;g=meta.k8s.io")
 		var table metav1.Table
 		if err := json.Unmarshal([]byte(body), &table); err != nil || code != 200 {

@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/reader"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/llm/vendors"
 )
 
 func in(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "n", Name: name} }
@@ -73,7 +74,7 @@ func TestReferences(t *testing.T) {
 		{"vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: v1alpha1.ProviderOpenAI}}, ""},
 		{"no provider", v1alpha1.AgentSpec{ProviderRef: ref("gone")}, `Provider "gone" does not exist in namespace "n"`},
 		{"no provider of a vendor", v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{Provider: "other"}}, `no Provider of type "other" exists in namespace "n"`},
-		{"unspoken provider", v1alpha1.AgentSpec{ProviderRef: ref("unspoken")}, `provider "unspoken": spec.type: must be anthropic, openai or azure-openai, not strange`},
+		{"unspoken provider", v1alpha1.AgentSpec{ProviderRef: ref("unspoken")}, `provider "unspoken": spec.type: must be ` + vendors.Types() + `, not strange`},
 		{"of another namespace", v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Namespace: "x", Name: "p"}}, `Provider "p" of namespace "x" may not be used from namespace "n"`},
 		{"tool", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp"}} }), `tool n/mcp: spec.mcp.remote: required`},
 		{"tool that is off", with(func(s *v1alpha1.AgentSpec) { s.Tools = []v1alpha1.AgentTool{{Name: "mcp", Enabled: new(false)}} }), ""},

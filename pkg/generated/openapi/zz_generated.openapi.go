@@ -8286,7 +8286,7 @@ func schema_pkg_apis_core_v1alpha1_TaskAI(ref common.ReferenceCallback) common.O
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "provider is the vendor that is used without a providerRef: anthropic or openai.\n\nPossible enum values:\n - `\"anthropic\"`\n - `\"azure-openai\"`\n - `\"openai\"`",
+							Description: "provider is the type of the Provider that is used without a providerRef.\n\nPossible enum values:\n - `\"anthropic\"`\n - `\"azure-openai\"`\n - `\"openai\"`",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"anthropic", "azure-openai", "openai"},

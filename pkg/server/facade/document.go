@@ -5,9 +5,12 @@ package facade
 
 import (
 	"net/http"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/kube-openapi/pkg/common"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/facade/openapi"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/version"
@@ -28,15 +31,20 @@ func documentRow() rest.Row {
 	return rest.Row{Method: http.MethodGet, Path: DocumentPath, Native: whoAmI(), Answer: rest.Answer{Document: true}}
 }
 
-// kinds returns the kinds of native answers.
+// kinds returns the kinds of native answers: of each resource the kind whose plural it is, and those of subresources.
 func kinds() map[string]string {
-	return map[string]string{
-		"tasks": "Task", "agents": "Agent", "providers": "Provider", "tools": "Tool", "skills": "Skill", "catalogtools": "CatalogTool", "sessions": "Session", "runtimepools": "RuntimePool", "agentruntimes": "AgentRuntime",
-		"approvals": "Approval", "memories": "Memory", "memoryproposals": "MemoryProposal", "chats": "Chat", "secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
+	all := map[string]string{
+		"secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
 		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage", "get sessions/events/counts": "ExecutionEventCounts",
 		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/fork": "TaskFork",
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
+	for _, o := range v1alpha1.KnownTypes() {
+		kind := reflect.TypeOf(o).Elem().Name()
+		plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		all[plural.Resource] = kind
+	}
+	return all
 }
 
 // parameters describes the query parameters that have the same meaning natively.

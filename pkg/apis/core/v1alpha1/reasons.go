@@ -49,8 +49,8 @@ const (
 	ReasonNoPrompt = "NoPrompt"
 	// ReasonNoProvider: neither the task nor its Agent names a Provider.
 	ReasonNoProvider = "NoProvider"
-	// ReasonProviderUnsupported: the Provider is of a type that this version does not support. Use one of type anthropic,
-	// openai or azure-openai.
+	// ReasonProviderUnsupported: the Provider is of a type that this version does not support. Use one of those that
+	// kubectl explain provider.spec.type names.
 	ReasonProviderUnsupported = "ProviderUnsupported"
 	// ReasonProviderInvalid: the Provider lacks what its type needs, or its address cannot be used. Correct the Provider.
 	ReasonProviderInvalid = "ProviderInvalid"

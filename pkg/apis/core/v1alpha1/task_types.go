@@ -305,7 +305,7 @@ type TaskAI struct {
 	// +optional
 	// +k8s:optional
 	ProviderRef *NamespacedReference `json:"providerRef,omitempty"`
-	// provider is the vendor that is used without a providerRef: anthropic or openai.
+	// provider is the type of the Provider that is used without a providerRef.
 	// +optional
 	// +k8s:optional
 	Provider ProviderType `json:"provider,omitempty"`

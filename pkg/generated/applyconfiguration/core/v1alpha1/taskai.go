@@ -16,7 +16,7 @@ import (
 type TaskAIApplyConfiguration struct {
 	// providerRef is the Provider of the model; unset means the Agent's.
 	ProviderRef *NamespacedReferenceApplyConfiguration `json:"providerRef,omitempty"`
-	// provider is the vendor that is used without a providerRef: anthropic or openai.
+	// provider is the type of the Provider that is used without a providerRef.
 	Provider *corev1alpha1.ProviderType `json:"provider,omitempty"`
 	// model is the model's name; empty means the Agent's, or else the Provider's default.
 	Model *string `json:"model,omitempty"`

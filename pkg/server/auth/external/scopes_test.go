@@ -1,0 +1,34 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// TestKinds: of every kind with objects it is written down what scopes it needs, or that it is refused to transaction tokens.
+func TestKinds(t *testing.T) {
+	for _, o := range v1alpha1.KnownTypes() {
+		kind, list := strings.CutSuffix(reflect.TypeOf(o).Elem().Name(), "List")
+		if !list || kind == "TaskArtifact" {
+			continue
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		covered := false
+		for _, verb := range []string{"get", "create"} {
+			_, ok := needed(authorizer.AttributesRecord{Verb: verb, APIGroup: v1alpha1.GroupName, Resource: plural.Resource})
+			covered = covered || ok
+		}
+		if _, known := kinds[plural.Resource]; !known && !covered {
+			t.Errorf("kinds does not say what scopes %s need", plural.Resource)
+		}
+	}
+}
