@@ -94,7 +94,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; 0 is no limit")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
-	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch and remote MCP tools may reach although it is private; may be repeated")
+	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and it is no matter that programs read the keys of their own run")

@@ -152,7 +152,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", o.RequireSecretHosts, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts)")
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
-	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch and remote MCP tools may reach although it is not public; repeatable")
+	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is not public; repeatable")
 	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "search service behind the tool web_search; its key is read from SEARCH_API_KEY")
 	o.Identity.AddFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty is none")

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package custom makes tools from Tool objects, which describe calls of an HTTP endpoint. The
-// endpoint may be inside the operator's network, but metadata services cannot be reached. The
+// endpoint may be inside the operator's network, but metadata services cannot be reached. A redirect
+// to another origin leads into that network only if the operator allows its destination. The
 // credential is sent to the configured host only, and is never shown.
 package custom
 
@@ -39,7 +40,7 @@ type Options struct {
 	Hosts egress.Hosts
 	// Traceparent is the W3C trace context that requests carry; empty for none.
 	Traceparent string
-	// Guard limits which addresses may be dialled. Private addresses are always permitted.
+	// Guard limits which addresses may be dialled. The origin of the Tool itself may have a private address.
 	Guard egress.Guard
 	// Once says that the tool is made for one call, so no connection is kept.
 	Once bool
@@ -74,15 +75,22 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	if err := t.authenticate(h); err != nil {
 		return nil, err
 	}
+	o.Guard.Private = false
+	t.away = client(o.Guard, o.Once)
 	o.Guard.Private = true
-	transport := o.Guard.Transport()
+	t.client = client(o.Guard, o.Once)
+	return t, nil
+}
+
+// client returns a client that follows no redirects.
+func client(g egress.Guard, once bool) *http.Client {
+	transport := g.Transport()
 	transport.ResponseHeaderTimeout = 0 // the time of the whole call is limited
-	transport.DisableKeepAlives = o.Once
-	t.client = &http.Client{
+	transport.DisableKeepAlives = once
+	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return t, nil
 }
 
 // httpTool is a Tool object that is called over HTTP.
@@ -92,7 +100,8 @@ type httpTool struct {
 	method     string
 	headers    map[string]string
 	timeout    time.Duration
-	client     *http.Client
+	// client makes the requests to the origin of url, away those after a redirect to another one.
+	client, away *http.Client
 	// traceparent is sent with each request to the configured host, if it is not empty.
 	traceparent string
 

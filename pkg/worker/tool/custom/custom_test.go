@@ -20,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -53,13 +54,14 @@ func (e *endpoint) requests() []string {
 	return e.seen
 }
 
-func newTool(t *testing.T, h v1alpha1.ToolHTTP, parameters string) *tool.Catalogue {
+// newTool makes the tool weather. allow lists what the operator allows, as host:port.
+func newTool(t *testing.T, h v1alpha1.ToolHTTP, parameters string, allow ...string) *tool.Catalogue {
 	t.Helper()
 	spec := v1alpha1.ToolSpec{Description: "a tool", HTTP: &h}
 	if parameters != "" {
 		spec.Parameters = &apiextensionsv1.JSON{Raw: []byte(parameters)}
 	}
-	tl, err := New("weather", spec, Options{Credential: credential})
+	tl, err := New("weather", spec, Options{Credential: credential, Guard: egress.Guard{Allow: allow}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,59 +157,6 @@ func TestRefusals(t *testing.T) {
 		if r.ErrorType != want || strings.Contains(r.Text, credential) || !strings.Contains(r.Text, strconv.Itoa(code)) {
 			t.Errorf("%d: got %s", code, r.Text)
 		}
-	}
-}
-
-// TestRedirects follows a redirect of each kind, to the same and to another host.
-func TestRedirects(t *testing.T) {
-	other := newEndpoint(t, ok(`"there"`))
-	var location string
-	var code int
-	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/start" {
-			w.Header().Set("Location", location)
-			w.WriteHeader(code)
-			return
-		}
-		_, _ = w.Write([]byte(`"here"`))
-	})
-	header := v1alpha1.ToolHTTP{URL: e.URL + "/start", AuthSecretRef: secret(), Headers: map[string]string{"X-Team": "blue"}}
-	inBody := v1alpha1.ToolHTTP{URL: e.URL + "/start", AuthSecretRef: secret(), AuthInject: v1alpha1.AuthInjectBody, AuthBodyKey: "k"}
-	bearer := "Bearer " + credential
-	tests := map[string]struct {
-		http     v1alpha1.ToolHTTP
-		code     int
-		location string
-		at       *endpoint
-		want     string
-	}{
-		"303 at home":           {header, 303, "/end", e, fmt.Sprintf(`GET /end auth=%q x="blue" body=`, bearer)},
-		"307 at home":           {header, 307, "/end", e, fmt.Sprintf(`POST /end auth=%q x="blue" body={"a":1}`, bearer)},
-		"308 away, no token":    {header, 308, other.URL + "/x", other, `POST /x auth="" x="" body={"a":1}`},
-		"302 away, body gone":   {inBody, 302, other.URL + "/y", other, `GET /y auth="" x="" body=`},
-		"307 away with token":   {inBody, 307, other.URL + "/z", nil, ""},
-		"to a file":             {header, 302, "file:///etc/passwd", nil, ""},
-		"to the metadata":       {header, 302, "http://169.254.169.254/", nil, ""},
-		"with a user":           {header, 302, "http://u:p@127.0.0.1/", nil, ""},
-		"for ever":              {header, 302, "/start", nil, ""},
-		"307 at home with body": {inBody, 307, "/end", e, `POST /end auth="" x="" body={"a":1,"k":"` + credential + `"}`},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			location, code = tt.location, tt.code
-			before := len(other.requests())
-			r := newTool(t, tt.http, "").Call(t.Context(), "weather", `{"a":1}`)
-			if tt.at == nil {
-				if !r.Failed() || len(other.requests()) != before || strings.Contains(r.Text, credential) {
-					t.Errorf("got %s", r.Text)
-				}
-				return
-			}
-			all := tt.at.requests()
-			if diff := cmp.Diff(tt.want, all[len(all)-1]); diff != "" || r.Failed() {
-				t.Errorf("%s %s", diff, r.Text)
-			}
-		})
 	}
 }
 

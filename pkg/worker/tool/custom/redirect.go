@@ -6,6 +6,7 @@ package custom
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -27,9 +28,13 @@ func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*htt
 		if err != nil {
 			return nil, err
 		}
-		res, err := t.client.Do(req)
+		client := t.client
+		if !home {
+			client = t.away
+		}
+		res, err := client.Do(req)
 		if err != nil {
-			return nil, err
+			return nil, t.ledAstray(err, home)
 		}
 		if !isRedirect(res.StatusCode) || res.Header.Get("Location") == "" {
 			return res, nil
@@ -103,6 +108,15 @@ func (t *httpTool) mayFollow(next, from *url.URL, withBody, home bool) error {
 		return tool.Errorf(tool.TypePermissionDenied, "%s redirects a request with a credential to another host", t.definition.Name)
 	}
 	return nil
+}
+
+// ledAstray returns the error of a request. If a redirect led to an address that may not be dialled, it says what an operator
+// can do.
+func (t *httpTool) ledAstray(err error, home bool) error {
+	if home || !errors.Is(err, egress.ErrRefused) {
+		return err
+	}
+	return tool.Errorf(tool.TypePermissionDenied, "%s redirects to another host whose address is private, local or reserved; an operator can allow it (--web-fetch-allow)", t.definition.Name)
 }
 
 func isRedirect(status int) bool {
