@@ -248,6 +248,7 @@ func TestApprovals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		c     *v1alpha1.AgentCoordination
 		off   bool
+		above []string
 		gated []string
 		asks  bool
 	}{
@@ -256,10 +257,15 @@ func TestApprovals(t *testing.T) {
 		"autonomous":             {c: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}, asks: true},
 		"autonomous, turned off": {c: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}, off: true},
 		"not autonomous":         {c: &v1alpha1.AgentCoordination{Enabled: true}},
+		"gated above":            {above: []string{"drop", "request_approval"}, gated: []string{"drop"}},
+		"gated here and above":   {c: &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"open", "drop"}}, above: []string{"drop", "burn"}, gated: []string{"open", "drop", "burn"}},
 	} {
 		task := plantest.AI()
 		if tc.off {
 			task.Annotations = map[string]string{v1alpha1.AnnotationDisableCoordination: "true"}
+		}
+		if tc.above != nil {
+			task.Status.Delegation = &v1alpha1.TaskDelegation{ApprovalRequiredTools: tc.above}
 		}
 		u := plan.UsesOf(task, &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Coordination: tc.c}})
 		asks := slices.ContainsFunc(u.Tools, func(k types.NamespacedName) bool { return k.Name == plan.ToolRequestApproval })

@@ -25,7 +25,7 @@ type Uses struct {
 	// Tools are the names of the Agent's tools that are enabled, then the task's, then the automatic ones that the Agent
 	// does not switch off, each once: if both Agent and task have a name, it is the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
 	Tools []types.NamespacedName
-	// Gated are the tools whose calls need a person's approval.
+	// Gated are the tools whose calls need a person's approval: those of the Agent, then those of the tasks above this one.
 	Gated []string
 }
 
@@ -102,10 +102,21 @@ func UsesOf(t *v1alpha1.Task, agent *v1alpha1.Agent) *Uses {
 		}
 	}
 	if c := a.Spec.Coordination; c != nil {
-		// Asking needs no approval itself.
-		u.Gated = slices.DeleteFunc(slices.Clone(c.ApprovalRequiredTools), func(name string) bool { return name == ToolRequestApproval })
+		u.gate(c.ApprovalRequiredTools)
+	}
+	if d := t.Status.Delegation; d != nil {
+		u.gate(d.ApprovalRequiredTools)
 	}
 	return u
+}
+
+// gate adds tools whose calls need an approval. Asking for one needs none itself.
+func (u *Uses) gate(names []string) {
+	for _, name := range names {
+		if name != ToolRequestApproval && !slices.Contains(u.Gated, name) {
+			u.Gated = append(u.Gated, name)
+		}
+	}
 }
 
 // refer resolves a reference in an object of the given namespace.

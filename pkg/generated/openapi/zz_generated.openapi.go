@@ -8795,6 +8795,25 @@ func schema_pkg_apis_core_v1alpha1_TaskDelegation(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"approvalRequiredTools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "approvalRequiredTools are the tools that need a person's approval in a task above this one, and so in this one.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"deadline": {
 						SchemaProps: spec.SchemaProps{
 							Description: "deadline is when the parent has to end, and with it this task; absent means no limit.",
@@ -10453,7 +10472,7 @@ func schema_pkg_apis_core_v1alpha1_TaskSpec(ref common.ReferenceCallback) common
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout limits the task in wall-clock time, for example \"30m\". It must be positive.",
+							Description: "timeout limits the task in wall-clock time, for example \"30m\". It must be positive. The default of agent tasks is 30m.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -11509,7 +11528,7 @@ func schema_pkg_apis_core_v1alpha1_TaskWorkspace(ref common.ReferenceCallback) c
 					},
 					"pushBranch": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pushBranch is the publication branch. This version publishes nothing, so it generates no name when it is empty.",
+							Description: "pushBranch is the publication branch. An agent task that writes and has no schedule gets one of its own if it is empty.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

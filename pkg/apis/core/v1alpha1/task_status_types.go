@@ -213,6 +213,10 @@ type TaskDelegation struct {
 	// +optional
 	// +listType=atomic
 	Requests []string `json:"requests,omitempty"`
+	// approvalRequiredTools are the tools that need a person's approval in a task above this one, and so in this one.
+	// +optional
+	// +listType=atomic
+	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
 	// deadline is when the parent has to end, and with it this task; absent means no limit.
 	// +optional
 	// +k8s:optional

@@ -143,7 +143,7 @@ type TaskSpec struct {
 	// +k8s:optional
 	Execution *TaskExecutionSpec `json:"execution,omitempty"`
 
-	// timeout limits the task in wall-clock time, for example "30m". It must be positive.
+	// timeout limits the task in wall-clock time, for example "30m". It must be positive. The default of agent tasks is 30m.
 	// +optional
 	// +k8s:optional
 	Timeout *Duration `json:"timeout,omitempty"`

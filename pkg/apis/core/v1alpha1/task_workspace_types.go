@@ -111,7 +111,7 @@ type TaskWorkspace struct {
 	// +optional
 	// +k8s:optional
 	ForgeCredentialRef *WorkspaceCredentialReference `json:"forgeCredentialRef,omitempty"`
-	// pushBranch is the publication branch. This version publishes nothing, so it generates no name when it is empty.
+	// pushBranch is the publication branch. An agent task that writes and has no schedule gets one of its own if it is empty.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=255

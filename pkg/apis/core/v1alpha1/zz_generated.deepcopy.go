@@ -3691,6 +3691,11 @@ func (in *TaskDelegation) DeepCopyInto(out *TaskDelegation) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.ApprovalRequiredTools != nil {
+		in, out := &in.ApprovalRequiredTools, &out.ApprovalRequiredTools
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Deadline != nil {
 		in, out := &in.Deadline, &out.Deadline
 		*out = (*in).DeepCopy()

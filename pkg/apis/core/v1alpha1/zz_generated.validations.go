@@ -13020,6 +13020,7 @@ func Validate_TaskDelegation(
 
 	// field TaskDelegation.Ancestors has no validation
 	// field TaskDelegation.Requests has no validation
+	// field TaskDelegation.ApprovalRequiredTools has no validation
 
 	{ // field TaskDelegation.Deadline
 		fn := func(

@@ -93,14 +93,7 @@ func TestMadeAgents(t *testing.T) {
 	_, err = k.Update(k.by["a"], "agents", "made", func(o runtime.Object) { o.(*v1alpha1.Agent).Spec.Tools = nil })
 	checkStatus(t, err, 403, "a worker may not do this")
 	delegate := func(by string) error {
-		obj, err := k.Decode(withHead("kind: Task\nspec: {type: ai, prompt: q, agentRef: {name: made}}", "of-"+by))
-		if err != nil {
-			t.Fatal(err)
-		}
-		child := obj.(*v1alpha1.Task)
-		child.Namespace = "default"
-		child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(k.Task(by), v1alpha1.SchemeGroupVersion.WithKind("Task"))}
-		_, err = k.Create(k.by[by], "tasks", child)
+		_, err := k.delegate(by, "of-"+by, `{type: ai, prompt: q, agentRef: {name: made}}`)
 		return err
 	}
 	if err := delegate("a"); err != nil {

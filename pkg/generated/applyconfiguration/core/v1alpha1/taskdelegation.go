@@ -30,6 +30,8 @@ type TaskDelegationApplyConfiguration struct {
 	// requests are digests of what the tasks of the path were asked, from the root to this task: of the agent with its
 	// prompt, or of the command.
 	Requests []string `json:"requests,omitempty"`
+	// approvalRequiredTools are the tools that need a person's approval in a task above this one, and so in this one.
+	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
 	// deadline is when the parent has to end, and with it this task; absent means no limit.
 	Deadline *v1.Time `json:"deadline,omitempty"`
 	// detached is set once tasks/detach was called: the task goes on without its parent.
@@ -98,6 +100,16 @@ func (b *TaskDelegationApplyConfiguration) WithAncestors(values ...types.UID) *T
 func (b *TaskDelegationApplyConfiguration) WithRequests(values ...string) *TaskDelegationApplyConfiguration {
 	for i := range values {
 		b.Requests = append(b.Requests, values[i])
+	}
+	return b
+}
+
+// WithApprovalRequiredTools adds the given value to the ApprovalRequiredTools field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ApprovalRequiredTools field.
+func (b *TaskDelegationApplyConfiguration) WithApprovalRequiredTools(values ...string) *TaskDelegationApplyConfiguration {
+	for i := range values {
+		b.ApprovalRequiredTools = append(b.ApprovalRequiredTools, values[i])
 	}
 	return b
 }

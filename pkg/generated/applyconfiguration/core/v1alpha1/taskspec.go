@@ -31,7 +31,7 @@ type TaskSpecApplyConfiguration struct {
 	SecretRef *NamespacedReferenceApplyConfiguration `json:"secretRef,omitempty"`
 	// execution places the worker; unset values come from the Agent.
 	Execution *TaskExecutionSpecApplyConfiguration `json:"execution,omitempty"`
-	// timeout limits the task in wall-clock time, for example "30m". It must be positive.
+	// timeout limits the task in wall-clock time, for example "30m". It must be positive. The default of agent tasks is 30m.
 	Timeout *corev1alpha1.Duration `json:"timeout,omitempty"`
 	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
 	// the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes

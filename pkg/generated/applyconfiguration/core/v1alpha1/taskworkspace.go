@@ -40,7 +40,7 @@ type TaskWorkspaceApplyConfiguration struct {
 	PublicationCredentialRef *WorkspaceCredentialReferenceApplyConfiguration `json:"publicationCredentialRef,omitempty"`
 	// forgeCredentialRef is the credential for pull requests; createPR needs it.
 	ForgeCredentialRef *WorkspaceCredentialReferenceApplyConfiguration `json:"forgeCredentialRef,omitempty"`
-	// pushBranch is the publication branch. This version publishes nothing, so it generates no name when it is empty.
+	// pushBranch is the publication branch. An agent task that writes and has no schedule gets one of its own if it is empty.
 	PushBranch *string `json:"pushBranch,omitempty"`
 	// expectedRemoteSHA is the commit that the publication branch must be at for the push to happen.
 	ExpectedRemoteSHA *string `json:"expectedRemoteSHA,omitempty"`
