@@ -91,7 +91,8 @@ spec: {type: agent, agentRef: {name: x}, prompt: p, workspace: {gitRepo: "https:
 	spec := task.Spec
 	if *spec.Priority != 500 || spec.TimeZone != "UTC" || spec.ConcurrencyPolicy != v1alpha1.ConcurrencyForbid || *spec.StartingDeadlineSeconds != 100 ||
 		*spec.SuccessfulRunsHistoryLimit != 3 || *spec.FailedRunsHistoryLimit != 1 || *spec.RetryPolicy.BackoffMultiplier != 2 ||
-		!*spec.SessionRef.Append || *spec.SessionRef.MaxMessages != 50 || spec.Workspace.Intent != v1alpha1.WorkspaceRead {
+		!*spec.SessionRef.Append || *spec.SessionRef.MaxMessages != 50 || spec.Workspace.Intent != v1alpha1.WorkspaceRead ||
+		spec.Workspace.PushBranch != "" || *spec.Timeout != "30m" {
 		t.Errorf("task: %+v", spec)
 	}
 	tool := s.MustApply("tools", `apiVersion: core.platform.ai/v1alpha1

@@ -246,6 +246,7 @@ func forkedAt(t *v1alpha1.Task) int64 {
 // newFork returns the new task, without its name.
 func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{Spec: *source.Spec.DeepCopy()}
+	withoutOwnBranch(&t.Spec, source)
 	t.Namespace = source.Namespace
 	t.Labels = map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(source.Name)}
 	t.Annotations = map[string]string{

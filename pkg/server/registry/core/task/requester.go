@@ -40,7 +40,7 @@ func requesterKeys() []string {
 }
 
 // keepRequester copies the requester of the old task into an update that lacks it.
-func keepRequester(_ context.Context, t, old *v1alpha1.Task) {
+func keepRequester(t, old *v1alpha1.Task) {
 	for _, key := range requesterKeys() {
 		was, is := old.Annotations[key]
 		if _, set := t.Annotations[key]; set || !is {

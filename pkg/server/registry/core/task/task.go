@@ -182,7 +182,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			Default:          setDefaults,
 			Begin:            kin{r}.beginCreate,
 			PrepareForCreate: r.prepareForCreate,
-			PrepareForUpdate: keepRequester,
+			PrepareForUpdate: prepareForUpdate,
 			Validate:         v.validate,
 			ValidateUpdate:   validateUpdate,
 			PrepareForStatus: r.prepareForStatus,

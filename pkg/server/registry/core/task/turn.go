@@ -15,6 +15,7 @@ import (
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.setRequester(ctx, t)
 	setDelegation(ctx, t)
+	completeAgentTask(t)
 	stampOf(ctx).apply(t, r.seal)
 	r.setTurn(ctx, t)
 }

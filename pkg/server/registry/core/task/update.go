@@ -20,6 +20,12 @@ func started(s *v1alpha1.TaskStatus) bool {
 	return s.AgentExecutionBinding != nil || s.Attempts > 0 || s.StartTime != nil || s.Phase.Terminal()
 }
 
+// prepareForUpdate keeps what the server set when the task was created and an update leaves out.
+func prepareForUpdate(_ context.Context, t, old *v1alpha1.Task) {
+	keepRequester(t, old)
+	keepCompleted(t, old)
+}
+
 // validateUpdate refuses changes of immutable fields, except type, requestedBy
 // and transaction, which tags of the type protect.
 func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
