@@ -138,6 +138,20 @@ func TestRefusedCall(t *testing.T) {
 	}
 }
 
+// TestClosedGate: a gate that refuses all calls asks nobody, and the model reads why.
+func TestClosedGate(t *testing.T) {
+	p := &people{}
+	s := newGated(t, p, oneCall)
+	s.config.Gate.Refused = "nobody can be told what was decided"
+	r, err := s.run(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.trail) > 0 || !strings.Contains(r.Text, "permission_denied") || !strings.Contains(r.Text, "nobody can be told what was decided") {
+		t.Errorf("%v; the model was told %s", p.trail, r.Text)
+	}
+}
+
 // TestApprovalIsSpentOnce: equal calls need an approval each, and one that was
 // asked for beforehand serves one call with equal arguments, however they are written.
 func TestApprovalIsSpentOnce(t *testing.T) {

@@ -99,16 +99,15 @@ func (r *row) read(text string) {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &object) == nil && string(object["version"]) == "1" {
 		if json.Unmarshal([]byte(text), &r.structured) != nil {
-			r.structured = structured{} // some field has another type: it is text
-		} else {
-			delete(object, "diff")
-			if shorter, err := json.Marshal(object); err == nil {
-				text = string(shorter)
-			}
-			r.Summary, _ = cut(r.Summary, maxSummary)
-			if len(r.Data) > maxData {
-				r.Data = nil
-			}
+			r.structured = structured{} // some field has another type, so it is read as a text
+		}
+		delete(object, "diff")
+		if shorter, err := json.Marshal(object); err == nil {
+			text = string(shorter)
+		}
+		r.Summary, _ = cut(r.Summary, maxSummary)
+		if len(r.Data) > maxData {
+			r.Data = nil
 		}
 	}
 	r.Result, r.ResultTruncated = cut(text, maxResult)
