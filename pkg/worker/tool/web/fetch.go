@@ -8,7 +8,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
 	"golang.org/x/net/html/charset"
 
 	"github.com/platform-ai/platform/pkg/egress"
@@ -66,11 +64,14 @@ type FetchResult struct {
 
 // Fetch returns the tool web_fetch.
 func Fetch(guard egress.Guard) tool.Tool {
-	f := &fetcher{client: client(guard, checkRedirect)}
-	return tool.New(FetchName, "Fetch a web page and return it as readable text.", f.call)
+	return (&fetcher{client: client(guard, checkRedirect)}).tool()
 }
 
 type fetcher struct{ client *http.Client }
+
+func (f *fetcher) tool() tool.Tool {
+	return tool.New(FetchName, "Fetch a web page and return it as readable text.", f.call)
+}
 
 func client(guard egress.Guard, redirect func(*http.Request, []*http.Request) error) *http.Client {
 	return &http.Client{Transport: guard.Transport(), CheckRedirect: redirect, Timeout: fetchTimeout}
@@ -156,14 +157,13 @@ func extract(body []byte, contentType string, raw bool) (text, extractor string,
 	case raw:
 		return string(body), "raw", nil
 	case isJSON:
-		var pretty bytes.Buffer
-		if json.Indent(&pretty, body, "", "  ") == nil {
-			return pretty.String(), "json", nil
+		if pretty, ok := indented(body); ok {
+			return pretty, "json", nil
 		}
 		return string(body), "text", nil
 	case isHTML:
-		if markdown, err := htmltomarkdown.ConvertReader(bytes.NewReader(body)); err == nil {
-			return string(markdown), "markdown", nil
+		if text, ok := markdown(body); ok {
+			return text, "markdown", nil
 		}
 		// If the conversion fails, return the source.
 		return string(body), "raw", nil
