@@ -39,7 +39,7 @@ export TESTFLAGS GO
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race fuzz bench robustness e2e demo run debug release clean
+.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race fuzz bench robustness figures e2e demo run debug release clean
 .PHONY: images control cluster cluster-up cluster-down
 
 help: ## print this list
@@ -106,6 +106,9 @@ robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n
 
 $(BIN)/helm: hack/chart/go.mod
 	cd hack/chart && $(GO) build -o ../../$@ helm.sh/helm/v3/cmd/helm
+
+figures: ## what long runs cost the console's page, beside the aims, in two minutes
+	CONSOLE_SIZES=5000,100000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 10m ./test/console -run TestFigures
 
 e2e: build kubectl scriptedmodel cluster $(BIN)/helm ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
 	hack/images.sh $(IMAGES) test-model

@@ -15,13 +15,16 @@ rm -rf "$out"
 mkdir -p "$out"
 # The target says which browsers are supported: those of the last three years.
 go tool -modfile="$root/hack/tools/go.mod" esbuild src/main.tsx --bundle --minify --format=esm --splitting --charset=utf8 \
-  --target=es2022,chrome115,firefox115,safari17 --entry-names=app --chunk-names=chunk-[hash] --legal-comments=none \
+  --target=es2022,chrome115,firefox115,safari17 --entry-names=app-[hash] --chunk-names=chunk-[hash] --legal-comments=none \
   --jsx=automatic --jsx-import-source=preact \
   --alias:preact=./vendor/preact.mjs --alias:preact/hooks=./vendor/hooks.mjs --alias:preact/jsx-runtime=./vendor/jsx-runtime.mjs \
   --alias:@preact/signals=./vendor/signals.mjs --alias:@preact/signals-core=./vendor/signals-core.mjs \
   --outdir="$out" --log-level=warning
-# What runs before the first paint is a script of its own, which shares nothing with the others.
+# What runs before the first paint is a script of its own, which shares nothing with the others. Names have digests, so that browsers
+# keep the files and ask for the page alone.
+one() { (cd "$out" && echo "$1"-*."$2"); }
 go tool -modfile="$root/hack/tools/go.mod" esbuild src/boot.ts --bundle --minify --format=iife --charset=utf8 \
-  --target=es2022,chrome115,firefox115,safari17 --legal-comments=none --outfile="$out/boot.js" --log-level=warning
-cp src/index.html "$out/"
+  --target=es2022,chrome115,firefox115,safari17 --entry-names=boot-[hash] --legal-comments=none --outdir="$out" --log-level=warning \
+  --define:APP="\"/console/$(one app js)\""
+sed -e "s/app\.js/$(one app js)/; s/app\.css/$(one app css)/; s/boot\.js/$(one boot js)/" src/index.html >"$out/index.html"
 cat vendor/*.LICENSE >"$out/licenses.txt"

@@ -7,14 +7,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 mkdir -p "$data"
 work=$(mktemp -d)
-server_pid='' model_pid='' log_pid=''
+server_pid='' model_pid='' console_pid='' log_pid=''
 
 finish() {
   local code=$?
   trap - EXIT
   local pid
-  for pid in $server_pid $model_pid $log_pid; do kill "$pid" 2>/dev/null || true; done
-  for pid in $server_pid $model_pid $log_pid; do wait "$pid" 2>/dev/null || true; done
+  for pid in $console_pid $server_pid $model_pid $log_pid; do kill "$pid" 2>/dev/null || true; done
+  for pid in $console_pid $server_pid $model_pid $log_pid; do wait "$pid" 2>/dev/null || true; done
   rm -rf "$work"
   exit "$code"
 }
@@ -29,6 +29,10 @@ export KUBECONFIG=$data/kubeconfig
 manifest artifacts/demo/team.yaml | kubectl apply -f -
 providers
 
+platform console --no-open >"$work/console.log" 2>&1 &
+console_pid=$!
+until grep -q 'login#once=' "$work/console.log"; do kill -0 "$console_pid" || { cat "$work/console.log"; exit 1; }; sleep 0.1; done
+
 say 'The server runs until Ctrl-C. In another shell (README.md goes on from here):'
 cat <<TEXT
   cd $root
@@ -36,8 +40,9 @@ cat <<TEXT
   kubectl apply -f artifacts/demo/task.yaml
   platform task watch primes
   kubectl get tasks -o wide
-  # all of it in a browser, until Ctrl-C: platform console
 TEXT
+say 'All of it in a browser. The link works once, within ten minutes; platform console prints another one:'
+grep -o 'http://[^ ]*/console/login#once=[^ ]*' "$work/console.log"
 tail -n "+$((shown + 1))" -f "$work/server.log" --pid="$server_pid" &
 log_pid=$!
 wait "$server_pid" # unlike a program in the foreground, this lets signals be handled at once

@@ -75,6 +75,7 @@ func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
 		},
 		Status: v1alpha1.ApprovalStatus{State: v1alpha1.ApprovalPending, RequestedSeq: e.Seq},
 	}
+	a.Status.ArgumentsExact = Exact(&a.Spec)
 	if p.Severity != "" {
 		a.Spec.Severity = risk(p.Severity)
 	}

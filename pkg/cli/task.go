@@ -91,13 +91,15 @@ func (a *app) taskWatch() *cobra.Command {
 	var e eventFlags
 	var tree bool
 	cmd := &cobra.Command{
-		Use: "watch TASK", Aliases: []string{"follow"}, Short: "Follow the events of a task to its end", Args: cobra.ExactArgs(1),
-		Long: "Follow the events of a task from the first one to its end, across cut connections. With --tree, follow the task and everything\n" +
-			"that it delegates, on all levels, in the order in which the events were stored, until all of it has ended.\n\n" + exitCodes,
+		Use: "watch TASK...", Aliases: []string{"follow"}, Short: "Follow the events of tasks to their end", Args: cobra.MinimumNArgs(1),
+		Long: "Follow the events of a task, or of several, from the first one to the end, across cut connections. With --tree, follow one\n" +
+			"task and everything that it delegates, on all levels, in the order in which the events were stored, until all of it has\n" +
+			"ended. Of several tasks, the exit code is that of the first one that did not succeed.\n\n" + exitCodes,
 		Example: "  platform task watch report\n" +
+			"  platform task watch report primes\n" +
 			"  platform task watch report --tree\n" +
 			"  platform task watch report --tree --type TaskSucceeded --type TaskFailed --type TaskCancelled -o json",
-		ValidArgsFunction: a.names("tasks"),
+		ValidArgsFunction: a.namesOf("tasks"),
 	}
 	e.add(cmd)
 	cmd.Flags().BoolVar(&tree, "tree", false, "also the events of everything that the task delegates")
@@ -106,7 +108,14 @@ func (a *app) taskWatch() *cobra.Command {
 		if tree && cmd.Flags().Changed("after") {
 			return errors.New("--after: a sequence belongs to one task and cannot be combined with --tree")
 		}
-		if tree {
+		switch {
+		case len(args) > 1 && tree:
+			return errors.New("--tree: follows one task; name one, or leave it out")
+		case len(args) > 1 && cmd.Flags().Changed("after"):
+			return errors.New("--after: a sequence belongs to one task and cannot be combined with several")
+		case len(args) > 1:
+			return a.followSeveral(cmd.Context(), args, e.types, *f)
+		case tree:
 			return a.followTree(cmd.Context(), args[0], e.types, *f)
 		}
 		return a.follow(cmd.Context(), args[0], e, *f)

@@ -77,7 +77,7 @@ func TestViews(t *testing.T) {
 	}
 	token := f.token("ann", "platform-operator")
 	f.bind("empty", "ann", "platform-operator")
-	f.drive("views.mjs", 8, "TOKEN="+token, "APPROVAL="+id, "SHOTS="+pictures(t))
+	f.drive("views.mjs", 9, "TOKEN="+token, "APPROVAL="+id, "SHOTS="+pictures(t))
 }
 
 // A long run costs as little as a short one, and goes on without moving what somebody reads.

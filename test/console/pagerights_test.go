@@ -4,12 +4,14 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -26,6 +28,7 @@ var hostile = []string{
 	`[https://bank.example](https://evil.example/STEAL)`,
 	"```\n</code></pre><script>window.pwned=1</script>\n```\n" + strings.Repeat("> ", 500) + strings.Repeat("- ", 500) + strings.Repeat("**_`[", 500),
 	strings.Repeat("QUJDRA==", 10_000),
+	"| a | b |\n|---|--:|\n" + strings.Repeat("| <img src=STEAL/t.png onerror=window.pwned=1> | [x](javascript:window.pwned=1) |\n", 500),
 	`{{constructor.constructor('window.pwned=1')()}} ${window.pwned=1}`,
 }
 
@@ -48,14 +51,15 @@ func TestHostileText(t *testing.T) {
 			v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallFailed, Severity: v1alpha1.SeverityError, ToolName: text[:min(len(text), 60)], ToolCallID: text[:min(len(text), 60)], Summary: text},
 		)
 	}
+	all := strings.ReplaceAll(strings.Join(hostile, "\n\n"), "STEAL", thief.URL)
+	f.Post("hostile", v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallCompleted, Content: &apiextensionsv1.JSON{Raw: quoted(t, map[string]any{"text": all[:8000], all[:60]: []string{all[:500]}})}})
 	id := f.Ask("hostile", strings.ReplaceAll(hostile[0]+hostile[3], "STEAL", thief.URL), args)
-	result := strings.ReplaceAll(strings.Join(hostile, "\n\n"), "STEAL", thief.URL) + strings.Repeat("QUJDRA==", 5<<20/8)
-	err := f.API.CoreV1alpha1().RESTClient().Post().Namespace("team").Resource("tasks").Name("hostile").SubResource("result").
-		SetHeader("Content-Type", "text/plain").Body([]byte(result)).Do(t.Context()).Error()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.drive("hostile.mjs", 3, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id)
+	f.Keep("hostile", "result", all+strings.Repeat("QUJDRA==", 5<<20/8))
+	f.Keep("hostile", "log", all)
+	f.Keep("hostile", "artifacts/invoice\u202egnp.exe", "x")
+	f.Keep("hostile", `artifacts/"><img src=x onerror=window.pwned=1>.html`, "<script>window.pwned=1</script>")
+	f.hostileObjects(all[:16_000])
+	f.drive("hostile.mjs", 4, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id)
 	if n := asked.Load(); n > 0 {
 		t.Errorf("%d requests went to an address in a text", n)
 	}
@@ -96,4 +100,39 @@ func TestForkByKeyboard(t *testing.T) {
 	if from, after := fork.Annotations[v1alpha1.AnnotationForkSourceTask], fork.Annotations[v1alpha1.AnnotationForkSourceSeq]; from != "plain" || after != "2" {
 		t.Errorf("the fork is of %q after event %q", from, after)
 	}
+}
+
+// hostileObjects makes an object of each other kind that the page shows, of hostile texts, and a session in which they are said.
+func (f *filled) hostileObjects(text string) {
+	f.t.Helper()
+	ctx, c := f.t.Context(), f.API.CoreV1alpha1()
+	named := metav1.ObjectMeta{Name: "hostile"}
+	check := func(_ any, err error) {
+		f.t.Helper()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	check(c.Agents("team").Create(ctx, &v1alpha1.Agent{ObjectMeta: named, Spec: v1alpha1.AgentSpec{SystemPrompt: &v1alpha1.AgentSystemPrompt{Inline: text}}}, metav1.CreateOptions{}))
+	check(c.Tools("team").Create(ctx, &v1alpha1.Tool{ObjectMeta: named, Spec: v1alpha1.ToolSpec{Description: text[:1000], HTTP: &v1alpha1.ToolHTTP{URL: "https://tool.example"}}}, metav1.CreateOptions{}))
+	check(c.Skills("team").Create(ctx, &v1alpha1.Skill{ObjectMeta: named, Spec: v1alpha1.SkillSpec{Description: text[:1000], Content: v1alpha1.SkillContent{Inline: text}}}, metav1.CreateOptions{}))
+	check(c.Memories("team").Create(ctx, &v1alpha1.Memory{ObjectMeta: named, Spec: v1alpha1.MemorySpec{Content: text[:2000]}}, metav1.CreateOptions{}))
+	check(c.MemoryProposals("team").Create(ctx, &v1alpha1.MemoryProposal{ObjectMeta: named, Spec: v1alpha1.MemoryProposalSpec{
+		Title: strings.ReplaceAll(text[:100], "\n", " "), Description: text[:1000], Content: text[:2000],
+	}}, metav1.CreateOptions{}))
+	check(c.Sessions("team").Create(ctx, &v1alpha1.Session{ObjectMeta: named, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}, metav1.CreateOptions{}))
+	check(c.Sessions("team").AppendMessages(ctx, "hostile", &v1alpha1.SessionTranscript{Items: []v1alpha1.SessionMessage{
+		{ID: "1", Role: v1alpha1.RoleUser, Content: text},
+		{ID: "2", Role: v1alpha1.RoleAssistant, Content: text, ToolCalls: []v1alpha1.MessageToolCall{{ID: text[:40], Name: text[:60], Arguments: string(quoted(f.t, text[:500]))}}},
+		{ID: "3", Role: v1alpha1.RoleTool, Name: text[:60], ToolCallID: text[:40], Content: text},
+	}}, metav1.CreateOptions{}))
+}
+
+func quoted(t testing.TB, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }

@@ -2301,6 +2301,13 @@ func schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref common.ReferenceCallback) 
 							Enum:        []interface{}{"approved", "cancelled", "declined", "expired", "pending"},
 						},
 					},
+					"argumentsExact": {
+						SchemaProps: spec.SchemaProps{
+							Description: "argumentsExact is true if spec.targetArgsPreview shows the complete arguments: no secret is replaced in it and no text is cut, so its digest is spec.targetArgsDigest. Otherwise the digest, and a decision, cover more than what is shown.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"requestedSeq": {
 						SchemaProps: spec.SchemaProps{
 							Description: "requestedSeq is the event of the task that asked.",

@@ -6,10 +6,11 @@ import { readFileSync } from 'node:fs';
 import { BASE, assert, axe, nodes, shown, signedIn } from './drive.mjs';
 
 export const { SHOTS } = process.env;
-const phone = { width: 390, height: 844 };
+export const phone = { width: 390, height: 844 };
 const sizes = { light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, phone: { colorScheme: 'light', viewport: phone }, 'phone-dark': { colorScheme: 'dark', viewport: phone } };
 
-// looks returns a part for each theme and size. The values of views are a path and a text that the view shows.
+// looks returns a part for each theme and size. The values of views are a path, a text that the view shows, and, where that is not all,
+// what somebody does then.
 export function looks(views) {
   return Object.fromEntries(Object.entries(sizes).map(([name, options]) => [name, (b) => look(b, name, options, views)]));
 }
@@ -17,9 +18,10 @@ export function looks(views) {
 async function look(browser, name, options, views) {
   const { page, complaints, close } = await signedIn(browser, options);
   const broken = [];
-  for (const [view, [path, text]] of Object.entries(views)) {
+  for (const [view, [path, text, act]] of Object.entries(views)) {
     await page.goto(`${BASE}/console${path}`);
     await shown(page, path, text);
+    await act?.(page);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), 0, `${view} is wider than the window`);
     assert.ok((await nodes(page)) < 1500, `${view} has ${await nodes(page)} nodes`);
     if (await page.locator('.minimap').count()) await page.locator('.minimap canvas').waitFor();

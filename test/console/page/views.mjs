@@ -2,10 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Every view shows its data in both themes and at a phone's width.
-import { BASE, assert, run, signedIn } from './drive.mjs';
-import { SHOTS, looks, rules } from './look.mjs';
+import { BASE, assert, opened, run, signedIn } from './drive.mjs';
+import { SHOTS, looks, phone, rules } from './look.mjs';
 
 const { APPROVAL } = process.env;
+
+// pressed presses a key that opens a form.
+async function pressed(page, key, label) {
+  await page.getByRole('button', { name: /Approve|Fork from here/ }).first().waitFor();
+  await page.keyboard.press(key);
+  await page.getByLabel(label).waitFor();
+}
+
 const views = {
   now: ['/', 'waiting for a decision'],
   tasks: ['/tasks', 'plain'],
@@ -14,20 +22,30 @@ const views = {
   transcript: ['/tasks/plain?tab=transcript', 'Words'],
   trace: ['/tasks/plain?tab=trace', 'no model request'],
   result: ['/tasks/plain?tab=result', 'no result yet'],
-  artifacts: ['/tasks/plain?tab=artifacts', 'no artifacts'],
-  log: ['/tasks/plain?tab=log', 'log'],
+  artifacts: ['/tasks/plain?tab=artifacts', 'report.txt'],
+  'no-artifacts': ['/tasks/long?tab=artifacts', 'no artifacts'],
+  log: ['/tasks/plain?tab=log', 'It ends.'],
   yaml: ['/tasks/plain?tab=yaml', 'kind: Task'],
   approvals: ['/approvals', 'remove the old files'],
   approval: [`/approvals/${APPROVAL}`, 'rm -r old'],
+  deciding: [`/approvals/${APPROVAL}`, 'rm -r old', (page) => pressed(page, 'y', 'Approve: a reason')],
+  declining: [`/approvals/${APPROVAL}`, 'rm -r old', (page) => pressed(page, 'n', 'Decline: a reason')],
+  forking: ['/tasks/plain#seq=5', 'Part 4', (page) => pressed(page, 'f', 'Prompt')],
+  help: ['/tasks', 'plain', async (page) => (await page.keyboard.press('?'), await page.getByRole('dialog').waitFor())],
   tree: ['/tree/plain', 'delegated nothing'],
   sessions: ['/sessions', 'talk'],
   session: ['/sessions/talk', 'Nothing of note'],
   counted: ['/sessions/talk', 'Events of its tasks'],
   chat: ['/chat', 'Ask for something to be done'],
   usage: ['/usage', 'No model was asked'],
+  agents: ['/usage?by=agent', 'No model was asked'],
   budgets: ['/usage?by=model&period=7d', 'Budgets'],
   catalogue: ['/catalogue', 'helper'],
   providers: ['/catalogue?kind=providers', 'vendor'],
+  tools: ['/catalogue?kind=tools', 'weather'],
+  builtin: ['/catalogue/catalogtools/file_read', 'Built in'],
+  skills: ['/catalogue?kind=skills', 'letters'],
+  skill: ['/catalogue/skills/letters', 'greeting'],
   entry: ['/catalogue/agents/helper', 'Be brief.'],
   proposals: ['/memory', 'Staging is rebuilt at night'],
   memories: ['/memory?tab=memories', 'Deployments are on Tuesdays'],
@@ -40,6 +58,29 @@ const views = {
 const lists = { now: '/', tasks: '/tasks', approvals: '/approvals', sessions: '/sessions', usage: '/usage', catalogue: '/catalogue', proposals: '/memory', memories: '/memory?tab=memories' };
 const objects = { run: '/tasks/plain', transcript: '/tasks/plain?tab=transcript', trace: '/tasks/plain?tab=trace', session: '/sessions/talk', tree: '/tree/plain', approval: `/approvals/${APPROVAL}`, entry: '/catalogue/agents/helper', compare: '/compare?a=plain&b=long' };
 
+const screen = { width: 1280, height: 800 };
+
+async function login(browser) {
+  const { page, complaints, close } = await opened(browser);
+  const broken = [];
+  for (const [as, colorScheme, size] of [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'light', phone], ['phone-dark', 'dark', phone]]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(size);
+    await page.goto(`${BASE}/console/login`);
+    await page.locator('#token').waitFor();
+    await page.screenshot({ path: `${SHOTS}/login-${as}.png` });
+    broken.push(...(await rules(page)).map((r) => `login, ${as}: ${r}`));
+    await page.fill('#token', 'of nobody');
+    await page.click('button[type=submit]');
+    await page.locator('#status:not(:empty)').waitFor();
+    await page.screenshot({ path: `${SHOTS}/login-refused-${as}.png` });
+    broken.push(...(await rules(page)).map((r) => `login refused, ${as}: ${r}`));
+  }
+  assert.deepEqual(broken, []);
+  assert.deepEqual(complaints.filter((c) => !/status of 40[13]/.test(c)), []);
+  await close();
+}
+
 async function state(browser, name, views, namespace, selector) {
   const { page, close } = await signedIn(browser);
   const broken = [];
@@ -51,11 +92,14 @@ async function state(browser, name, views, namespace, selector) {
     } catch {
       throw new Error(`${view} is not ${name}, but: ${(await page.evaluate(() => document.body.innerText)).slice(0, 500)}`);
     }
-    for (const colorScheme of ['light', 'dark']) {
+    for (const [as, colorScheme, size] of [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'light', phone]]) {
       await page.emulateMedia({ colorScheme });
-      await page.screenshot({ path: `${SHOTS}/${view}-${name}-${colorScheme}.png` });
-      broken.push(...(await rules(page)).map((r) => `${view}, ${colorScheme}: ${r}`));
+      await page.setViewportSize(size);
+      await page.screenshot({ path: `${SHOTS}/${view}-${name}-${as}.png` });
+      broken.push(...(await rules(page)).map((r) => `${view}, ${as}: ${r}`));
+      if (await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)) broken.push(`${view}, ${as}: wider than the window`);
     }
+    await page.setViewportSize(screen);
   }
   assert.deepEqual(broken, [], name);
   await close();
@@ -64,6 +108,7 @@ async function state(browser, name, views, namespace, selector) {
 
 await run({
   ...looks(views),
+  login,
   'empty': (b) => state(b, 'empty', lists, 'empty', 'main .state:not([role])'),
   'loading': (b) => state(b, 'loading', { ...lists, ...objects }, 'team', 'main .state[role=status]'),
   'refused': (b) => state(b, 'refused', { ...lists, ...objects }, 'default', 'main .problem'),
@@ -102,6 +147,37 @@ await run({
     await page.keyboard.press('Escape');
     await page.reload(); // the address holds what was selected
     await page.locator('.line[aria-selected=true]', { hasText: 'failure 9' }).waitFor();
+    const focused = (text) => page.waitForFunction((t) => document.activeElement.innerText?.includes(t), text);
+    await page.goto(`${BASE}/console/tasks/plain?tab=transcript`);
+    await page.getByText('failure 9').first().waitFor();
+    await page.keyboard.press('j');
+    await focused('Part 0');
+    await page.keyboard.press('j');
+    await focused('Part 1');
+    await page.keyboard.press(']');
+    await focused('failure 9');
+    await page.keyboard.press('k');
+    await focused('Part 8');
+    await page.goto(`${BASE}/console/tasks/plain?tab=transcript&after=30`); // the address holds the page
+    await page.getByText('failure 39').first().waitFor();
+    assert.equal(await page.getByText('failure 9', { exact: true }).count(), 0);
+    await page.getByRole('button', { name: 'Earlier' }).click();
+    await page.getByText('failure 9').first().waitFor();
+    await page.waitForURL('**before=31*');
+    await page.goto(`${BASE}/console/compare?a=plain&b=long`);
+    await page.getByText('First difference').waitFor();
+    await page.keyboard.press('j');
+    await focused('Part 0');
+    for (const [path, label] of [['/catalogue', 'Find among agents'], ['/memory?tab=memories', 'Find a memory']]) {
+      await page.goto(`${BASE}/console${path}`);
+      await page.getByLabel(label).waitFor();
+      await page.keyboard.press('/');
+      await page.waitForFunction(() => document.activeElement.type === 'search');
+    }
+    await page.goto(`${BASE}/console/memory`);
+    await page.getByText('Staging is rebuilt at night').first().waitFor();
+    await page.keyboard.press('j');
+    await focused('Staging');
     await close();
   },
 });

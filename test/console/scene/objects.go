@@ -4,6 +4,8 @@
 package scene
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -29,6 +31,12 @@ func (s *Scene) Objects() {
 	check(c.Budgets(s.namespace).Create(ctx, &v1alpha1.Budget{ObjectMeta: named("all"), Spec: v1alpha1.BudgetSpec{
 		Limit: v1alpha1.BudgetLimit{Tokens: new(int64(1000))}, Window: v1alpha1.BudgetDay,
 	}}, metav1.CreateOptions{}))
+	check(c.Tools(s.namespace).Create(ctx, &v1alpha1.Tool{ObjectMeta: named("weather"), Spec: v1alpha1.ToolSpec{
+		Description: "What the weather is somewhere.", HTTP: &v1alpha1.ToolHTTP{URL: "https://weather.example/now"},
+	}}, metav1.CreateOptions{}))
+	check(c.Skills(s.namespace).Create(ctx, &v1alpha1.Skill{ObjectMeta: named("letters"), Spec: v1alpha1.SkillSpec{
+		Description: "Writes letters.", Content: v1alpha1.SkillContent{Inline: "# Letters\n\n| Part | Lines |\n|---|---:|\n| greeting | 1 |\n| **text** | 20 |"},
+	}}, metav1.CreateOptions{}))
 	check(c.Memories(s.namespace).Create(ctx, &v1alpha1.Memory{ObjectMeta: named("window"), Spec: v1alpha1.MemorySpec{
 		Content: "Deployments are on Tuesdays.", Tags: []string{"deployment"},
 	}}, metav1.CreateOptions{}))
@@ -52,4 +60,16 @@ func (s *Scene) Objects() {
 		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, SessionRef: &v1alpha1.TaskSessionReference{Name: "talk"},
 	})
 	s.Append("member", 0, 12)
+	s.Keep("plain", "artifacts/report.txt", "All is well.")
+	s.Keep("plain", "log", "It begins.\nIt ends.\n")
+}
+
+// Keep stores what a run leaves: its result, its log, or a file below artifacts.
+func (s *Scene) Keep(task, as, text string) {
+	s.t.Helper()
+	err := s.API.CoreV1alpha1().RESTClient().Post().Namespace(s.namespace).Resource("tasks").Name(task).SubResource(strings.Split(as, "/")...).
+		SetHeader("Content-Type", "text/plain").Body([]byte(text)).Do(s.t.Context()).Error()
+	if err != nil {
+		s.t.Errorf("%s of %s: %v", as, task, err)
+	}
 }

@@ -119,7 +119,27 @@ func (s *Scene) Append(task string, from, n int) {
 }
 
 // Ask requests an approval as a run does, and returns its name.
-func (s *Scene) Ask(task, action string, args map[string]string) string {
+func (s *Scene) Ask(task, action string, args any) string {
+	s.t.Helper()
+	e := s.request(task, action, args)
+	s.Post(task, *e)
+	return approval.IDOf(e)
+}
+
+// AskMany requests n approvals, numbered from a number on, and returns the name of the last one.
+func (s *Scene) AskMany(task string, from, n int) string {
+	s.t.Helper()
+	var events []v1alpha1.ExecutionEvent
+	last := ""
+	for i := from; i < from+n; i++ {
+		e := s.request(task, fmt.Sprintf("action %d", i), map[string]int{"n": i})
+		events, last = append(events, *e), approval.IDOf(e)
+	}
+	s.Post(task, events...)
+	return last
+}
+
+func (s *Scene) request(task, action string, args any) *v1alpha1.ExecutionEvent {
 	s.t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -129,12 +149,10 @@ func (s *Scene) Ask(task, action string, args map[string]string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	e := approval.RequestEvent(s.namespace, v1alpha1.ApprovalSpec{
+	return approval.RequestEvent(s.namespace, v1alpha1.ApprovalSpec{
 		TaskName: task, TaskUID: s.Tasks[task].UID, Action: action, TargetTool: "code_exec", ToolCallID: "call", TargetArgsDigest: digest,
-		TargetArgsPreview: &apiextensionsv1.JSON{Raw: raw}, RequestedBy: "ann",
+		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview(raw)}, RequestedBy: "ann",
 	})
-	s.Post(task, *e)
-	return approval.IDOf(e)
 }
 
 // Drive runs a script on the page at base, with the address of a server that appends events to a task of the scene.

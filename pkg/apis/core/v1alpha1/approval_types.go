@@ -168,6 +168,10 @@ type ApprovalStatus struct {
 	// +optional
 	// +k8s:optional
 	State ApprovalState `json:"state,omitempty"`
+	// argumentsExact is true if spec.targetArgsPreview shows the complete arguments: no secret is replaced in it and no text
+	// is cut, so its digest is spec.targetArgsDigest. Otherwise the digest, and a decision, cover more than what is shown.
+	// +optional
+	ArgumentsExact bool `json:"argumentsExact,omitempty"`
 	// requestedSeq is the event of the task that asked.
 	// +optional
 	RequestedSeq int64 `json:"requestedSeq,omitempty"`

@@ -4016,6 +4016,7 @@ func Validate_ApprovalStatus(
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
 
+	// field ApprovalStatus.ArgumentsExact has no validation
 	// field ApprovalStatus.RequestedSeq has no validation
 	// field ApprovalStatus.DecisionSeq has no validation
 

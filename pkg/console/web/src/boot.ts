@@ -14,6 +14,7 @@ export interface Early {
 declare global {
   // eslint-disable-next-line no-var
   var platformEarly: Map<string, Early> | undefined;
+  const APP: string; // the address of the page's own script, from the build
 }
 
 const early = new Map<string, Early>();
@@ -47,7 +48,7 @@ function ask(): void {
   }
 }
 
-const app = '/console/app.js';
+const app = APP;
 const start = () => {
   ask();
   import(app).catch(() => {

@@ -9,7 +9,7 @@ import { go, href } from './router';
 export interface Key {
   key: string; // as KeyboardEvent.key, such as "j", "?" or "Enter"
   label: string; // what it does; the help shows it
-  run: () => void;
+  run: () => unknown; // false: this does not concern it, and the view below it is asked
 }
 
 const layers: Array<{ current: Key[] }> = [];
@@ -80,9 +80,8 @@ function fire(e: KeyboardEvent): void {
   if (on && (e.key === 'Enter' || e.key === ' ')) return;
   for (const layer of layers) {
     const found = layer.current.find((k) => k.key === e.key);
-    if (found) {
+    if (found && found.run() !== false) {
       e.preventDefault();
-      found.run();
       return;
     }
   }

@@ -43,11 +43,11 @@ export function promptOf(t: Task): string {
   return t.metadata.annotations?.['platform.ai/fork-source-uid'] ? prompt.replace(/^<fork-context [\s\S]*?\n<\/fork-context>\s*/, '') : prompt;
 }
 
-// sign is what must be equal for two steps to count as the same: what was said, or which tool was called with how much. Ids,
-// times and durations differ in any case.
+// sign is what must be equal for two steps to count as the same: what was said, or which tool was called with how much. Events do
+// not keep the arguments of calls. Ids, times and durations differ in any case.
 function sign(e: Event): string {
   const c = e.content ?? {};
-  return JSON.stringify([e.type, e.toolName, e.contentText, c.argumentBytes, c.argumentsDigest, e.contentText ? '' : c.resultLength]);
+  return JSON.stringify([e.type, e.toolName, e.contentText, c.argumentBytes, e.contentText ? '' : c.resultLength]);
 }
 
 // Pair is a row of a comparison: a step of each run, or of one of them.

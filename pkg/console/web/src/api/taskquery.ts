@@ -13,6 +13,7 @@ export interface TaskQuerySpec {
   descending?: boolean;
   phases?: string[] | undefined;
   text?: string | undefined;
+  limit?: number; // tasks of a page
 }
 
 interface Summary {
@@ -44,14 +45,14 @@ const period = 3000; // in milliseconds
 
 // useTasks finds tasks, and finds them again while the page is visible. more adds a page. What was found stays until the next
 // answer, so that a row keeps the focus while somebody types.
-export function useTasks(spec: TaskQuerySpec): Loaded<Found> & { more: () => void } {
+export function useTasks(spec: TaskQuerySpec | null): Loaded<Found> & { more: () => void } {
   const pages = useSignal(1);
   const of = inNamespace('taskqueries');
-  const key = JSON.stringify(spec) + of;
+  const key = spec ? JSON.stringify(spec) + of : '';
   useEffect(() => {
     pages.value = 1;
   }, [key]);
-  const load = useLoad(key, (signal) => find(spec, pages.peek(), signal), period, of);
+  const load = useLoad(key, (signal) => find(spec ?? { orderBy: 'created' }, pages.peek(), signal), period, of);
   return { ...load, more: () => { pages.value++; load.reload(); } };
 }
 
@@ -59,7 +60,7 @@ async function find(spec: TaskQuerySpec, pages: number, signal: AbortSignal): Pr
   const found: Found = { tasks: [], matched: 0 };
   let next: string | undefined;
   do {
-    const page: Answer = await post<Answer>(inNamespace('taskqueries'), { apiVersion, kind: 'TaskQuery', spec: { ...spec, limit: pageSize, continue: next } }, signal);
+    const page: Answer = await post<Answer>(inNamespace('taskqueries'), { apiVersion, kind: 'TaskQuery', spec: { limit: pageSize, ...spec, continue: next } }, signal);
     found.tasks.push(...page.status.items.map(taskOf));
     found.matched = page.status.matched;
     next = page.status.continue;

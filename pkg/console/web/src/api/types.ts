@@ -126,6 +126,7 @@ export interface Approval extends Item {
   };
   status?: {
     state?: string;
+    argumentsExact?: boolean; // whether targetArgsPreview is all of the arguments
     requestedSeq?: number;
     decisionSeq?: number;
     decisionTime?: string;

@@ -7,7 +7,7 @@ import { href } from '../router';
 import { ago, duration, now } from './format';
 import { Phase } from './phase';
 import { Table, type Column } from './table';
-import { Text, oneLine } from './text';
+import { Text, exactly, oneLine } from './text';
 
 export function stateOf(a: Approval): string {
   return a.status?.state ?? 'pending';
@@ -29,7 +29,7 @@ export function pendingFirst(a: Approval, b: Approval): number {
 }
 
 const columns: Array<Column<Approval>> = [
-  { title: 'Action', kind: 'wide', cell: (a) => <Text>{oneLine(a.spec.action || a.spec.targetTool || a.metadata.name, 140)}</Text> },
+  { title: 'Action', kind: 'wide', cell: (a) => <bdi>{oneLine(a.spec.action || a.spec.targetTool || a.metadata.name, 140, exactly)}</bdi> },
   { title: 'State', cell: (a) => <Phase phase={stateOf(a)} /> },
   { title: 'Tool', cell: (a) => <Text>{a.spec.targetTool}</Text>, kind: 'minor' },
   { title: 'Task', cell: (a) => a.spec.taskName, kind: 'minor' },

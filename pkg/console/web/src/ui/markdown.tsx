@@ -33,6 +33,13 @@ function blocks(lines: string[], depth: number): ComponentChildren[] {
       i = end + 1;
       continue;
     }
+    const width = table(lines, i);
+    if (width > 0) {
+      const from = i;
+      for (i += 2; i < lines.length && (i - from) * width <= cells && (lines[i] ?? '').includes('|'); ) i++;
+      out.push(rows(lines.slice(from, i), width));
+      continue;
+    }
     const head = heading.exec(line);
     if (head) {
       // The page has its own headings, so those of a text are one size and below them.
@@ -63,7 +70,7 @@ function blocks(lines: string[], depth: number): ComponentChildren[] {
       continue;
     }
     const from = i++;
-    while (i < lines.length && !starts(lines[i] ?? '')) i++;
+    while (i < lines.length && !starts(lines[i] ?? '') && !table(lines, i)) i++;
     out.push(<p>{inline(lines.slice(from, i).join('\n'))}</p>);
   }
   return out;
@@ -71,6 +78,36 @@ function blocks(lines: string[], depth: number): ComponentChildren[] {
 
 function starts(line: string): boolean {
   return line.trim() === '' || fence.test(line) || heading.test(line) || /^ {0,3}>/.test(line) || bullet.test(line) || rule.test(line);
+}
+
+const cells = 1000; // of a table; what comes after them is text
+const columns = 20;
+const ruler = /^ {0,3}\|?(\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$/;
+
+// split returns the cells of a row.
+function split(line: string): string[] {
+  return line.slice(0, 10_000).trim().replace(/^\|/, '').replace(/(^|[^\\])\|$/, '$1').split(/(?<!\\)\|/, columns + 1).map((c) => c.trim().replaceAll('\\|', '|'));
+}
+
+// table returns how many columns the table has that begins at a line; 0 if none does.
+function table(lines: string[], at: number): number {
+  const [head, rule] = [lines[at] ?? '', lines[at + 1] ?? ''];
+  if (!head.includes('|') || !rule.includes('-') || rule.length > 1000 || !ruler.test(rule)) return 0;
+  const n = split(head).length;
+  return n <= columns && n === split(rule).length ? n : 0;
+}
+
+function rows([head = '', rule = '', ...body]: string[], width: number): ComponentChildren {
+  const right = split(rule).map((c) => (c.endsWith(':') ? 'number' : ''));
+  const some = (line: string) => Array.from({ length: width }, (_, i) => split(line)[i] ?? '');
+  return (
+    <div class="scroll-x" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead><tr>{some(head).map((c, i) => <th key={i} scope="col" class={right[i]}>{inline(c)}</th>)}</tr></thead>
+        <tbody>{body.map((line, r) => <tr key={r}>{some(line).map((c, i) => <td key={i} class={right[i]}>{inline(c)}</td>)}</tr>)}</tbody>
+      </table>
+    </div>
+  );
 }
 
 // list returns the lines of each item of a list, and the line after it.

@@ -20,6 +20,15 @@ export function phaseOf(t: Task): string {
   return phase || 'Pending';
 }
 
+// phases are the groups of tasks that somebody looks for.
+export const phases: Record<string, string[]> = {
+  active: ['Pending', 'Running', 'Finalizing'],
+  waiting: ['WaitingForApproval'],
+  succeeded: ['Succeeded'],
+  failed: ['Failed'],
+  cancelled: ['Cancelled'],
+};
+
 export function ended(phase: string | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed' || phase === 'Cancelled';
 }

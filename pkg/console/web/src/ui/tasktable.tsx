@@ -48,5 +48,5 @@ const columns: Array<Column<Task>> = [
 
 export function TaskTable({ tasks, label }: { tasks: Task[]; label: string }) {
   useRunning(tasks);
-  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => taskHref(t.metadata.name)} />;
+  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => taskHref(t.metadata.name)} failed={(t) => phaseOf(t) === 'Failed'} />;
 }

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // One object of the catalogue.
-import { inNamespace } from '../api/client';
+import { get, inNamespace } from '../api/client';
 import type { Entry } from '../api/kinds';
 import { useList } from '../api/list';
+import { useLoad } from '../api/load';
 import { href } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { clock } from '../ui/format';
@@ -17,9 +18,12 @@ import { kinds, state } from './catalogue/kinds';
 
 export function CatalogueEntry({ params }: { params: Record<string, string> }) {
   const { kind: resource = '', name = '' } = params;
-  const kind = kinds.find((k) => k.resource === resource);
-  const { items, loading, error } = useList<Entry>(inNamespace(kind?.resource ?? 'agents'), { fieldSelector: `metadata.name=${name}` });
-  const entry = items.value.find((e) => e.metadata.name === name);
+  const builtin = kinds.some((k) => k.builtin === resource);
+  const kind = kinds.find((k) => k.resource === resource || k.builtin === resource);
+  const listed = useList<Entry>(builtin ? '' : inNamespace(kind?.resource ?? 'agents'), { fieldSelector: `metadata.name=${name}` });
+  const loaded = useLoad(builtin ? inNamespace(resource, name) : '', (signal) => get<Entry>(inNamespace(resource, name), signal));
+  const { loading, error } = builtin ? loaded : listed;
+  const entry = builtin ? loaded.data.value : listed.items.value.find((e) => e.metadata.name === name);
   const heading = <h1><Text>{name}</Text></h1>;
   if (!kind) return <>{heading}<Empty>The catalogue has no <Text>{resource}</Text>. <a href={href('/catalogue')}>Show the catalogue.</a></Empty></>;
   if (!entry && error.value) return <>{heading}<Failure error={error.value} /></>;
@@ -35,7 +39,7 @@ export function CatalogueEntry({ params }: { params: Record<string, string> }) {
       {entry.status?.message && <p class={s.tone === 'bad' ? 'notice bad' : 'muted'}><Text>{entry.status.message}</Text></p>}
       {(entry.status?.conditions ?? []).filter((c) => c.message && c.status !== 'True' && c.message !== entry.status?.message).map((c) => <p key={c.type} class="notice"><Text>{`${c.type}: ${c.message}`}</Text></p>)}
       <dl class="facts">
-        <Fact name="Created" value={clock(entry.metadata.creationTimestamp)} />
+        {!builtin && <Fact name="Created" value={clock(entry.metadata.creationTimestamp)} />}
         {kind.columns.map((c) => <div key={c.title}><dt>{c.title}</dt><dd>{c.cell(entry) || '–'}</dd></div>)}
       </dl>
       {about && kind.resource !== 'providers' && <section><h2>{kind.resource === 'agents' ? 'Instructions' : 'Description'}</h2><Markdown text={about} /></section>}

@@ -62,7 +62,8 @@ function Both({ a, b }: { a: string; b: string }) {
       {shared && <p class="muted"><Text>{shared.fork}</Text> is a fork of <Text>{shared.of}</Text>. Their history is the same up to <a href={taskHref(shared.of, shared.at)}>event {shared.at}</a>; below is what each did after it.</p>}
       <p role="status">
         {d.pairs.length === 0 ? 'Neither run has done anything yet.' : d.first < 0 ? `All ${count(same)} steps are alike.` : same > 0 ? `The first ${count(same)} steps are alike.` : 'They differ from the first step on.'}
-        {d.cut && ' Only the first 5,000 steps of a run are compared.'}{' '}
+        {d.cut && ' Only the first 5,000 steps of a run are compared.'}
+        {same > 0 && <span class="muted"> Calls are alike if the tool and the size of the arguments and of the answer are, because events keep neither.</span>}{' '}
         {same > 3 && d.first >= 0 && <button type="button" class="quiet" onClick={() => (folded.value = !folded.value)}>{folded.value ? 'Show the steps that are alike' : 'Hide the steps that are alike'}</button>}
       </p>
       <Steps a={a} b={b} pairs={d.pairs} first={d.first} skip={folded.value && d.first > 3 ? d.first - 2 : 0} />

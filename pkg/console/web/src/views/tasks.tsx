@@ -10,15 +10,8 @@ import type { Task } from '../api/types';
 import { useKeys } from '../keys';
 import { location, set } from '../router';
 import { Listed } from '../ui/listed';
+import { phases } from '../ui/phase';
 import { TaskTable } from '../ui/tasktable';
-
-const phases: Record<string, string[]> = {
-  active: ['Pending', 'Running', 'Finalizing'],
-  waiting: ['WaitingForApproval'],
-  succeeded: ['Succeeded'],
-  failed: ['Failed'],
-  cancelled: ['Cancelled'],
-};
 
 const orders: Record<string, TaskQuerySpec> = {
   '': { orderBy: 'created', descending: true },

@@ -4,14 +4,13 @@
 // A task and everything that it delegated, with states and tokens.
 import { render } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
-import { useSignal } from '@preact/signals';
 import { get, inNamespace } from '../api/client';
 import { useList } from '../api/list';
 import { useLoad } from '../api/load';
 import { usageOf, useRunning } from '../api/running';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { go, taskHref } from '../router';
+import { go, location, set, taskHref } from '../router';
 import { count, now, short } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
 import { Rows, rowHeight, type RowsApi } from '../ui/rows';
@@ -31,7 +30,9 @@ function flatten(tasks: Task[]): Node[] {
   for (const t of tasks) {
     const parent = t.status?.delegation?.parentUID ?? '';
     const key = known.has(parent) ? parent : ''; // a parent that was deleted leaves its children at the top
-    children.set(key, [...(children.get(key) ?? []), t]);
+    const siblings = children.get(key);
+    if (siblings) siblings.push(t);
+    else children.set(key, [t]);
   }
   const out: Node[] = [];
   const seen = new Set<Task>();
@@ -61,20 +62,22 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
   const { items, loading, error } = useList<Task>(inNamespace('tasks'), { fieldSelector: `rootTaskUID=${uid}` }, 0);
   const nodes = useMemo(() => flatten(items.value.length > 0 ? items.value : [root]), [items.value, root]);
   useRunning(items.value);
-  const selected = useSignal(0);
+  const at = location.value.query.get('at');
+  const selected = useMemo(() => Math.max(0, at ? nodes.findIndex((n) => n.task.metadata.name === at) : 0), [nodes, at]);
   const list = useRef<RowsApi | null>(null);
   const open = (i: number) => void (nodes[i] && go(taskHref(nodes[i].task.metadata.name)));
   const select = (i: number) => {
-    selected.value = Math.min(nodes.length - 1, Math.max(0, i));
-    list.current?.show(selected.value);
+    const to = Math.min(nodes.length - 1, Math.max(0, i));
+    set({ at: nodes[to]?.task.metadata.name });
+    list.current?.show(to);
   };
   const failed = (n: Node) => phaseOf(n.task) === 'Failed';
   useKeys([
-    { key: 'j', label: 'Next task', run: () => select(selected.value + 1) },
-    { key: 'k', label: 'Task before', run: () => select(selected.value - 1) },
-    { key: 'Enter', label: 'Open the task', run: () => open(selected.value) },
-    { key: ']', label: 'Next failure', run: () => select(Math.max(selected.value, nodes.findIndex((n, i) => i > selected.value && failed(n)))) },
-    { key: '[', label: 'Last failure before', run: () => { const i = nodes.findLastIndex((n, i) => i < selected.value && failed(n)); if (i >= 0) select(i); } },
+    { key: 'j', label: 'Next task', run: () => select(selected + 1) },
+    { key: 'k', label: 'Task before', run: () => select(selected - 1) },
+    { key: 'Enter', label: 'Open the task', run: () => open(selected) },
+    { key: ']', label: 'Next failure', run: () => select(Math.max(selected, nodes.findIndex((n, i) => i > selected && failed(n)))) },
+    { key: '[', label: 'Last failure before', run: () => { const i = nodes.findLastIndex((n, i) => i < selected && failed(n)); if (i >= 0) select(i); } },
   ]);
   const from = Math.min(...nodes.map((n) => Date.parse(started(n.task))));
   const to = Math.max(...nodes.map((n) => Date.parse(n.task.status?.completionTime ?? '') || now.value));
@@ -93,7 +96,7 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
       <div class="tree" style={{ height: `min(100vh - 176px, ${nodes.length * rowHeight + 32}px)` }}>
         <div class="heads" aria-hidden="true"><span>Task</span><span>Phase</span><span class="minor">Agent</span><span class="num minor">In</span><span class="num minor">Out</span><span class="num minor">Duration</span><span class="minor">From start to end</span></div>
         <Rows
-          label={`Tasks of the tree of ${name}`} total={nodes.length} need={() => undefined} selected={selected.value} api={list}
+          label={`Tasks of the tree of ${name}`} total={nodes.length} need={() => undefined} selected={selected} begin={selected} api={list}
           onSelect={open}
           draw={(slot, i) => render(nodes[i] ? <Line node={nodes[i]} from={from} to={to} /> : null, slot)}
           clear={(slot) => render(null, slot)}

@@ -66,6 +66,8 @@ func Definition(o Options) resource.Resource {
 			{Path: fieldRootUID, Value: func(a *v1alpha1.Approval) string { return string(a.Spec.RootTaskUID) }},
 			{Path: fieldTaskName, Value: func(a *v1alpha1.Approval) string { return a.Spec.TaskName }},
 			{Path: fieldRootTask, Value: func(a *v1alpha1.Approval) string { return a.Spec.RootTask }},
+			{Path: fieldTool, Value: func(a *v1alpha1.Approval) string { return a.Spec.TargetTool }},
+			{Path: fieldDigest, Value: func(a *v1alpha1.Approval) string { return a.Spec.TargetArgsDigest }},
 			{Path: fieldState, Value: func(a *v1alpha1.Approval) string { return string(a.Status.State) }},
 		},
 		Columns: columns(o.Clock),

@@ -164,12 +164,13 @@ func watchAgreesWithLists(t *testing.T, seed uint64) {
 			ends[ns+"/"+task] = id
 		}
 	}
-	aID, _ := s.id(s.stream("a", "x"), 99)
+	aID, aSpec := s.id(s.stream("a", "x"), 99)
 	for _, tc := range []struct{ ns, fields, labels, end string }{
 		{"", "", "", ends["b/z"]},
 		{"a", "", "", ends["a/z"]},
 		{"b", "spec.taskName=y", "", ends["b/y"]},
 		{"a", "status.state=pending", "", ends["a/z"]},
+		{"a", "spec.targetTool=" + aSpec.TargetTool + ",spec.targetArgsDigest=" + aSpec.TargetArgsDigest, "", ends["a/z"]},
 		{"", "status.state!=declined", "platform.ai/task in (x,y)", ends["b/y"]},
 		{"a", "", "platform.ai/task=x", ends["a/x"]},
 		{"a", "metadata.name=" + aID, "", aID},

@@ -21,6 +21,8 @@ const (
 	fieldTaskUID = "spec.taskUID"
 	fieldRoot    = "spec.rootTask"
 	fieldRootUID = "spec.rootTaskUID"
+	fieldTool    = "spec.targetTool"
+	fieldDigest  = "spec.targetArgsDigest"
 	fieldState   = "status.state"
 
 	// These have the names that they have in all kinds.
@@ -91,6 +93,8 @@ func (s *selection) takes(a *v1alpha1.Approval) bool {
 		fieldTaskName:        a.Spec.TaskName,
 		fieldRootTask:        a.Spec.RootTask,
 		fieldRootUID:         string(root),
+		fieldTool:            a.Spec.TargetTool,
+		fieldDigest:          a.Spec.TargetArgsDigest,
 		fieldState:           string(a.Status.State),
 	}))
 }

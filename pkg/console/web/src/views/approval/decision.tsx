@@ -9,7 +9,7 @@ import { may } from '../../api/may';
 import type { Approval } from '../../api/types';
 import { useKeys } from '../../keys';
 
-export function Decision({ approval }: { approval: Approval }) {
+export function Decision({ approval, exact, decided }: { approval: Approval; exact: boolean; decided: () => void }) {
   const choice = useSignal<'' | 'approve' | 'decline'>('');
   const problem = useSignal('');
   const busy = useSignal(false);
@@ -45,6 +45,7 @@ export function Decision({ approval }: { approval: Approval }) {
         apiVersion, kind: 'ApprovalDecision',
         spec: { decision: choice.value, reason: reason.current?.value.trim() ?? '', taskName: approval.spec.taskName },
       });
+      decided();
     } catch (e) {
       problem.value = explain(e);
       busy.value = false;
@@ -53,7 +54,7 @@ export function Decision({ approval }: { approval: Approval }) {
   const verb = choice.value === 'approve' ? 'Approve' : 'Decline';
   return (
     <form class="decide" onSubmit={(e) => (e.preventDefault(), void send())}>
-      <label for="reason">{verb}: a reason, if you want to give one</label>
+      <label for="reason">{verb}{exact ? '' : ' what is not shown in full'}: a reason, if you want to give one</label>
       <textarea
         id="reason" ref={reason} maxLength={1000} disabled={busy.value}
         onKeyDown={(e) => {

@@ -14,6 +14,7 @@ export interface Kind {
   title: string;
   columns: Array<Column<Entry>>;
   about: (e: Entry) => string; // the text that is searched, and shown first
+  builtin?: string; // the resource that has what needs no object
 }
 
 type Deep = Record<string, unknown> | undefined;
@@ -42,7 +43,7 @@ export const kinds: Kind[] = [
       { title: 'Prices', cell: size('prices'), kind: 'number' },
     ],
   },
-  { id: 'tools', resource: 'tools', title: 'Tools', about: (e) => String(e.spec.description ?? ''), columns: [{ title: 'What it does', cell: line, kind: 'minor' }] },
+  { id: 'tools', resource: 'tools', builtin: 'catalogtools', title: 'Tools', about: (e) => String(e.spec.description ?? ''), columns: [{ title: 'What it does', cell: line, kind: 'minor' }] },
   {
     id: 'skills', resource: 'skills', title: 'Skills', about: (e) => String(e.spec.description ?? ''),
     columns: [{ title: 'What it is good for', cell: line, kind: 'minor' }, { title: 'Version', cell: text('version'), kind: 'minor' }],
@@ -51,6 +52,7 @@ export const kinds: Kind[] = [
 
 // state is what the controllers found out about an object.
 export function state(e: Entry): { text: string; tone: string } {
+  if (e.spec.builtin === true) return { text: 'Built in', tone: 'ok' };
   const s = e.status ?? {};
   const bad = (s.conditions ?? []).find((c) => (c.type === 'Ready' || c.type === 'Available') && c.status === 'False');
   if (bad) return { text: words(bad.reason ?? 'Not ready'), tone: 'bad' };

@@ -11,6 +11,7 @@ import { ForkForm } from '../../ui/forkform';
 import { words } from '../../ui/format';
 import { failed } from '../../ui/kinds';
 import { Markdown } from '../../ui/markdown';
+import { useSteps } from '../../ui/steps';
 import { Text } from '../../ui/text';
 
 const batch = 100; // rows that are added at a time
@@ -25,12 +26,13 @@ interface Props {
 
 export function Steps({ a, b, pairs, first, skip }: Props) {
   const shown = useSignal(batch);
+  const box = useSteps<HTMLDivElement>('step');
   const rows = pairs.slice(skip, skip + shown.value);
   return (
     <>
-      <div class="columns">
+      <div ref={box} class="columns">
         {rows.map((p, i) => (
-          <div key={skip + i} id={skip + i === first ? 'difference' : undefined} class={`pair ${p.same ? '' : 'differs'}`}>
+          <div key={skip + i} id={skip + i === first ? 'difference' : undefined} class={`pair ${p.same ? '' : 'differs'}`} data-step tabIndex={-1}>
             {skip + i === first && <p class="mark">First difference</p>}
             <Step task={a} event={p.a} ended={skip + i > 0 && !pairs[skip + i - 1]?.a} />
             <Step task={b} event={p.b} ended={skip + i > 0 && !pairs[skip + i - 1]?.b} />

@@ -2,27 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Memories: what they say, whom they reach and where they come from.
+import { useRef } from 'preact/hooks';
 import { inNamespace } from '../../api/client';
 import type { Memory } from '../../api/kinds';
 import { useList } from '../../api/list';
+import { useKeys } from '../../keys';
 import { location, set, taskHref } from '../../router';
 import { ago, count } from '../../ui/format';
 import { Listed } from '../../ui/listed';
 import { Markdown } from '../../ui/markdown';
-import { Text } from '../../ui/text';
+import { useSteps } from '../../ui/steps';
+import { Text, visible } from '../../ui/text';
 import { Act } from './act';
 
 export function MemoryList() {
   const list = useList<Memory>(inNamespace('memories'));
+  const search = useRef<HTMLInputElement>(null);
+  useKeys([{ key: '/', label: 'Find a memory', run: () => search.current?.focus() }]);
+  const box = useSteps<HTMLDivElement>('memory');
   const text = location.value.query.get('q') ?? '';
   const rows = list.items.value
     .filter((m) => !m.status?.deleted && `${m.metadata.name} ${m.spec.content} ${(m.spec.tags ?? []).join(' ')}`.toLowerCase().includes(text.toLowerCase()))
     .sort((a, b) => (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? ''));
   return (
     <>
-      <div class="bar"><input type="search" placeholder="Text or tag" aria-label="Find a memory" value={text} onInput={(e) => set({ q: e.currentTarget.value })} /></div>
+      <div class="bar"><input ref={search} type="search" placeholder="Text or tag" aria-label="Find a memory" value={text} onInput={(e) => set({ q: e.currentTarget.value })} /></div>
       <Listed list={list} what="memories" shown={rows.length} none={'Nothing is remembered in this namespace yet.'} unmatched="No memory matches what you look for.">
-        <div class="transcript">{rows.map((m) => <One key={m.metadata.name} memory={m} />)}</div>
+        <div ref={box} class="transcript">{rows.map((m) => <One key={m.metadata.name} memory={m} />)}</div>
       </Listed>
     </>
   );
@@ -32,7 +38,7 @@ function One({ memory }: { memory: Memory }) {
   const { spec, status, metadata } = memory;
   const scope = [spec.agentName && `agent ${spec.agentName}`, spec.sessionName && `session ${spec.sessionName}`].filter(Boolean).join(', ') || 'all tasks of the namespace';
   return (
-    <article class="turn">
+    <article class="turn" data-step tabIndex={-1} aria-label={visible(metadata.name)}>
       <h2><Text>{metadata.name}</Text>{status?.disabled && ' (disabled)'}</h2>
       <Markdown text={spec.content} />
       <p class="muted small">

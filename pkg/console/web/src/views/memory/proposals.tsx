@@ -13,7 +13,8 @@ import { Markdown } from '../../ui/markdown';
 import { Listed } from '../../ui/listed';
 import { Long } from '../../ui/long';
 import { Phase } from '../../ui/phase';
-import { Text } from '../../ui/text';
+import { useSteps } from '../../ui/steps';
+import { Text, visible } from '../../ui/text';
 import { Act, type Action } from './act';
 
 const states = ['', 'pending', 'accepted', 'rejected', 'applied', 'archived'];
@@ -22,6 +23,7 @@ const rank: Record<string, number> = { pending: 0, accepted: 1 };
 
 export function Proposals() {
   const list = useList<Proposal>(inNamespace('memoryproposals'));
+  const box = useSteps<HTMLDivElement>('proposal');
   const state = location.value.query.get('state') ?? '';
   const rows = list.items.value
     .filter((p) => (state ? stateOf(p) === state : stateOf(p) !== 'archived'))
@@ -34,7 +36,7 @@ export function Proposals() {
         </label>
       </div>
       <Listed list={list} what="proposals" shown={rows.length} none={'Nothing was proposed yet. Agents propose what is worth keeping, and nothing is recalled before somebody has applied it.'} unmatched="No proposal is in this state.">
-        <div class="transcript">{rows.map((p) => <One key={p.metadata.name} proposal={p} />)}</div>
+        <div ref={box} class="transcript">{rows.map((p) => <One key={p.metadata.name} proposal={p} />)}</div>
       </Listed>
     </>
   );
@@ -47,7 +49,7 @@ function One({ proposal }: { proposal: Proposal }) {
   const review = (to: string): Action => ({ title: to === 'accepted' ? 'Accept' : 'Reject', sub: 'review', kind: 'MemoryProposalReview', spec: { status: to, ...(note.value ? { reviewNote: note.value } : {}) }, primary: to === 'accepted' });
   const actions: Action[] = now === 'pending' ? [review('accepted'), review('rejected')] : now === 'accepted' ? [{ title: 'Apply', sub: 'apply', kind: 'MemoryProposalApplication', primary: true }, { title: 'Archive', sub: 'archive' }] : now === 'rejected' ? [{ title: 'Archive', sub: 'archive' }] : [];
   return (
-    <article class="turn">
+    <article class="turn" data-step tabIndex={-1} aria-label={visible(spec.title)}>
       <div class="title"><h2><Text>{spec.title}</Text></h2><Phase phase={now} /></div>
       {spec.description && <Markdown text={spec.description} />}
       {spec.content && <blockquote><Markdown text={spec.content} /></blockquote>}

@@ -6,6 +6,7 @@ import { useSignal } from '@preact/signals';
 import { ApiError, explain, get, inNamespace, send, apiVersion } from '../../api/client';
 import { useLoad } from '../../api/load';
 import type { Task } from '../../api/types';
+import { location, set } from '../../router';
 import { bytes } from '../../ui/format';
 import { Long } from '../../ui/long';
 import { Markdown } from '../../ui/markdown';
@@ -21,7 +22,7 @@ interface Props {
 
 export function RunResult({ name, task }: Props) {
   const result = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<{ result?: string }>(inNamespace('tasks', name, 'result'), signal));
-  const raw = useSignal(false);
+  const raw = location.value.query.get('raw') !== null;
   if (result.loading.value) return <Loading what="the result" />;
   const refused = result.error.value instanceof ApiError && result.error.value.code === 403;
   if (!ended(task?.status?.phase) && result.error.value && !refused) return <Empty>The task has not ended, so there is no result yet.</Empty>;
@@ -30,14 +31,14 @@ export function RunResult({ name, task }: Props) {
   if (!text) return <Empty>The task ended without a result.</Empty>;
   return (
     <>
-      <p><label class="check"><input type="checkbox" checked={raw.value} onChange={(e) => (raw.value = e.currentTarget.checked)} /> As it was written</label></p>
-      {raw.value || text.length > 100_000 ? <Long text={text} label="Result" /> : <Markdown text={text} />}
+      <p><label class="check"><input type="checkbox" checked={raw} onChange={(e) => set({ raw: e.currentTarget.checked ? 'yes' : '' })} /> As it was written</label></p>
+      {raw || text.length > 100_000 ? <Long text={text} label="Result" /> : <Markdown text={text} />}
     </>
   );
 }
 
 interface Artifact {
-  name: string;
+  filename: string;
   size?: number;
   contentType?: string;
 }
@@ -66,18 +67,20 @@ export function RunArtifacts({ name, task }: Props) {
   return (
     <>
       {problem.value && <p class="notice" role="alert">{problem.value}</p>}
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Artifacts">
       <table aria-label="Artifacts">
         <thead><tr><th class="wide" scope="col">Name</th><th class="number" scope="col">Size</th><th scope="col">Action</th></tr></thead>
         <tbody>
           {all.slice(0, 500).map((a) => (
-            <tr key={a.name}>
-              <td class="wide"><Text>{a.name}</Text></td>
+            <tr key={a.filename}>
+              <td class="wide"><Text>{a.filename}</Text></td>
               <td class="number">{a.size === undefined ? '–' : bytes(a.size)}</td>
-              <td><button type="button" onClick={() => void save(a.name)}>Download</button></td>
+              <td><button type="button" onClick={() => void save(a.filename)}>Download</button></td>
             </tr>
           ))}
         </tbody>
       </table>
+      </div>
     </>
   );
 }

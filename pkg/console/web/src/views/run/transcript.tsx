@@ -2,42 +2,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What was said and done, in order, a page at a time.
-import { useSignal } from '@preact/signals';
 import { get, inNamespace } from '../../api/client';
 import { useLoad } from '../../api/load';
+import { nearest } from '../../api/selection';
 import type { Event, EventPage, Task } from '../../api/types';
-import { href } from '../../router';
-import { failed } from '../../ui/kinds';
+import { href, location, set } from '../../router';
+import { failed, failures } from '../../ui/kinds';
 import { Markdown } from '../../ui/markdown';
 import { Empty, Failure, Loading } from '../../ui/states';
+import { useSteps } from '../../ui/steps';
 import { Text, oneLine } from '../../ui/text';
 
 const types = ['ModelMessage', 'ToolCallStarted', 'ToolCallCompleted', 'ToolCallFailed', 'TaskMessageReceived', 'PlanUpdated', 'ApprovalRequested', 'ApprovalApproved', 'ApprovalDeclined', 'WorkerFailed'];
 const size = 60;
 
 export function RunTranscript({ name, task }: { name: string; task: Task | undefined }) {
-  const starts = useSignal([0]); // the positions of the pages up to this one
-  const after = starts.value.at(-1) ?? 0;
-  const page = useLoad(`${name}/${after}/${task?.status?.phase}`, (signal) => {
-    const q = new URLSearchParams({ after: String(after), limit: String(size) });
+  const query = location.value.query;
+  const [after, before] = ['after', 'before'].map((key) => Math.max(0, Math.floor(Number(query.get(key)) || 0))) as [number, number];
+  const page = useLoad(`${name}/${after}/${before}/${task?.status?.phase}`, async (signal) => {
+    const q = new URLSearchParams({ ...(before ? { before: String(before) } : { after: String(after) }), limit: String(size) });
     for (const t of types) q.append('type', t);
-    return get<EventPage>(`${inNamespace('tasks', name, 'events')}?${q}`, signal);
+    const p = await get<EventPage>(`${inNamespace('tasks', name, 'events')}?${q}`, signal);
+    return p.events.sort((a, b) => a.seq - b.seq);
   });
-  const p = page.data.value;
+  // A failure that is on no page that is shown is looked for, and its page begins with it.
+  const box = useSteps<HTMLDivElement>('step', (forward) => void (async () => {
+    const events = page.data.peek() ?? [];
+    const at = document.activeElement?.closest<HTMLElement>('[data-step]')?.dataset.step;
+    const edge = forward ? events.at(-1)?.seq ?? after : (events[0]?.seq ?? after + 1);
+    const n = await nearest(name, failures, Number(at) || edge, forward).catch(() => undefined);
+    if (n) set({ before: '', after: n > 1 ? String(n - 1) : '' });
+  })());
+  const events = page.data.value;
   if (page.error.value) return <Failure error={page.error.value} retry={page.reload} />;
-  if (!p) return <Loading what="the transcript" />;
-  const last = p.events.at(-1)?.seq ?? after;
+  if (!events) return <Loading what="the transcript" />;
+  const full = events.length === size;
+  const begins = before ? !full : after === 0;
   const prompt = task?.spec.prompt ?? task?.spec.ai?.prompt;
   const session = task?.spec.sessionRef?.name;
   return (
-    <div class="transcript">
+    <div ref={box} class="transcript">
       {session && <p>This task is part of the session <a href={href(`/sessions/${encodeURIComponent(session)}`)}>{session}</a>.</p>}
-      {after === 0 && prompt && <div class="turn user"><h2>Prompt</h2><Markdown text={prompt} /></div>}
-      {p.events.map((e) => <Turn key={e.seq} event={e} />)}
-      {p.events.length === 0 && after === 0 && <Empty>Nothing was said yet.</Empty>}
+      {begins && prompt && <div class="turn user"><h2>Prompt</h2><Markdown text={prompt} /></div>}
+      {events.map((e) => <Turn key={e.seq} event={e} />)}
+      {events.length === 0 && <Empty>{begins ? 'Nothing was said yet.' : 'Nothing was said after this.'}</Empty>}
       <p class="more">
-        {after > 0 && <button type="button" onClick={() => (starts.value = starts.value.slice(0, -1))}>Earlier</button>}{' '}
-        {p.events.length === size && <button type="button" onClick={() => (starts.value = [...starts.value, last])}>Later</button>}
+        {!begins && <button type="button" onClick={() => set({ after: '', before: String(events[0]?.seq ?? after + 1) })}>Earlier</button>}{' '}
+        {(before > 0 || full) && <button type="button" onClick={() => set({ before: '', after: String(events.at(-1)?.seq ?? before) })}>Later</button>}
       </p>
     </div>
   );
@@ -45,12 +56,13 @@ export function RunTranscript({ name, task }: { name: string; task: Task | undef
 
 function Turn({ event }: { event: Event }) {
   const link = <a class="small" href={href(window.location.pathname.slice('/console'.length), {}, `seq=${event.seq}`)}>#{event.seq}</a>;
+  const bad = failed(event) ? 'bad' : '';
   if (event.type === 'ModelMessage' || event.type === 'TaskMessageReceived' || event.type === 'PlanUpdated') {
     const who = event.type === 'ModelMessage' ? event.agentName || 'Model' : event.type === 'PlanUpdated' ? 'Plan' : 'Message from another task';
-    return <div class="turn"><h2><Text>{who}</Text> {link}</h2><Markdown text={event.contentText ?? event.summary ?? ''} /></div>;
+    return <div class="turn" data-step={event.seq} tabIndex={-1}><h2><Text>{who}</Text> {link}</h2><Markdown text={event.contentText ?? event.summary ?? ''} /></div>;
   }
   return (
-    <p class={`step ${failed(event) ? 'bad' : ''}`}>
+    <p class={`step ${bad}`} data-step={event.seq} tabIndex={-1}>
       <span><bdi>{oneLine(event.summary || event.type)}</bdi></span> {link}
     </p>
   );
