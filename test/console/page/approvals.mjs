@@ -9,7 +9,7 @@ const { LAST, MANY, SECRET, LONG, HIDDEN, NONE } = process.env;
 // every presses the button for more until there are n rows.
 async function every(page, n) {
   const more = page.getByRole('button', { name: 'Show more' });
-  for (const until = Date.now() + 60_000; ; ) {
+  for (const until = Date.now() + 120_000; ; ) {
     const rows = await page.locator('tbody tr').count();
     if (rows === n && (await more.count()) === 0) return;
     assert.ok(rows <= n && Date.now() < until, `${rows} rows, not ${n}`);

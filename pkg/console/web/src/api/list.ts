@@ -58,11 +58,11 @@ export function useList<T extends Item>(path: string, params: Record<string, str
       timer = 0;
       if (!end.signal.aborted) items.value = [...all.values()];
     };
-    const apply = (c: Change<T>) => {
+    const apply = (c: Change<T>, shown: boolean) => {
       const name = c.object.metadata.name;
       if (c.type === 'DELETED') all.delete(name);
       else all.set(name, c.object);
-      timer ||= window.setTimeout(publish, 100); // many changes are one repaint
+      if (shown) timer ||= window.setTimeout(publish, 100); // many changes are one repaint
     };
     const first = () => {
       publish();
@@ -85,10 +85,11 @@ export function useList<T extends Item>(path: string, params: Record<string, str
           }
           const from = version ? query(path, { ...params, watch: true, allowWatchBookmarks: true, resourceVersion: version }) : whole(path, params);
           await watch<T>(from, end.signal, (c) => {
-            const complete = version || c.object.metadata.annotations?.['k8s.io/initial-events-end'];
+            const whole = c.object.metadata.annotations?.['k8s.io/initial-events-end'];
+            const complete = version || whole;
             if (complete) version = c.object.metadata.resourceVersion ?? version;
-            if (c.type !== 'BOOKMARK') apply(c);
-            else if (complete && loading.value) first();
+            if (c.type !== 'BOOKMARK') apply(c, Boolean(complete)); // a list that is being read is shown when it is whole
+            else if (whole || (complete && loading.value)) first();
             if (!complete) return;
             error.value = null;
             backoff.reset();
