@@ -77,6 +77,8 @@ func TestViews(t *testing.T) {
 	}
 	token := f.token("ann", "platform-operator")
 	f.bind("empty", "ann", "platform-operator")
+	f.bind("team", "ann", "platform-approver")
+	f.bind("team", "ann", "platform-editor")
 	f.drive("views.mjs", 9, "TOKEN="+token, "APPROVAL="+id, "SHOTS="+pictures(t))
 }
 
