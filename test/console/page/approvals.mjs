@@ -13,7 +13,7 @@ async function every(page, n) {
     const rows = await page.locator('tbody tr').count();
     if (rows === n && (await more.count()) === 0) return;
     assert.ok(rows <= n && Date.now() < until, `${rows} rows, not ${n}`);
-    if (await more.count()) await more.click();
+    if (await more.count()) await more.click({ timeout: 2000 }).catch(() => undefined); // it may be gone meanwhile
     await page.evaluate(() => new Promise(requestAnimationFrame));
   }
 }
