@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestGatesHoldBelow(t *testing.T) {
 	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "boss"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: "Have it run.", AgentRef: &v1alpha1.NamespacedReference{Name: "careful"},
 	}}, metav1.CreateOptions{}))
-	p.awaitTask("boss", func(t *v1alpha1.Task) bool { return t.Status.HasChildren })
+	eventually(t, func(context.Context) bool { return len(p.below("boss")) > 0 })
 	child := p.below("boss")[0].Name
 	parked := p.awaitTask(child, func(t *v1alpha1.Task) bool {
 		return t.Status.Phase.Terminal() || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
