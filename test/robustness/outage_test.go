@@ -44,6 +44,15 @@ turns:
   reply:
     text: I work.
     toolCalls: [{name: code_exec, arguments: {language: bash, code: 'echo ran >>ran; sleep {{ .LastWord }}; printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked {{ .LastWord }}'}}]
+- name: delegate
+  match: {lastRole: user, contains: "hand on:"}
+  reply: {toolCalls: [{name: delegate_task, arguments: {agent: coder, prompt: "work: for {{ .LastWord }}"}}]}
+- name: wait
+  match: {lastRole: tool, contains: '"status":"created"'}
+  reply: {toolCalls: [{name: wait_for_tasks, arguments: {tasks: ["{{ .Results.delegate_task.data.taskName }}"]}}]}
+- name: answer with what was read
+  match: {lastRole: tool, contains: '"completed":true'}
+  reply: {text: "{{ range .Results.wait_for_tasks.data.results }}{{ .phase }}: {{ .result }}{{ end }}"}
 - name: report
   match: {lastRole: tool, contains: exit_code}
   reply: {text: "It said: {{ .Results.code_exec.data.output }}"}
@@ -59,6 +68,8 @@ type outageTask struct {
 	attempts int32
 	// result and message are parts of those; artifact is the content of a.txt.
 	result, message, artifact string
+	// child is a part of the result of the only task that this one delegates to.
+	child string
 }
 
 // outages is one run of the test.
@@ -157,6 +168,9 @@ func (o *outages) makeTeam() {
 	o.create("agents", object("Agent", "coder", agent))
 	agent["coordination"] = map[string]any{"approvalRequiredTools": []string{"code_exec"}}
 	o.create("agents", object("Agent", "gated", agent))
+	o.create("agents", object("Agent", "chief", map[string]any{
+		"providerRef": map[string]any{"name": "model"}, "systemPrompt": map[string]any{"inline": "You delegate."}, "coordination": map[string]any{"enabled": true},
+	}))
 	o.create("sessions", object("Session", "talk", map[string]any{}))
 }
 
@@ -188,6 +202,8 @@ func (o *outages) makeTasks(round int) {
 	add(outageTask{name: name("tool"), phase: ok, attempts: 1, result: "It said: worked " + work, artifact: "made"})
 	ai("approved", "gated", "work: for "+work, nil)
 	add(outageTask{name: name("approved"), phase: ok, attempts: 1, result: "It said: worked " + work, artifact: "made"})
+	ai("delegated", "chief", "hand on: "+work, nil)
+	add(outageTask{name: name("delegated"), phase: ok, attempts: 1, result: "Succeeded: It said: worked " + work, child: "It said: worked " + work})
 	ai("talk", "coder", "say: "+name("talk"), map[string]any{"sessionRef": map[string]any{"name": "talk"}})
 	add(outageTask{name: name("talk"), phase: ok, attempts: 1, result: "You said " + name("talk")})
 	if round > 0 {
@@ -267,7 +283,23 @@ func (o *outages) judge(want outageTask) error {
 			return fmt.Errorf("%w: artifacts %+v", errBrokeOutage, list.Artifacts)
 		}
 	}
-	return errors.Join(checkEvents(o.ctx, o.client, task), checkOnce(o.server.DataDir, task), checkRest(task))
+	return errors.Join(checkEvents(o.ctx, o.client, task), checkOnce(o.server.DataDir, task), checkRest(task), o.judgeChild(want))
+}
+
+// judgeChild judges the task to which a task delegated: there is one, which ended as its work ended.
+func (o *outages) judgeChild(parent outageTask) error {
+	if parent.child == "" {
+		return nil
+	}
+	var list v1alpha1.TaskList
+	q := url.Values{"labelSelector": {v1alpha1.LabelParentTask + "=" + parent.name}}
+	if err := o.client.insist(o.ctx, http.MethodGet, base+"tasks?"+q.Encode(), nil, &list); err != nil {
+		return err
+	}
+	if len(list.Items) != 1 {
+		return fmt.Errorf("%w: it delegated to %d tasks", errBrokeRunOnce, len(list.Items))
+	}
+	return o.judge(outageTask{name: list.Items[0].Name, phase: v1alpha1.TaskSucceeded, attempts: 1, result: parent.child, artifact: "made"})
 }
 
 // checkOnce checks that every attempt has worked at most once.
