@@ -44,6 +44,9 @@ const (
 	// EnvDeliver is "true" for a worker that only delivers what an earlier worker of the same
 	// attempt left in EnvSpoolDir.
 	EnvDeliver = "PLATFORM_DELIVER_ONLY"
+	// EnvDeliveryTime is how much longer, as a Go duration, a worker that is asked to stop may deliver what its work
+	// produced, if the work was over by then. Empty means a moment. A worker whose work is not over stops at once.
+	EnvDeliveryTime = "PLATFORM_DELIVERY_TIME"
 	// EnvStandby is "true" for a worker that is started before there is a run for it. It reads its Assignment from standard
 	// input before anything else, and ends without doing anything if there is none.
 	EnvStandby = "PLATFORM_STANDBY"
@@ -138,7 +141,7 @@ func OperatorEnv() []string {
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs
 // do not get them.
 func WorkerEnv() []string {
-	return append(OperatorEnv(), EnvCredentials, EnvSecretHosts, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvStandby, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
+	return append(OperatorEnv(), EnvCredentials, EnvSecretHosts, EnvTerminationLog, EnvSpoolDir, EnvDeliver, EnvDeliveryTime, EnvStandby, EnvHostCommands, EnvContained, EnvSandbox, EnvSecretEnv, EnvSecretDirs)
 }
 
 // Sandbox is the operator's configuration of the sandbox in which programs of runs execute. No part of it comes

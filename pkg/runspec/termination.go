@@ -23,4 +23,7 @@ type Termination struct {
 	Message string `json:"message,omitempty"`
 	// ExitCode is the code the worker exits with.
 	ExitCode int `json:"exitCode"`
+	// Ended is set for work that failed before the worker was asked to stop. A deadline that passed while the failure was
+	// being delivered is then not the reason.
+	Ended bool `json:"ended,omitempty"`
 }

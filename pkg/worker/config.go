@@ -44,6 +44,8 @@ type Config struct {
 	// what is in the spool.
 	SpoolDir string
 	Deliver  bool
+	// DeliveryTime is how long the delivery may go on after the worker was asked to stop.
+	DeliveryTime time.Duration
 	// Sandbox configures the sandbox of the run's programs.
 	Sandbox runspec.Sandbox
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
@@ -84,6 +86,11 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	var err error
 	if c.Attempt, err = strconv.Atoi(getenv(runspec.EnvAttempt)); err != nil || c.Attempt < 1 {
 		return nil, fmt.Errorf("%w: %s must be a number from 1", ErrUsage, runspec.EnvAttempt)
+	}
+	if d := getenv(runspec.EnvDeliveryTime); d != "" {
+		if c.DeliveryTime, err = time.ParseDuration(d); err != nil || c.DeliveryTime < 0 {
+			return nil, fmt.Errorf("%w: %s must be a duration such as 5m", ErrUsage, runspec.EnvDeliveryTime)
+		}
 	}
 	if c.FetchAllow, err = egress.ParseAllow(getenv(runspec.EnvWebFetchAllow)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvWebFetchAllow, err)

@@ -87,7 +87,7 @@ func (w *worker) key(what string) string { return w.events.prefix + what }
 // queued. It returns how the worker ends, and whether the server has everything.
 func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	// This must happen even if ctx has ended, but then quickly.
-	after, cancel := afterStop(ctx)
+	after, cancel := outlast(ctx, 2*stopPatience)
 	defer cancel()
 	arrived := true
 	if !notOurs(end) && end.Termination.Reason != v1alpha1.ReasonServerUnreachable {
@@ -109,10 +109,10 @@ func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	return end, arrived
 }
 
-// afterStop returns a context for the remaining work; it ends a moment after ctx.
-func afterStop(ctx context.Context) (context.Context, context.CancelFunc) {
+// outlast returns a context for the remaining work; it ends some time after ctx.
+func outlast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(2*stopPatience, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
 	return after, func() { stop(); cancel() }
 }
 

@@ -181,6 +181,60 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 	}
 }
 
+// TestDeliveryTime: a worker whose work is over when it is asked to stop goes on delivering if it was given time for that. A
+// worker whose work is not over stops.
+func TestDeliveryTime(t *testing.T) {
+	for _, tt := range []struct {
+		name, command string
+		code          int
+		ended         bool
+	}{
+		{"work done", "echo worked", runspec.ExitSucceeded, false},
+		{"work failed", "echo worked; exit 3", runspec.ExitFailed, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := newOffice(t, "sh", "-c", tt.command)
+			h := newHome(t, o)
+			h.env[runspec.EnvDeliveryTime] = "5m"
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			o.answer = func(path string) int {
+				if path != "result" || ctx.Err() != nil {
+					return 0
+				}
+				stop() // the first try is answered while the worker is asked to stop
+				return http.StatusServiceUnavailable
+			}
+			code := Main(ctx, environment(h.env), credentials(), runners.All())
+			if code != tt.code || spool.Undelivered(h.spool()) || strings.Contains(h.termination(), `"ended":true`) != tt.ended {
+				t.Errorf("exit %d: %s", code, h.termination())
+			}
+			if got := o.all(); got["result"] != "worked\n" {
+				t.Errorf("the server has %v", got)
+			}
+		})
+	}
+	t.Run("still working", func(t *testing.T) {
+		o := newOffice(t, "sh", "-c", "echo begun; exec sleep 600")
+		h := newHome(t, o)
+		h.env[runspec.EnvDeliveryTime] = "5m"
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		o.answer = func(path string) int {
+			if path == "log" {
+				stop()
+			}
+			if ctx.Err() != nil {
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		}
+		if code := Main(ctx, environment(h.env), credentials(), runners.All()); code == runspec.ExitSucceeded || strings.Contains(h.termination(), `"ended"`) || !strings.Contains(h.termination(), v1alpha1.ReasonWorkerStopped) {
+			t.Errorf("exit %d: %s", code, h.termination())
+		}
+	})
+}
+
 // TestDeliveredAgain: a delivery that was interrupted at any point can be repeated without
 // changing anything.
 func TestDeliveredAgain(t *testing.T) {

@@ -53,9 +53,8 @@ const maxTermination = 4096
 
 // termination returns a Termination as JSON. The message is cleaned of secrets, and cut until
 // the document fits.
-func termination(reason, message string, exit int, s *secrets) []byte {
-	t := cleanTermination(reason, message, exit, s)
-	message = t.Message
+func termination(t runspec.Termination, s *secrets) []byte {
+	message := cleanTermination(t.Reason, t.Message, t.ExitCode, s).Message
 	for keep := 3000; ; keep /= 2 {
 		if len(message) > keep {
 			cut := keep
@@ -64,7 +63,8 @@ func termination(reason, message string, exit int, s *secrets) []byte {
 			}
 			message = message[:cut] + "…"
 		}
-		raw, err := json.Marshal(runspec.Termination{Reason: reason, Message: message, ExitCode: exit})
+		t.Message = message
+		raw, err := json.Marshal(t)
 		// Quoting can make a text six times as long.
 		if err == nil && len(raw) <= maxTermination || keep == 0 {
 			return raw

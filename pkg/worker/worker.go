@@ -91,7 +91,7 @@ func Main(ctx context.Context, getenv func(string) string, stdin io.Reader, runn
 		end = w.run(ctx)
 	}
 	t := end.Termination
-	if err := writeTermination(config.TerminationLog, termination(t.Reason, t.Message, t.ExitCode, w.secret)); err != nil {
+	if err := writeTermination(config.TerminationLog, termination(t, w.secret)); err != nil {
 		log.Error(err, "Cannot write the termination file")
 	}
 	log.Info("Worker has ended", "reason", t.Reason, "exitCode", t.ExitCode)
@@ -103,7 +103,7 @@ func giveUp(ctx context.Context, terminationLog string, err error) int {
 	log := klog.FromContext(ctx)
 	f := classify(err)
 	log.Error(err, "Worker cannot begin")
-	if err := writeTermination(terminationLog, termination(f.Reason, f.Error(), f.Exit, &secrets{})); err != nil {
+	if err := writeTermination(terminationLog, termination(runspec.Termination{Reason: f.Reason, Message: f.Error(), ExitCode: f.Exit}, &secrets{})); err != nil {
 		log.Error(err, "Cannot write the termination file")
 	}
 	return f.Exit
@@ -141,7 +141,14 @@ func (w *worker) run(ctx context.Context) spool.End {
 	w.events.out.start(ctx)
 	d, err := w.work(ctx)
 	end := conclude(d, err, w.secret)
+	stopped := ctx.Err() != nil
+	end.Termination.Ended = err != nil && !stopped
 	w.keep(ctx, end)
+	if err == nil || !stopped {
+		var cancel context.CancelFunc
+		ctx, cancel = outlast(ctx, w.config.DeliveryTime)
+		defer cancel()
+	}
 	end, _ = w.deliver(ctx, end)
 	return end
 }

@@ -356,9 +356,9 @@ func TestClassify(t *testing.T) {
 func TestTermination(t *testing.T) {
 	s := &secrets{values: []string{providerKey}}
 	for _, message := range []string{"short", strings.Repeat("é", 5000), strings.Repeat("\x01", 5000), "the key " + providerKey} {
-		raw := termination("Reason", message, 1, s)
+		raw := termination(runspec.Termination{Reason: "Reason", Message: message, ExitCode: 1, Ended: true}, s)
 		var got runspec.Termination
-		if err := json.Unmarshal(raw, &got); err != nil || len(raw) > maxTermination || got.Reason != "Reason" || got.Message == "" || strings.Contains(got.Message, providerKey) {
+		if err := json.Unmarshal(raw, &got); err != nil || len(raw) > maxTermination || got.Reason != "Reason" || !got.Ended || got.Message == "" || strings.Contains(got.Message, providerKey) {
 			t.Errorf("%d bytes, %v, %.80q", len(raw), err, got.Message)
 		}
 	}

@@ -271,7 +271,7 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 		}
 		o.message = "never began: " + o.message
 		return s.fail(ctx, t, o)
-	case state.Cause == executor.CauseDeadline:
+	case state.Cause == executor.CauseDeadline && (state.Termination == nil || !state.Termination.Ended):
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonTimedOut, message: "task timed out"})
 	case state.Termination != nil && slices.Contains([]string{
 		v1alpha1.ReasonTokenBudgetExhausted, v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced,

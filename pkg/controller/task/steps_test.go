@@ -204,6 +204,14 @@ func TestRun(t *testing.T) {
 			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 75, Cause: executor.CauseDeadline, Termination: &runspec.Termination{Reason: v1alpha1.ReasonResultNotSubmitted, Message: "no server"}}},
 		},
 		{
+			name: "work failed in time, delivered after the deadline", task: task(isStarted), want: "done", phase: fail, end: "CommandFailed: exit code 3",
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 1, Cause: executor.CauseDeadline, Termination: &runspec.Termination{Reason: "CommandFailed", Message: "exit code 3", Ended: true}}},
+		},
+		{
+			name: "work stopped by the deadline", task: task(isStarted, retries(5)), want: "done", phase: fail, end: "TimedOut: task timed out",
+			runs: runs{state: executor.State{ID: "job", Phase: executor.Exited, ExitCode: 1, Cause: executor.CauseDeadline, Termination: &runspec.Termination{Reason: v1alpha1.ReasonWorkerStopped, Message: "the worker was stopped"}}},
+		},
+		{
 			name: "left to be delivered", task: task(isStarted), want: "done", phase: v1alpha1.TaskRunning, asked: []string{"deliver with token"},
 			runs: runs{state: executor.State{ID: "job", Phase: executor.Lost, Undelivered: true}},
 		},

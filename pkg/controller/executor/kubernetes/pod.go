@@ -40,8 +40,11 @@ const (
 const (
 	// userID is the user and the group of the worker.
 	userID = 1000
-	// graceSeconds is the time between SIGTERM and SIGKILL. The worker needs at most 10 s of it.
-	graceSeconds = 15
+	// deliverySeconds is how long a worker whose work was over when it got SIGTERM, for example at its deadline, may go on
+	// delivering to a server that is away.
+	deliverySeconds = 300
+	// graceSeconds is the time between SIGTERM and SIGKILL. A worker whose work is not over needs at most 10 s of it.
+	graceSeconds = deliverySeconds + 15
 	// tokenSeconds is the lifetime of a projected token. The kubelet renews it at 80% of that.
 	tokenSeconds = 3600
 	// searchKey is the key in Options.SearchSecret.
@@ -262,6 +265,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		{Name: runspec.EnvTerminationLog, Value: terminationLog},
 		{Name: runspec.EnvSpoolDir, Value: spoolDir},
 		{Name: runspec.EnvDeliver, Value: "false"},
+		{Name: runspec.EnvDeliveryTime, Value: (deliverySeconds * time.Second).String()},
 		{Name: runspec.EnvContained, Value: strconv.FormatBool(contained)},
 		{Name: runspec.EnvHostCommands, Value: "false"},
 		{Name: runspec.EnvSandbox, Value: e.sandbox()},

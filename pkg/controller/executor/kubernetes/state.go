@@ -85,7 +85,7 @@ func assess(job *batchv1.Job, pod *corev1.Pod, given *verdict, refusal string, n
 			return assessment{state: s, again: left}
 		}
 		s.Phase, s.Reason, s.FinishedAt = executor.Lost, v1alpha1.ReasonNodeLost, now
-		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+		s.Message = fmt.Sprintf("node %s does not answer: pod %s should have ended at %s", pod.Spec.NodeName, pod.Name, graceEnd(pod).UTC().Format(time.RFC3339))
 	case given == nil && job.DeletionTimestamp == nil && failure(job) == nil:
 		return look(s, job, pod, refusal, now, p)
 	}
@@ -188,9 +188,20 @@ func unreachableSince(pod *corev1.Pod) (time.Time, bool) {
 // unreachable gets no more than its grace period.
 func endOf(pod *corev1.Pod) time.Time {
 	if _, ok := unreachableSince(pod); ok {
-		return pod.DeletionTimestamp.Time
+		return graceEnd(pod)
 	}
-	return pod.DeletionTimestamp.Add(overdueAfter)
+	return graceEnd(pod).Add(overdueAfter)
+}
+
+// graceEnd returns when the grace period of a pod that is being deleted ends. The part of it that is for a delivery does
+// not count if the pod has ended or is known to be unreachable.
+func graceEnd(pod *corev1.Pod) time.Time {
+	end := pod.DeletionTimestamp.Time
+	_, silent := unreachableSince(pod)
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil && *grace > deliverySeconds && (silent || ended(pod)) {
+		end = end.Add(-deliverySeconds * time.Second)
+	}
+	return end
 }
 
 // over reports whether nothing of the run is alive. If somebody deletes a pod, it ends before

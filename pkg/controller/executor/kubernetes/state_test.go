@@ -90,6 +90,13 @@ func deletedPod(at time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionTimestamp = new(after(at)) }
 }
 
+// inGrace is deletedPod for a Pod that was given the whole grace period at that time.
+func inGrace(at time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(after(at+graceSeconds*time.Second)), new(int64(graceSeconds))
+	}
+}
+
 const (
 	deadlineText = "Job was active longer than specified deadline"
 	evictedText  = "Pod n/t-1-x has condition DisruptionTarget matching FailJob rule at index 0"
@@ -220,6 +227,22 @@ func TestAssess(t *testing.T) {
 		{name: "container forgotten", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(137, "ContainerStatusUnknown", "The container could not be located")), want: "Lost   killed node node-1 does not know how the container of pod t-1-x ended: The container could not be located"},
 		{name: "node came back", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(255, "Unknown", "")), want: "Lost   255 node node-1 does not know how the container of pod t-1-x ended: it was gone when the node came back"},
 		{name: "deadline passes", job: testJob(aboutToFail), pod: testPod(corev1.PodRunning, runningSince, deletedPod(time.Minute)), now: time.Minute, want: "Running DeadlineExceeded", again: overdueAfter},
+		{
+			name: "deadline passes, the result is being delivered", job: testJob(aboutToFail), pod: testPod(corev1.PodRunning, runningSince, inGrace(time.Minute)), now: 4 * time.Minute,
+			want: "Running DeadlineExceeded", again: graceSeconds*time.Second - 3*time.Minute + overdueAfter,
+		},
+		{
+			name: "done after its deadline", job: testJob(aboutToFail), pod: testPod(corev1.PodSucceeded, ranTo(0, "Completed", `{"reason":"Completed","exitCode":0}`), inGrace(time.Minute)), now: 4 * time.Minute,
+			want: "Exited DeadlineExceeded  0 ",
+		},
+		{
+			name: "a silent node gets no time for a delivery", job: testJob(aboutToFail), pod: testPod(corev1.PodRunning, runningSince, notReady, inGrace(time.Minute)), now: 75 * time.Second,
+			want: "Lost DeadlineExceeded NodeLost 0 node node-1 does not answer: pod t-1-x should have ended at 2026-01-01T12:01:15Z",
+		},
+		{
+			name: "evicted, and nothing is left to deliver", job: testJob(), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report), inGrace(time.Minute)), now: time.Minute + 40*time.Second,
+			want: "Running", again: 5 * time.Second,
+		},
 		{name: "deadline", job: testJob(deadline), pod: testPod(corev1.PodFailed, ranTo(1, "Error", report), deletedPod(time.Minute)), want: "Exited DeadlineExceeded  1 "},
 		{name: "deadline, pod gone", job: testJob(deadline), want: "Exited DeadlineExceeded  -1 "},
 		{name: "done at its deadline", job: testJob(deadline), pod: testPod(corev1.PodSucceeded, ranTo(0, "Completed", "")), want: "Exited DeadlineExceeded  0 "},
