@@ -35,6 +35,8 @@ func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.TaskArtifacts, "task-artifacts", defaultTaskArtifacts, "how many artifacts a task may have; more are refused (403). 0 is no limit")
 	quantity(&o.TaskArtifactBytes, "task-artifact-bytes", "1Gi", "how many bytes the artifacts and the result of a task may have together; 0 is no limit")
 	quantity(&o.NamespaceArtifactBytes, "namespace-artifact-bytes", "20Gi", "how many bytes the artifacts, results and logs of all tasks of a namespace may have together; 0 is no limit")
+	quantity(&o.TaskArtifactRate, "task-artifact-rate", "32Mi", "bytes of artifacts and results a second that a task may write, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
+	quantity(&o.NamespaceArtifactRate, "namespace-artifact-rate", "64Mi", "the same for artifacts, results and logs of all tasks of a namespace together; 0 is no limit")
 	quantity(&o.TaskLogRate, "task-log-rate", "1Mi", "bytes of log a second that a task may append, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
 }
 
@@ -44,6 +46,7 @@ func (o *Options) checkLimits() error {
 		"namespace-event-rate": o.NamespaceEventRate.Value(), "namespace-event-bytes": o.NamespaceEventBytes.Value(),
 		"task-artifacts": o.TaskArtifacts, "task-artifact-bytes": o.TaskArtifactBytes.Value(),
 		"namespace-artifact-bytes": o.NamespaceArtifactBytes.Value(), "task-log-rate": o.TaskLogRate.Value(),
+		"task-artifact-rate": o.TaskArtifactRate.Value(), "namespace-artifact-rate": o.NamespaceArtifactRate.Value(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		if limits[name] < 0 {
@@ -61,7 +64,10 @@ func (o *Options) eventLimits() eventlog.Limits {
 }
 
 func (o *Options) fileLimits() blob.Limits {
-	l := blob.Limits{Bytes: o.TaskArtifactBytes.Value(), NamespaceBytes: o.NamespaceArtifactBytes.Value(), LogRate: o.TaskLogRate.Value()}
+	l := blob.Limits{
+		Bytes: o.TaskArtifactBytes.Value(), NamespaceBytes: o.NamespaceArtifactBytes.Value(),
+		FileRate: o.TaskArtifactRate.Value(), LogRate: o.TaskLogRate.Value(), NamespaceRate: o.NamespaceArtifactRate.Value(),
+	}
 	if o.TaskArtifacts > 0 {
 		l.Files = o.TaskArtifacts + 1 // and the result
 	}

@@ -96,6 +96,9 @@ type Options struct {
 	NamespaceEventBytes, NamespaceArtifactBytes resource.QuantityValue
 	// TaskLogRate is bytes of log per second, with bursts of 16 seconds' worth; 0 means no limit.
 	TaskLogRate resource.QuantityValue
+	// TaskArtifactRate is bytes of artifacts and results per second, and NamespaceArtifactRate those of all tasks of a
+	// namespace with their logs, both with bursts of 16 seconds' worth; 0 means no limit.
+	TaskArtifactRate, NamespaceArtifactRate resource.QuantityValue
 	// TaskArtifacts and TaskArtifactBytes bound the artifacts of a task, including its result; 0 means no limit.
 	TaskArtifacts     int64
 	TaskArtifactBytes resource.QuantityValue

@@ -43,24 +43,91 @@ func TestEventLimit(t *testing.T) {
 	}
 }
 
-// Bytes per second are limited, after a burst. A client that is too fast is told when to retry.
-func TestEventRate(t *testing.T) {
+// Bytes per second are limited, after a burst, for each task and for each namespace. A client that is too fast is told when
+// to retry, and the stream records that once for each limit.
+func TestRates(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.TaskEventRate.Quantity = resource.MustParse("1Ki") })
-	path := "/internal/v1/events/default/task/a"
-	_, worker := restTask(t, s, "a")
 	event := `{"type":"ModelMessage","contentText":"` + strings.Repeat("words ", 2000) + `"}`
-	for i := 0; ; i++ {
-		a := worker.post(path, event)
-		if a.code == http.StatusTooManyRequests {
-			if a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "too many events: the task") {
-				t.Errorf("%v %s", a.header, a.body)
+	for name, tt := range map[string]struct {
+		limit      func(*standalone.Options) *resource.QuantityValue
+		path, body string
+		want, note string
+	}{
+		"events of a task": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.TaskEventRate }, "/internal/v1/events/default/task/a", event,
+			"too many events: the task", "the server delays the task's events: too many events; the task may write 1024 bytes of them a second",
+		},
+		"events of a namespace": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.NamespaceEventRate }, "/internal/v1/events/default/task/a", event,
+			"too many events: the namespace", "the server delays the task's events: too many events; the namespace may write 1024 bytes of them a second",
+		},
+		"artifacts of a task": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.TaskArtifactRate }, "/internal/v1/artifacts/default/a/f", event,
+			"too many artifacts: the task", "the server delays the task's artifacts: too many artifacts; the task may write 1024 bytes",
+		},
+		"results": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.TaskArtifactRate }, "/internal/v1/results/default/a", event,
+			"too many artifacts: the task", "the server delays the task's result: too many artifacts; the task may write 1024 bytes",
+		},
+		"artifacts of a namespace": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.NamespaceArtifactRate }, "/internal/v1/artifacts/default/a/f", event,
+			"too many artifacts, results and log lines: the namespace", "too many artifacts, results and log lines; the namespace may write 1024 bytes",
+		},
+		"log of a task": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.TaskLogRate }, tasksPath + "/a/log", event,
+			"too many log lines: the task", "the server delays the task's log: too many log lines; the task may write 1024 bytes",
+		},
+		"logs of a namespace": {
+			func(o *standalone.Options) *resource.QuantityValue { return &o.NamespaceArtifactRate }, tasksPath + "/a/log", event,
+			"too many artifacts, results and log lines: the namespace", "the server delays the task's log: too many artifacts, results and log lines",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Start(t, func(o *standalone.Options) { tt.limit(o).Quantity = resource.MustParse("1Ki") })
+			_, worker := restTask(t, s, "a")
+			for i, refused := 0, 0; refused < 2; i++ {
+				a := worker.do(http.MethodPost, tt.path, tt.body)
+				switch {
+				case a.code == http.StatusTooManyRequests:
+					refused++
+					if a.header.Get("Retry-After") == "" || !strings.Contains(a.body, tt.want) {
+						t.Errorf("%v %s", a.header, a.body)
+					}
+				case a.code >= http.StatusMultipleChoices:
+					t.Fatalf("%d %s", a.code, a.body)
+				case i == 100:
+					t.Fatal("no limit was met")
+				}
 			}
-			return
-		}
-		if a.want(t, http.StatusCreated); i == 100 {
-			t.Fatal("no limit was met")
-		}
+			code, body := get(t, s.client(), tasksPath+"/a/events", "")
+			if code != http.StatusOK || strings.Count(body, tt.note) != 1 || strings.Count(body, "LimitReached") != 1 {
+				t.Errorf("%d, want one note %q:\n%.4000s", code, tt.note, body)
+			}
+		})
+	}
+}
+
+// The bytes of a task's events are limited, with what their indexes take. Controllers are exempt.
+func TestEventBytes(t *testing.T) {
+	t.Parallel()
+	s := Start(t, func(o *standalone.Options) { o.TaskEventBytes.Quantity = resource.MustParse("20Ki") })
+	path := "/internal/v1/events/default/task/"
+	_, a := restTask(t, s, "a")
+	_, b := restTask(t, s, "b")
+	event := `{"type":"ModelMessage","contentText":"` + strings.Repeat("words ", 2000) + `"}`
+	a.post(path+"a", event).want(t, http.StatusCreated)
+	for range 2 {
+		a.post(path+"a", event).problem(t, http.StatusForbidden, "exceeded quota: bytes of events of the task: requested 1")
+	}
+	b.post(path+"b", event).want(t, http.StatusCreated)
+	code, body := get(t, s.client(), tasksPath+"/a/events", "")
+	if n := strings.Count(body, "EventLimitReached"); code != http.StatusOK || n != 1 {
+		t.Errorf("%d, %d notes:\n%s", code, n, body)
+	}
+	end := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded, Summary: strings.Repeat("words ", 100)}
+	if _, err := clientOf(t, s).Tasks("default").AppendEvent(t.Context(), "a", end, metav1.CreateOptions{}); err != nil {
+		t.Errorf("the end: %v", err)
 	}
 }
 
@@ -148,17 +215,5 @@ func TestNamespaceArtifactBytes(t *testing.T) {
 	}
 	if code, body := send("artifacts/f"); code != http.StatusCreated {
 		t.Errorf("after a deletion: %d %s", code, body)
-	}
-}
-
-// A log that comes too fast waits.
-func TestLogRate(t *testing.T) {
-	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.TaskLogRate.Quantity = resource.MustParse("10") })
-	_, worker := restTask(t, s, "a")
-	worker.do(http.MethodPost, tasksPath+"/a/log", strings.Repeat("word ", 10_000)).want(t, http.StatusNoContent)
-	a := worker.do(http.MethodPost, tasksPath+"/a/log", "more")
-	if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "too many log lines: the task") {
-		t.Errorf("%d %v %s", a.code, a.header, a.body)
 	}
 }

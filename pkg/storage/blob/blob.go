@@ -122,7 +122,8 @@ func fileKey(uid types.UID, kind byte, name string) []byte {
 }
 
 // PutFile stores a file of an owner in a namespace, replacing a file of the same name. It ignores f.Size.
-// It returns when the file is durable. A *quota.LimitError means that there is no room for the file.
+// It returns when the file is durable. A *quota.LimitError means that there is no room for the file, and a
+// *quota.RateError states when to retry.
 func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, data []byte) error {
 	if owned.Bad(string(uid)) || owned.Bad(f.Name) {
 		return fmt.Errorf("put file: %w", ErrName)
@@ -132,6 +133,9 @@ func (s *Store) PutFile(ctx context.Context, ns string, uid types.UID, f File, d
 	o.Lock()
 	defer o.Unlock()
 	replaced, err := s.checkLimits(uid, f.Name, int64(len(data)))
+	if err == nil {
+		err = s.checkFileRate(ns, uid, len(data))
+	}
 	if err != nil {
 		return fmt.Errorf("put file: %w", err)
 	}

@@ -19,14 +19,19 @@ import (
 type Limits struct {
 	// Files is how many files an owner may have, and Bytes is their maximum total size.
 	Files, Bytes int64
-	// LogRate is how many bytes of log an owner may append per second. A burst may use 16 seconds' worth at once.
-	LogRate int64
+	// LogRate and FileRate are how many bytes of log and of files an owner may write per second, and NamespaceRate how many
+	// of both all owners of a namespace may write together. A burst may use 16 seconds' worth at once.
+	LogRate, FileRate, NamespaceRate int64
 	// NamespaceBytes bounds all files and logs of a namespace together. Content stored before it was counted does not count.
 	NamespaceBytes int64
 }
 
-// rateNames is how many owners' rates are remembered.
-const rateNames = 16384
+const (
+	// rateNames is how many rates are remembered.
+	rateNames = 16384
+	// fileCost is what a file counts towards a rate besides its bytes, so that empty ones count as well.
+	fileCost = 400
+)
 
 // checkLimits refuses a file for which its owner has no room, and returns the size of the file that it
 // replaces. It counts the owner's files each time, because there are few.
@@ -126,10 +131,23 @@ func (s *Store) held(uid types.UID) (held int64, ns string, err error) {
 	return int64(binary.BigEndian.Uint64(row)), string(row[8:]), nil
 }
 
-// checkRate refuses log data that exceeds the rate of its owner.
-func (s *Store) checkRate(uid types.UID, n int) error {
-	if after := s.rates.Take(string(uid), n, s.limits.LogRate, s.clock.Now()); after > 0 {
-		return &quota.RateError{What: "log lines", Of: "task", After: after}
+// checkLogRate refuses log data that exceeds the rate of its owner or namespace.
+func (s *Store) checkLogRate(ns string, uid types.UID, n int) error {
+	if err := s.rates.Check("l"+string(uid), n, s.limits.LogRate, s.clock.Now(), "log lines", "task"); err != nil {
+		return err
 	}
-	return nil
+	return s.checkNamespaceRate(ns, n)
+}
+
+// checkFileRate refuses a file that exceeds the rate of its owner or namespace.
+func (s *Store) checkFileRate(ns string, uid types.UID, n int) error {
+	n += fileCost
+	if err := s.rates.Check("f"+string(uid), n, s.limits.FileRate, s.clock.Now(), "artifacts", "task"); err != nil {
+		return err
+	}
+	return s.checkNamespaceRate(ns, n)
+}
+
+func (s *Store) checkNamespaceRate(ns string, n int) error {
+	return s.rates.Check("n"+ns, n, s.limits.NamespaceRate, s.clock.Now(), "artifacts, results and log lines", "namespace")
 }

@@ -102,6 +102,46 @@ func TestNamespaceTotal(t *testing.T) {
 	})
 }
 
+// Files may be written in a burst and then at the rate of their owner. Files and logs of a namespace have a rate together.
+// An empty file counts as well, and a file for which there is no room takes nothing from the rates.
+func TestFileRates(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))
+	l := blob.Limits{Bytes: 100_000, FileRate: 100, NamespaceRate: 1000}
+	put := func(s *blob.Store, ns, uid string, n int) error {
+		return s.PutFile(t.Context(), ns, types.UID(uid), blob.File{Name: "f"}, make([]byte, n))
+	}
+	tooFast := func(err error, of string, seconds int) {
+		t.Helper()
+		rate, ok := errors.AsType[*quota.RateError](err)
+		if !ok || rate.Of != of || rate.RetryAfter() != seconds {
+			t.Errorf("%v, want the rate of the %s, and %d seconds", err, of, seconds)
+		}
+	}
+	limited(t, t.TempDir(), l, c, func(s *blob.Store) {
+		if err := put(s, "a", "u", 200_000); !errors.Is(err, quota.ErrLimit) {
+			t.Errorf("no room: %v", err)
+		}
+		for i := range 4 { // 1,600 bytes at once
+			if err := put(s, "a", "u", 0); err != nil {
+				t.Fatalf("empty file %d: %v", i, err)
+			}
+		}
+		tooFast(put(s, "a", "u", 0), "task", 1)
+		if err := put(s, "a", "other", 14_400); err != nil { // 16,400 of 16,000 in the namespace
+			t.Fatalf("another owner: %v", err)
+		}
+		tooFast(put(s, "a", "third", 0), "namespace", 1)
+		tooFast(s.AppendLog(t.Context(), "a", "third", []byte("x")), "namespace", 1)
+		if err := put(s, "b", "fourth", 0); err != nil {
+			t.Errorf("another namespace: %v", err)
+		}
+		c.SetTime(c.Now().Add(time.Second))
+		if err := s.AppendLog(t.Context(), "a", "third", []byte("x")); err != nil {
+			t.Errorf("a second later: %v", err)
+		}
+	})
+}
+
 // A log may be written in a burst and then at its rate. A faster writer gets the time at which to retry.
 func TestLogRate(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))

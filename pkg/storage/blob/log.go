@@ -37,7 +37,7 @@ func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []
 	if len(data) == 0 {
 		return nil
 	}
-	if err := s.checkRate(uid, len(data)); err != nil {
+	if err := s.checkLogRate(ns, uid, len(data)); err != nil {
 		return fmt.Errorf("append log: %w", err)
 	}
 	o, done := s.hold(uid)

@@ -5,7 +5,6 @@ package eventlog
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -54,13 +53,10 @@ func (w *Writer) checkRate(t *appendTxn) error {
 		return nil
 	}
 	now := w.opts.Clock.Now()
-	if after := w.rates.Take("t"+string(t.stream.UID), int(n), w.opts.Limits.TaskRate, now); after > 0 {
-		return &quota.RateError{What: "events", Of: "task", After: after}
+	if err := w.rates.Check("t"+string(t.stream.UID), int(n), w.opts.Limits.TaskRate, now, "events", "task"); err != nil {
+		return err
 	}
-	if after := w.rates.Take("n"+t.stream.Namespace, int(n), w.opts.Limits.NamespaceRate, now); after > 0 {
-		return &quota.RateError{What: "events", Of: "namespace", After: after}
-	}
-	return nil
+	return w.rates.Check("n"+t.stream.Namespace, int(n), w.opts.Limits.NamespaceRate, now, "events", "namespace")
 }
 
 // checkTask refuses an append that would exceed the limits of its stream. events and bytes count only the
@@ -106,20 +102,21 @@ func (n *namespaceBytes) Project(b engine.Batch, c *Change) error {
 }
 
 // NoteLimit appends a warning to the stream, once for each limit, that says what is refused because of the
-// limit. reason is in CamelCase. No limit applies to this event. If the append fails, it is tried again
-// with the next refusal.
-func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string, limit *quota.LimitError) {
-	e := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, limitKey(limit),
-		fmt.Sprintf("the server refuses further %s of the task: %v", refused, limit),
-		map[string]any{"reason": reason, "limit": limit.Limit, "of": limit.Of, "limited": limit.Most})
-	t, err := w.prepare(s, []*v1alpha1.ExecutionEvent{e})
-	if err != nil {
+// limit or the rate that err names; it does nothing for other errors. reason is in CamelCase. No limit applies
+// to this event. If the append fails, it is tried again with the next refusal.
+func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string, err error) {
+	note, ok := quota.NoteOf(err, refused)
+	if !ok {
 		return
 	}
-	_ = t.commit(ctx)
-}
-
-// limitKey is the de-duplication key of the event which notes that a limit was reached.
-func limitKey(limit *quota.LimitError) string {
-	return "platform:limit:" + limit.Limit + " of " + limit.Of
+	known := string(s.UID) + " " + note.Key
+	if _, done := w.noted.Get(known); done {
+		return // whoever is refused goes on trying, and must not cost a commit each time
+	}
+	note.Content["reason"] = reason
+	e := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, "platform:limit:"+note.Key, note.Text, note.Content)
+	t, err := w.prepare(s, []*v1alpha1.ExecutionEvent{e})
+	if err == nil && t.commit(ctx) == nil {
+		w.noted.Add(known, nil)
+	}
 }

@@ -46,6 +46,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
@@ -125,7 +126,7 @@ func Open(ctx context.Context, e engine.Engine, o Options) (*Log, error) {
 	held := &namespaceBytes{totals: quota.NewTotals(e, bytesKey), most: o.Limits.NamespaceBytes}
 	l := &Log{
 		Writer: &Writer{
-			shared: s, metrics: m, rates: quota.NewRates(o.CachedStreams), purger: p,
+			shared: s, metrics: m, rates: quota.NewRates(o.CachedStreams), noted: lru.New(o.CachedStreams), purger: p,
 			projections: append([]Projection{held}, o.Projections...),
 		},
 		Reader:     &Reader{shared: s, watches: newWatches()},

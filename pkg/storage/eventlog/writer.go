@@ -5,8 +5,9 @@ package eventlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -18,7 +19,9 @@ type Writer struct {
 	*shared
 	metrics *metrics
 	rates   *quota.Rates
-	purger  *purger
+	// noted has the refusals that are known to be in their streams; see NoteLimit.
+	noted  *lru.Cache
+	purger *purger
 	// projections are called only by the commit leader.
 	projections projections
 }
@@ -84,12 +87,11 @@ func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 	if len(events) == 0 {
 		return t, nil
 	}
-	if err := w.checkRate(t); err != nil {
-		return nil, err
+	if err = w.checkRate(t); err == nil {
+		err = t.commit(ctx)
 	}
-	err = t.commit(ctx)
-	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
-		w.NoteLimit(ctx, s, "events", v1alpha1.ReasonEventLimitReached, limit)
+	if err != nil {
+		w.NoteLimit(ctx, s, "events", v1alpha1.ReasonEventLimitReached, err)
 	}
 	return t, err
 }

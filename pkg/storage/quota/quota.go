@@ -51,6 +51,7 @@ func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 type RateError struct {
 	What  string // what is written too fast
 	Of    string // the owner of the rate: the task or the namespace
+	Rate  int64  // in bytes per second
 	After time.Duration
 }
 
@@ -65,6 +66,31 @@ func (e *RateError) Is(target error) bool { return target == ErrRate }
 // RetryAfter returns the time until a retry may succeed, in whole seconds and at least one.
 func (e *RateError) RetryAfter() int { return max(1, int(math.Ceil(e.After.Seconds()))) }
 
+// Note describes a refusal to the people who read the stream of the task. Key tells limits apart.
+type Note struct {
+	Key, Text string
+	Content   map[string]any
+}
+
+// NoteOf returns the note about an error, if it is a LimitError or a RateError. refused is what is refused.
+func NoteOf(err error, refused string) (Note, bool) {
+	if l, ok := errors.AsType[*LimitError](err); ok {
+		return Note{
+			Key: l.Limit + " of " + l.Of, Text: fmt.Sprintf("the server refuses further %s of the task: %v", refused, l),
+			Content: map[string]any{"limit": l.Limit, "of": l.Of, "limited": l.Most},
+		}, true
+	}
+	if r, ok := errors.AsType[*RateError](err); ok {
+		limit := "rate of " + r.What
+		return Note{
+			Key:     limit + " of the " + r.Of,
+			Text:    fmt.Sprintf("the server delays the task's %s: too many %s; the %s may write %d bytes of them a second", refused, r.What, r.Of, r.Rate),
+			Content: map[string]any{"limit": limit, "of": "the " + r.Of, "limited": r.Rate},
+		}, true
+	}
+	return Note{}, false
+}
+
 // Rates keeps a token bucket of bytes for each of many names.
 type Rates struct {
 	mu      sync.Mutex
@@ -78,6 +104,14 @@ type bucket struct {
 
 // NewRates returns Rates that remember up to names names. A forgotten name may send a full burst again.
 func NewRates(names int) *Rates { return &Rates{buckets: lru.New(names)} }
+
+// Check takes n bytes from a bucket like Take, and returns a RateError in place of the time.
+func (r *Rates) Check(name string, n int, rate int64, now time.Time, what, of string) error {
+	if after := r.Take(name, n, rate, now); after > 0 {
+		return &RateError{What: what, Of: of, Rate: rate, After: after}
+	}
+	return nil
+}
 
 // Take takes n bytes from the bucket of a name and returns 0. If the bucket is empty, it takes nothing and
 // returns the time until the bucket is no longer empty. One call may take the bucket below zero. The bucket

@@ -294,9 +294,11 @@ const (
 	ReasonCancelRequested = "CancelRequested"
 	// ReasonRateLimited is in the event that says that a model request waits for the rateLimit of its Provider or Agent.
 	ReasonRateLimited = "RateLimited"
-	// ReasonEventLimitReached is in the one event that says that further events of the task are refused for a limit.
+	// ReasonEventLimitReached is in the one event, for each limit, that says that events of the task are refused, or delayed
+	// for a rate.
 	ReasonEventLimitReached = "EventLimitReached"
-	// ReasonContentLimitReached is in the one event that says that further artifacts of the task are refused for a limit.
+	// ReasonContentLimitReached is in the one event, for each limit, that says that artifacts, results or log of the task are
+	// refused, or delayed for a rate.
 	ReasonContentLimitReached = "ContentLimitReached"
 )
 

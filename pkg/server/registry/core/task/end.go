@@ -15,7 +15,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // ends are locks that order the writes of a task's content and its end. Content may be written concurrently, but not
@@ -57,9 +56,8 @@ func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 	if err := r.mayKeep(ctx, now); err != nil {
 		return err
 	}
-	err = store(ctx)
-	if limit, ok := errors.AsType[*quota.LimitError](err); ok {
-		r.log.NoteLimit(ctx, stream(now), subresource, v1alpha1.ReasonContentLimitReached, limit)
+	if err = store(ctx); err != nil {
+		r.log.NoteLimit(ctx, stream(now), subresource, v1alpha1.ReasonContentLimitReached, err)
 	}
 	return err
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
-	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
 // events serves GET of a page of events and of their counts, and POST of one event or of a list of events that are stored as one commit.
@@ -128,9 +127,7 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	release, err := r.pendings.admit(ctx, r.log, stream(t), all)
 	if err != nil {
 		r.log.Refused(events...)
-		if limit, ok := errors.AsType[*quota.LimitError](err); ok {
-			r.log.NoteLimit(ctx, stream(t), "approvals", v1alpha1.ReasonEventLimitReached, limit)
-		}
+		r.log.NoteLimit(ctx, stream(t), "approvals", v1alpha1.ReasonEventLimitReached, err)
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	defer release()
