@@ -32,8 +32,9 @@ type server struct {
 }
 
 // start runs the server of bin on dir and waits for its ready message.
-func start(ctx context.Context, bin, dir string) (*server, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "platform-standalone"), "--data-dir", dir, "--secure-port", "0", "--rest-bind-address", "", "--allow-host-commands")
+func start(ctx context.Context, bin, dir string, args ...string) (*server, error) {
+	args = append([]string{"--data-dir", dir, "--secure-port", "0", "--rest-bind-address", "", "--allow-host-commands"}, args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "platform-standalone"), args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	out, err := cmd.StdoutPipe()
 	if err != nil {
