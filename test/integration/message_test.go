@@ -107,10 +107,9 @@ func (p *platform) onlyWithBoth(model http.Handler) {
 		[]byte(`{"spec":{"baseURL":"`+gate.URL+`/v1"}}`), metav1.PatchOptions{}))
 }
 
-// TestRESTMessages: workers send and read messages on the documented paths.
-func TestRESTMessages(t *testing.T) {
-	t.Parallel()
-	s := Start(t)
+// restFamily makes a task named lead with the children a and b, and returns clients with the tokens of their workers.
+func restFamily(t *testing.T, s *Server) map[string]*restClient {
+	t.Helper()
 	core := clientOf(t, s)
 	must[*v1alpha1.Agent](t)(core.Agents("default").Create(t.Context(), &v1alpha1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Name: "chief"}, Spec: v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true}},
@@ -124,6 +123,14 @@ func TestRESTMessages(t *testing.T) {
 			{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","name":"lead","uid":%q,"controller":true}]},"spec":{"type":"container","command":["true"]}}`, name, lead.UID)).want(t, 201)
 		workers[name] = restWorker(t, s, must[*v1alpha1.Task](t)(core.Tasks("default").Get(t.Context(), name, metav1.GetOptions{})))
 	}
+	return workers
+}
+
+// TestRESTMessages: workers send and read messages on the documented paths.
+func TestRESTMessages(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	workers := restFamily(t, s)
 	const all = "/internal/v1/messages/default"
 	say := func(by, body string) answer { return workers[by].post(all, body) }
 	if a := say("a", `{"fromTask":"a","toTask":"*","parentTask":"lead","content":"hello"}`); a.code != 204 || a.body != "" {

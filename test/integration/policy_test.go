@@ -5,7 +5,10 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // policyWait bounds the time until a change of policies is in force; the server checks for changes every second.
@@ -121,8 +126,6 @@ func TestPoliciesReachOurObjects(t *testing.T) {
 	await(t, "", high)
 }
 
-// A policy's parameters are objects of the server. Changing them changes what is refused, also for a second policy after
-// the first one was deleted.
 // Policies on executionevents hold on every path of an event. If one event of a list is refused, none is stored.
 func TestPoliciesReachEvents(t *testing.T) {
 	t.Parallel()
@@ -165,6 +168,70 @@ func TestPoliciesReachEvents(t *testing.T) {
 	}
 }
 
+// Decisions on approvals, plans and messages are no events when they arrive, and become such. The policies hold for them as well.
+func TestPoliciesReachWhatBecomesAnEvent(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	c, workers := clientOf(t, s), restFamily(t, s)
+	asking := newWaiting(t, s, c, "asking")
+	n := 0 // makes each request another one
+	post := func(path, body string) error {
+		n++
+		if a := workers["a"].post(path, fmt.Sprintf(body, n)); a.code >= http.StatusMultipleChoices {
+			return errors.New(a.body)
+		}
+		return nil
+	}
+	requests := map[v1alpha1.EventType]func() error{
+		v1alpha1.EventApprovalApproved: func() error {
+			n++
+			_, err := decide(t, c, asking.ask(fmt.Sprintf(`{"n":%d}`, n)), "approve")
+			return err
+		},
+		v1alpha1.EventPlanUpdated: func() error { return post("/internal/v1/plans/default/a", `{"plan_document":"step %d"}`) },
+		v1alpha1.EventTaskMessageReceived: func() error {
+			return post("/internal/v1/messages/default", `{"fromTask":"a","toTask":"b","parentTask":"lead","content":"hello %d"}`)
+		},
+	}
+	const message = "nobody decides, plans or writes"
+	p := limit("quiet", "!(object.type in ['ApprovalApproved', 'PlanUpdated', 'TaskMessageReceived'] || has(object.summary) && object.summary == 'probe')", message)
+	p.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"executionevents"}
+	count := func() map[v1alpha1.EventType]int {
+		n := map[v1alpha1.EventType]int{}
+		for _, e := range must[*v1alpha1.ExecutionEventList](t)(c.ExecutionEvents("default").List(t.Context(), metav1.ListOptions{})).Items {
+			if requests[e.Type] != nil {
+				n[e.Type]++
+			}
+		}
+		return n
+	}
+	for typ, request := range requests {
+		if err := request(); err != nil {
+			t.Fatalf("%s without a policy: %v", typ, err)
+		}
+	}
+	stored := count()
+	if len(stored) != len(requests) {
+		t.Errorf("stored without a policy: %v", stored)
+	}
+	install(t, s.Kubernetes(t), p, deny("quiet"))
+	await(t, message, func() error {
+		probe := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage, TaskName: "a", Summary: "probe"}
+		_, err := c.ExecutionEvents("default").Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	for typ, request := range requests {
+		if err := request(); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+	if now := count(); !maps.Equal(now, stored) {
+		t.Errorf("%v were stored, and then %v", stored, now)
+	}
+}
+
+// A policy's parameters are objects of the server. Changing them changes what is refused, also for a second policy after
+// the first one was deleted.
 func TestPolicyParameters(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
