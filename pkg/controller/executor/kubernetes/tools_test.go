@@ -1,0 +1,35 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLacks: what a tool lacks in the Pods of this executor, which depends on its options.
+func TestLacks(t *testing.T) {
+	interpreters := func(o *Options) { o.AIImage = "platform.ai/runs:dev" }
+	search := func(o *Options) { o.SearchURL = "https://search.example" }
+	for _, tc := range []struct {
+		tool    string
+		options func(*Options)
+		want    string // part of it; empty if nothing is lacking
+	}{
+		{"code_exec", nil, "--ai-worker-image"},
+		{"code_exec", search, "--ai-worker-image"},
+		{"code_exec", interpreters, ""},
+		{"web_search", nil, "--search-url"},
+		{"web_search", interpreters, "--search-url"},
+		{"web_search", search, ""},
+		{"file_read", nil, ""},
+		{"web_fetch", nil, ""},
+		{"nosuch", nil, ""},
+	} {
+		got := testExecutor(t, tc.options).Lacks(tc.tool)
+		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s lacks %q, want %q", tc.tool, got, tc.want)
+		}
+	}
+}
