@@ -23,6 +23,9 @@ const escapeImage = "platform.ai/test-escape:dev"
 // are the same, and to the worker's token.
 func TestEscapesInPods(t *testing.T) {
 	if err := sandbox.Probe().Check(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err) // a run of CI that tries no escape must not look as if it had
+		}
 		t.Skip(err)
 	}
 	p := newTeam(t)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -54,6 +55,9 @@ func outside(t *testing.T) *httptest.Server {
 func TestNetworkOfPrograms(t *testing.T) {
 	t.Parallel()
 	if err := sandbox.Probe().CheckProxy(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
 		t.Skip(err)
 	}
 	far := outside(t)

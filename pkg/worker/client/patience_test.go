@@ -133,7 +133,6 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestEveryReadOfTheAPIIsPatient: the client's transport waits, so every call does.
 // A worker whose folder was deleted under it does not wait for its server any longer.
 func TestPatienceEndsWithTheFolder(t *testing.T) {
 	t.Parallel()
@@ -169,6 +168,7 @@ func (d deletes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.answers.RoundTrip(r)
 }
 
+// TestEveryReadOfTheAPIIsPatient: the client's transport waits, so every call does.
 func TestEveryReadOfTheAPIIsPatient(t *testing.T) {
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

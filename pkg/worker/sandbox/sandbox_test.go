@@ -156,6 +156,9 @@ func kernels(t *testing.T) []Kernel {
 	t.Helper()
 	k := Probe()
 	if err := k.Check(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err) // a run of CI that tries no escape must not look as if it had
+		}
 		t.Skip(err)
 	}
 	var all []Kernel

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,6 +112,20 @@ func TestOwners(t *testing.T) {
 		if _, err := jobOf(pod, "y"); answer(t, err) != 403 {
 			t.Errorf("a Pod of another UID: %v", err)
 		}
+	}
+}
+
+// Whoever may add an ephemeral container to a Pod could use the worker's token in it.
+func TestEphemeralContainers(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "p", UID: "x", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "o", UID: "u", Controller: new(true)}},
+	}}
+	if _, err := jobOf(pod, "x"); err != nil {
+		t.Fatal(err)
+	}
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"}}}
+	if _, err := jobOf(pod, "x"); answer(t, err) != 403 || !strings.Contains(err.Error(), "Pod p has ephemeral containers") {
+		t.Error(err)
 	}
 }
 
