@@ -141,6 +141,29 @@ func TestPreferencesAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestUnknownToolsOfATask: a name in spec.ai.tools that no tool has causes a warning when the task is written, and in its run, which
+// goes on without it.
+func TestUnknownToolsOfATask(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, `
+models: [scripted-1]
+turns:
+- match: {lastRole: user, offered: [file_read]}
+  reply: {text: done}
+`)
+	c, h := listening(t, p.Server)
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "hopeful"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "go", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"file_read", "teleport"}},
+	}}
+	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), task, metav1.CreateOptions{}))
+	warned(t, h, `spec.ai.tools[1]: no tool "teleport" is built in`)
+	p.awaitPhase("hopeful", v1alpha1.TaskSucceeded)
+	trace := must[*v1alpha1.TaskTrace](t)(c.Tasks("default").GetTrace(t.Context(), "hopeful", metav1.GetOptions{}))
+	if len(trace.Warnings) != 1 || trace.Warnings[0].Type != v1alpha1.EventTaskPhaseChanged || !strings.Contains(trace.Warnings[0].Message, `no tool "teleport" is built in`) {
+		t.Errorf("warnings of the run: %+v", trace.Warnings)
+	}
+}
+
 // TestVariablesOfAnAITask: spec.env of an ai task is the environment of the programs that the task runs. A source that there
 // is only in a Pod is refused.
 func TestVariablesOfAnAITask(t *testing.T) {

@@ -11,12 +11,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 )
 
-// A stream that a worker opened ends with its run, and sends nothing that comes later. Streams of people continue.
+// A stream that a worker opened ends with its run, and like a watch it sends nothing that comes later. Streams of people continue.
 func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 	t.Parallel()
 	overHTTP(t, func(s *streams) {
@@ -36,10 +38,16 @@ func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 		worker := &streams{Server: s.Server, t: t, client: must[*http.Client](t)(rest.HTTPClientFor(c))}
 		t.Cleanup(worker.client.CloseIdleConnections)
 
+		events := must[watch.Interface](t)(must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1().ExecutionEvents("default").
+			Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=own", TimeoutSeconds: new(int64(20))})) // until then it is silent after the run
+		defer events.Stop()
 		people, conversation, trace := s.open(sessionsPath+"/s/stream"), worker.open(sessionsPath+"/s/stream"), worker.open(tasksPath+"/own/stream")
 		s.add("own", v1alpha1.EventWorkerStarted)
 		for _, open := range []*stream{people, conversation, trace} {
 			open.want("1 WorkerStarted")
+		}
+		if e, ok := (<-events.ResultChan()).Object.(*v1alpha1.ExecutionEvent); !ok || e.Type != v1alpha1.EventWorkerStarted {
+			t.Errorf("the native watch gets %+v", e)
 		}
 		publishRun(t, s.Server, "default", "own") // the next attempt
 		s.add("next", v1alpha1.EventModelMessage)
@@ -50,6 +58,9 @@ func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 				t.Errorf("the worker gets %q", got)
 			}
 			open.want("EOF")
+		}
+		for e := range events.ResultChan() {
+			t.Errorf("the native watch gets %s %+v after its run", e.Type, e.Object)
 		}
 	})
 }
