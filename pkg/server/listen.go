@@ -30,7 +30,7 @@ func (o *Options) Listen(ctx context.Context) (*Listeners, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen (another --secure-port?): %w", err)
 	}
-	l := &Listeners{Secure: &tracked{Listener: secure, open: map[*connection]struct{}{}}, URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
+	l := &Listeners{Secure: track(secure), URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
 	if o.RESTBindAddress == "" {
 		return l, nil
 	}
@@ -39,7 +39,7 @@ func (o *Options) Listen(ctx context.Context) (*Listeners, error) {
 		return nil, errors.Join(
 			fmt.Errorf("cannot listen for REST (another --rest-bind-address, or an empty one for none?): %w", err), secure.Close())
 	}
-	l.Plain, l.RESTURL = plain, "http://"+reachable(plain.Addr().(*net.TCPAddr))
+	l.Plain, l.RESTURL = track(plain), "http://"+reachable(plain.Addr().(*net.TCPAddr))
 	return l, nil
 }
 
@@ -52,11 +52,14 @@ func (l *Listeners) Close() error {
 	return err
 }
 
-// Cut closes the connections that are still open on the secure port. The generic server leaves them open if a request
-// outlasts its shutdown timeout, and their clients would wait for an answer that no one sends anymore.
+// Cut closes the connections that are still open. The generic server leaves them open if a request outlasts its shutdown
+// timeout, and their clients would wait for an answer that no one sends anymore. A client that reads nothing would delay
+// the end of the server.
 func (l *Listeners) Cut() {
-	if t, ok := l.Secure.(*tracked); ok {
-		t.cut()
+	for _, port := range []net.Listener{l.Secure, l.Plain} {
+		if t, ok := port.(*tracked); ok {
+			t.cut()
+		}
 	}
 }
 
@@ -67,6 +70,10 @@ type tracked struct {
 	mu     sync.Mutex // guards open and closed
 	open   map[*connection]struct{}
 	closed bool
+}
+
+func track(l net.Listener) *tracked {
+	return &tracked{Listener: l, open: map[*connection]struct{}{}}
 }
 
 // connection is one connection of a tracked listener.

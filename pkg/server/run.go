@@ -22,6 +22,10 @@ import (
 // readyPoll is the time between two checks of whether a starting server is ready.
 const readyPoll = 5 * time.Millisecond
 
+// cutAfter is how long connections may stay open after everything that the server waits for is done. It is time to send
+// what was answered.
+const cutAfter = 250 * time.Millisecond
+
 // Process is a server that is built but does not answer yet.
 type Process struct {
 	// API is the API server.
@@ -103,6 +107,15 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 	}()
 	select {
 	case <-p.API.Drained:
+		cut := p.Clock.NewTimer(cutAfter)
+		defer cut.Stop()
+		go func() {
+			select {
+			case <-cut.C(): // clients that read nothing, whose watches may hold on to the store
+				p.Listeners.Cut()
+			case <-ended:
+			}
+		}()
 		_ = st.Close() // Run returns its error
 	case <-ended:
 	}

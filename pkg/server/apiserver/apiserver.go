@@ -47,7 +47,7 @@ const (
 	// maxBody bounds the request body of an object, as in kube-apiserver. Subresources may have limits of their own.
 	maxBody = 3 << 20
 	// watchDrain is how long open watches may take to end when the server stops.
-	watchDrain = 2 * time.Second
+	watchDrain = time.Second
 	// shutdownTimeout is how long connections may take to close after that.
 	shutdownTimeout = 5 * time.Second
 )
@@ -127,11 +127,11 @@ type Server struct {
 func (c *Config) Complete() (CompletedConfig, error) {
 	switch {
 	case c.Generic == nil || c.Scheme == nil || c.Generic.RESTOptionsGetter == nil:
-		return CompletedConfig{}, errors.New("apiserver: Generic, its RESTOptionsGetter and Scheme are needed")
+		return CompletedConfig{}, errors.New("Generic, its RESTOptionsGetter and Scheme are needed")
 	case c.Generic.Authentication.Authenticator == nil || c.Generic.Authorization.Authorizer == nil:
-		return CompletedConfig{}, errors.New("apiserver: authentication and authorization are needed")
+		return CompletedConfig{}, errors.New("authentication and authorization are needed")
 	case c.Generic.LoopbackClientConfig == nil:
-		return CompletedConfig{}, errors.New("apiserver: a loopback client is needed")
+		return CompletedConfig{}, errors.New("a loopback client is needed")
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
