@@ -4,8 +4,11 @@
 package integration
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,6 +98,40 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("after the task was deleted: %v", err)
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// A volume of 200 MiB takes most of that as data, with the options of a server that nobody configured: the logs that are
+// written ahead take little of it at any time.
+func TestSmallVolume(t *testing.T) {
+	// The rest is the reserve, an eighth, and a third of the data, which is stored as base64.
+	const volume, leastData, mostLogs = 200 << 20, 80 << 20, 20 << 20
+	dir := small(t, volume>>20)
+	s := Start(t, func(o *standalone.Options) { o.DataDir = dir })
+	maps := s.Kubernetes(t).CoreV1().ConfigMaps("default")
+	stored, logs := 0, 0
+	for stored < volume {
+		random := make([]byte, 512<<10)
+		_, _ = rand.Read(random)
+		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "m-"}, BinaryData: map[string][]byte{"random": random}}, metav1.CreateOptions{})
+		if err != nil {
+			if !strings.Contains(err.Error(), "the disk of the server is full") {
+				t.Fatal(err)
+			}
+			break
+		}
+		stored += len(random)
+		now := 0
+		for _, path := range must[[]string](t)(filepath.Glob(filepath.Join(dir, "store", "*.log"))) {
+			if info, err := os.Stat(path); err == nil { // or it was removed meanwhile
+				now += int(info.Sys().(*syscall.Stat_t).Blocks * 512)
+			}
+		}
+		logs = max(logs, now)
+	}
+	t.Logf("%d MiB of data were stored; the logs took up to %d MiB", stored>>20, logs>>20)
+	if stored < leastData || logs == 0 || logs > mostLogs {
+		t.Errorf("%d MiB of data were stored, at least %d are expected; the logs took up to %d MiB, at most %d are expected", stored>>20, leastData>>20, logs>>20, mostLogs>>20)
 	}
 }
 

@@ -67,6 +67,7 @@ func mapped() []mapping {
 		{quota.ErrLimit, http.StatusForbidden, metav1.StatusReasonForbidden},
 		{engine.ErrFull, http.StatusInsufficientStorage, "InsufficientStorage"},
 		{engine.ErrClosed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
+		{engine.ErrDamaged, http.StatusInternalServerError, metav1.StatusReasonInternalError},
 		{engine.ErrFailed, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 		{context.Canceled, http.StatusGatewayTimeout, metav1.StatusReasonTimeout},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -62,7 +63,8 @@ type damagedError struct {
 }
 
 func (e *damagedError) Error() string {
-	return fmt.Sprintf("%v: %s has a wrong checksum; restore a backup with the restore command: %v", engine.ErrDamaged, e.where, e.cause)
+	cause, _, _ := strings.Cut(e.cause.Error(), "\n") // the rest is for programs
+	return fmt.Sprintf("%v: %s has a wrong checksum; restore a backup with the restore command: %s", engine.ErrDamaged, e.where, cause)
 }
 
 func (e *damagedError) Unwrap() error { return e.cause }
