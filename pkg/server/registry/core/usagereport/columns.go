@@ -20,6 +20,7 @@ func measurementFields() []resource.Field[measurement] {
 	return []resource.Field[measurement]{
 		{Path: fieldTaskUID, Value: func(m measurement) string { return string(m.Spec.TaskUID) }},
 		{Path: "spec.taskName", Value: func(m measurement) string { return m.Spec.TaskName }},
+		{Path: "taskName", Value: func(m measurement) string { return m.Spec.TaskName }}, // as in all kinds
 		{Path: "spec.sessionName", Value: func(m measurement) string { return m.Spec.SessionName }},
 		{Path: "spec.provider", Value: func(m measurement) string { return m.Spec.Provider }},
 		{Path: "spec.model", Value: func(m measurement) string { return m.Spec.Model }},
