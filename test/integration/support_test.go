@@ -200,3 +200,32 @@ turns:
 		t.Errorf("a field of a Pod: %s", k.Status.Message)
 	}
 }
+
+// TestSkippedTool: a Tool that was deleted before a run started is named in an event of the run, and the run goes on without it.
+func TestSkippedTool(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, "turns: [{reply: {text: Hello.}}]")
+	c, h := listening(t, p.Server)
+	made := &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "lookup"}, Spec: v1alpha1.ToolSpec{Description: "d", HTTP: &v1alpha1.ToolHTTP{URL: "https://example.com/"}}}
+	must[*v1alpha1.Tool](t)(c.Tools("default").Create(t.Context(), made, metav1.CreateOptions{}))
+	must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "clerk"}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []v1alpha1.AgentTool{{Name: "lookup"}},
+	}}, metav1.CreateOptions{}))
+	warned(t, h) // it exists
+	if err := c.Tools("default").Delete(t.Context(), "lookup", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "Say hello.", AgentRef: &v1alpha1.NamespacedReference{Name: "clerk"},
+	}}, metav1.CreateOptions{}))
+	p.awaitPhase("t", v1alpha1.TaskSucceeded)
+	var said []string
+	for _, e := range p.eventsOf("t", v1alpha1.EventTaskPhaseChanged) {
+		if e.Severity == v1alpha1.SeverityWarning {
+			said = append(said, e.Summary)
+		}
+	}
+	if len(said) != 1 || !strings.Contains(said[0], `no tool "lookup"`) || !strings.Contains(said[0], "runs leave it out") {
+		t.Errorf("warnings of the run: %q", said)
+	}
+}
