@@ -18,7 +18,7 @@ import (
 
 // ErrApproval ends a run that could not ask for an approval, or could not record that it makes
 // an approved call. A gated call is never made without an approval.
-var ErrApproval = errors.New("agentloop: approval")
+var ErrApproval = errors.New("the approval")
 
 // Gate holds back the calls of some tools until a person has approved them. An approval is for
 // one call with exactly the arguments that the person was shown. It is used up before that call

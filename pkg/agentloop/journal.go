@@ -45,7 +45,7 @@ func (l *loop) save(ctx context.Context) error {
 	s := Step{Messages: l.unsaved, Iteration: l.iteration, Asked: l.asked, Usage: l.usage}
 	l.unsaved = nil
 	if err := l.c.Journal(ctx, s); err != nil {
-		return fmt.Errorf("agentloop: store a step: %w", err)
+		return fmt.Errorf("store a step of the conversation: %w", err)
 	}
 	return nil
 }

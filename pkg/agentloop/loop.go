@@ -46,7 +46,7 @@ const (
 var (
 	// ErrMaxIterations ends a run that used up its iterations. The Result that comes with it holds
 	// the model's summary, if it gave one.
-	ErrMaxIterations = errors.New("agentloop: max iterations")
+	ErrMaxIterations = errors.New("the model used up its iterations")
 	// ErrRepeated ends a run that used up its iterations because of repeated calls. The Result that comes with it is
 	// that of ErrMaxIterations.
 	ErrRepeated = errors.New("the model repeated calls of tools")

@@ -65,7 +65,7 @@ func (s *Static) add(from fs.FS, dir string) error {
 		}
 		key := strings.TrimPrefix(name, dir+"/")
 		if s.files[key] != nil {
-			return fmt.Errorf("console: %s is both in the page and in %s", key, dir)
+			return fmt.Errorf("%s is both in the page and in %s", key, dir)
 		}
 		s.files[key], err = newFile(key, data)
 		return err
@@ -75,7 +75,7 @@ func (s *Static) add(from fs.FS, dir string) error {
 func newFile(name string, data []byte) (*file, error) {
 	f := &file{kind: kindOf(name), cache: revalidate, plain: data}
 	if f.kind == "" {
-		return nil, fmt.Errorf("console: %s: files of this kind are not served", name)
+		return nil, fmt.Errorf("%s: files of this kind are not served", name)
 	}
 	sum := sha256.Sum256(data)
 	f.etag = base64.RawURLEncoding.EncodeToString(sum[:12])

@@ -55,7 +55,7 @@ type Error struct {
 
 // Error returns class, status and message.
 func (e *Error) Error() string {
-	s := "llm: " + string(e.Class)
+	s := "the model request failed: " + string(e.Class)
 	if e.Status != 0 {
 		s += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}

@@ -115,7 +115,7 @@ func Sum(sum, n *int64) error {
 	case n == nil:
 		return nil
 	case *n < 0:
-		return fmt.Errorf("usage: a count must not be negative: %d", *n)
+		return fmt.Errorf("a count must not be negative: %d", *n)
 	case *n > MaxTokens || *sum > MaxTokens-*n:
 		return ErrTooLarge
 	}

@@ -33,7 +33,7 @@ type Step[T client.Object] struct {
 }
 
 // ErrDone ends the list: there is nothing more to do until the object changes.
-var ErrDone = errors.New("step: done")
+var ErrDone = errors.New("done")
 
 // Wait ends the list until After has passed, or until the object changes. It is not a failure:
 // status and events show its Reason.

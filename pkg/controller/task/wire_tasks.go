@@ -29,7 +29,7 @@ const maxOwnChanges = 1024
 func (w taskAPI) fresh(ctx context.Context, t *v1alpha1.Task) error {
 	var now v1alpha1.Task
 	if err := w.live.Get(ctx, client.ObjectKeyFromObject(t), &now); err != nil {
-		return fmt.Errorf("task: %w", err)
+		return fmt.Errorf("read the task: %w", err)
 	}
 	if now.UID != t.UID || now.ResourceVersion != t.ResourceVersion {
 		return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has changed"))
@@ -70,7 +70,7 @@ func (w taskAPI) shows(ctx context.Context, t *v1alpha1.Task) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("task: %w", err)
+		return false, fmt.Errorf("read the task: %w", err)
 	}
 	if now.UID != t.UID {
 		return false, nil

@@ -121,11 +121,11 @@ type Service struct {
 func New(o Options) (*Service, error) {
 	c, err := newCallers(o.Loopback)
 	if err != nil {
-		return nil, fmt.Errorf("chat: client of this server: %w", err)
+		return nil, fmt.Errorf("client of this server: %w", err)
 	}
 	own, err := c.client(nil)
 	if err != nil {
-		return nil, fmt.Errorf("chat: client of this server: %w", err)
+		return nil, fmt.Errorf("client of this server: %w", err)
 	}
 	m, err := metric.Register(o.Metrics, newMetrics())
 	if err != nil {

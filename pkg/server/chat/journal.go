@@ -111,7 +111,7 @@ type journal struct {
 func (j *journal) begin(ctx context.Context) error {
 	raw, err := json.Marshal(j.record)
 	if err != nil {
-		return fmt.Errorf("chat: encode a turn: %w", err)
+		return fmt.Errorf("encode a turn: %w", err)
 	}
 	first, err := j.store.Begin(ctx, j.uid, raw, j.live != nil)
 	if err != nil {
@@ -202,7 +202,7 @@ func (j *journal) apply(ctx context.Context, change func(last int64) (turn.Chang
 		for _, f := range frames {
 			data, err := json.Marshal(f.Envelope)
 			if err != nil {
-				return fmt.Errorf("chat: encode a frame: %w", err)
+				return fmt.Errorf("encode a frame: %w", err)
 			}
 			last++
 			all = append(all, turn.Frame{Seq: last, Type: f.Type, Data: data})
@@ -238,7 +238,7 @@ func (j *journal) step(ctx context.Context, s step, frames ...Frame) error {
 		s.Frame = last
 		raw, err := json.Marshal(s)
 		if err != nil {
-			return turn.Change{}, fmt.Errorf("chat: encode a step: %w", err)
+			return turn.Change{}, fmt.Errorf("encode a step: %w", err)
 		}
 		return turn.Change{Step: raw, Number: j.number}, nil
 	}, frames...)
@@ -276,7 +276,7 @@ func (j *journal) ending(ctx context.Context, e ending) error {
 	return j.flush(ctx, func(int64) (turn.Change, error) {
 		raw, err := json.Marshal(j.record)
 		if err != nil {
-			return turn.Change{}, fmt.Errorf("chat: encode a turn: %w", err)
+			return turn.Change{}, fmt.Errorf("encode a turn: %w", err)
 		}
 		return turn.Change{Record: raw}, nil
 	})
@@ -314,7 +314,7 @@ func stored(s *turn.Store, uid types.UID) ([]step, error) {
 	steps := make([]step, len(raw))
 	for i := range raw {
 		if err := json.Unmarshal(raw[i], &steps[i]); err != nil {
-			return nil, fmt.Errorf("chat: step %d of a stored turn: %w", i, err)
+			return nil, fmt.Errorf("step %d of a stored turn: %w", i, err)
 		}
 	}
 	return steps, nil

@@ -56,7 +56,7 @@ func (s *Service) Resume(ctx context.Context) error {
 		}
 		r := &record{}
 		if err := json.Unmarshal(raw, r); err != nil {
-			return fmt.Errorf("chat: stored turn of session %s: %w", uid, err)
+			return fmt.Errorf("stored turn of session %s: %w", uid, err)
 		}
 		if r.Caller == nil {
 			s.lost.records[uid] = r
@@ -117,7 +117,7 @@ func (s *Service) revive(serving context.Context, uid types.UID, r *record) (*Tu
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("chat: frames of a stored turn: %w", err)
+		return nil, fmt.Errorf("frames of a stored turn: %w", err)
 	}
 	r.First = first
 	if past == nil {
@@ -263,7 +263,7 @@ func (t *Turn) again(waits bool) error {
 	last := frames[len(frames)-1]
 	var e Envelope
 	if err := json.Unmarshal(last.Data, &e); err != nil {
-		return fmt.Errorf("chat: frame %d of a stored turn: %w", last.Seq, err)
+		return fmt.Errorf("frame %d of a stored turn: %w", last.Seq, err)
 	}
 	switch {
 	case last.Type == FrameToolCall && e.ToolCall != nil:

@@ -65,7 +65,7 @@ func (s *Service) Tools(o Toolset) (*tool.Catalogue, error) {
 func (s *Service) toolbox(o Toolset) (*toolbox, error) {
 	caller, err := s.callers.client(o.Caller)
 	if err != nil {
-		return nil, fmt.Errorf("chat: client of the caller: %w", err)
+		return nil, fmt.Errorf("client of the caller: %w", err)
 	}
 	return &toolbox{Toolset: o, caller: caller, own: s.own, limits: &s.o.Limits, clock: s.o.Clock}, nil
 }

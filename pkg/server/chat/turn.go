@@ -110,7 +110,7 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if t.catalogue, err = t.tools.catalogue(); err != nil {
-		return fmt.Errorf("chat: tools: %w", err)
+		return fmt.Errorf("tools: %w", err)
 	}
 	// System messages that somebody put into the session are not instructions of the orchestrator, and are left out.
 	_, before := agentloop.Replay(history)

@@ -125,10 +125,10 @@ type Handler struct {
 // New makes a handler. It fails if its metrics are already registered.
 func New(o Options) (*Handler, error) {
 	if o.Models == nil {
-		return nil, errors.New("compat: Models is required")
+		return nil, errors.New("Models is required")
 	}
 	if o.Chat != nil && o.Judge == nil {
-		return nil, errors.New("compat: Judge is required with Chat")
+		return nil, errors.New("Judge is required with Chat")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -154,7 +154,7 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.Metrics != nil {
 		if err := o.Metrics.Register(h.own); err != nil {
-			return nil, fmt.Errorf("compat: metrics: %w", err)
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
 	return h, nil

@@ -81,7 +81,7 @@ func (r seen) Storage(ctx context.Context, c resource.Config) (map[string]rest.S
 func as[T any](s *storages, gr schema.GroupResource) (T, error) {
 	st, ok := s.byResource[gr].(T)
 	if !ok {
-		return st, fmt.Errorf("host: storage of %s is %T, which is not %T", gr, s.byResource[gr], (*T)(nil))
+		return st, fmt.Errorf("storage of %s is %T, which is not %T", gr, s.byResource[gr], (*T)(nil))
 	}
 	return st, nil
 }

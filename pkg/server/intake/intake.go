@@ -97,7 +97,7 @@ func New(o Options) (*Gate, error) {
 	}, func() float64 { return float64(g.Held()) })}
 	if o.Metrics != nil {
 		if err := o.Metrics.Register(g.all); err != nil {
-			return nil, fmt.Errorf("intake: metrics: %w", err)
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
 	return g, nil

@@ -79,7 +79,7 @@ type Models struct {
 // New makes Models. It makes no request.
 func New(o Options) (*Models, error) {
 	if o.Loopback == nil || o.Authorizer == nil {
-		return nil, errors.New("models: Loopback and Authorizer are required")
+		return nil, errors.New("Loopback and Authorizer are required")
 	}
 	o.Provider = cmp.Or(o.Provider, DefaultProvider)
 	if o.Clock == nil {
@@ -87,13 +87,13 @@ func New(o Options) (*Models, error) {
 	}
 	objects, err := versioned.NewForConfig(o.Loopback)
 	if err != nil {
-		return nil, fmt.Errorf("models: client of this server: %w", err)
+		return nil, fmt.Errorf("client of this server: %w", err)
 	}
 	host := rest.CopyConfig(cmp.Or(o.Host, o.Loopback))
 	host.QPS = -1 // requests of callers are limited where they arrive
 	secrets, err := kubernetes.NewForConfig(host)
 	if err != nil {
-		return nil, fmt.Errorf("models: client of the host: %w", err)
+		return nil, fmt.Errorf("client of the host: %w", err)
 	}
 	// A Provider's address may be inside the operator's network, as for runs. Metadata services stay out of reach.
 	transport := egress.ForProviders().Transport()

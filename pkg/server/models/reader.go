@@ -76,7 +76,7 @@ type key struct {
 var _ plan.Reader = (*reader)(nil)
 
 // errNotNeeded is returned for objects that decide nothing about models.
-var errNotNeeded = errors.New("models: skills, tools and ConfigMaps are not read")
+var errNotNeeded = errors.New("skills, tools and ConfigMaps are not read")
 
 // Agent reads an Agent.
 func (r *reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error) {

@@ -31,7 +31,7 @@ type Source struct {
 func Open(ctx context.Context, e engine.Engine, now time.Time) (*Source, error) {
 	c, err := e.Checkpoint(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("backup: %w", err)
+		return nil, fmt.Errorf("backup of the store: %w", err)
 	}
 	s := &Source{checkpoint: c, manifest: archive.Manifest{
 		Format: archive.Format, Store: c.Layout(), Program: version.Version(), Revision: c.Revision(), Time: now.UTC().Truncate(time.Second),

@@ -53,20 +53,20 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 		return nil, err
 	}
 	if err := os.MkdirAll(dataDir, folderPerm); err != nil {
-		return nil, fmt.Errorf("backup: data folder: %w", err)
+		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	temporary := filepath.Join(dataDir, restoringFolder)
 	lock, err := local.Lock(temporary)
 	if err != nil {
-		return nil, fmt.Errorf("backup: restore in %s: %w", temporary, err)
+		return nil, fmt.Errorf("restore in %s: %w", temporary, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temporary), lock.Close()) }()
 	dir := filepath.Join(temporary, archive.StoreFolder)
 	if err := os.RemoveAll(dir); err != nil {
-		return nil, fmt.Errorf("backup: what an earlier restore left: %w", err)
+		return nil, fmt.Errorf("what an earlier restore left: %w", err)
 	}
 	if err := os.Mkdir(dir, folderPerm); err != nil {
-		return nil, fmt.Errorf("backup: %w", err)
+		return nil, fmt.Errorf("restore: %w", err)
 	}
 	m, err := unpack(ctx, r, dir)
 	if err != nil {
@@ -81,10 +81,10 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 	}
 	// A mark that is still there describes the store that was lost or moved away. The next start makes a new one.
 	if err := local.RemoveMark(filepath.Join(dataDir, local.MarkFile)); err != nil {
-		return nil, fmt.Errorf("backup: %w", err)
+		return nil, fmt.Errorf("restore: %w", err)
 	}
 	if err := os.Rename(dir, target); err != nil {
-		return nil, fmt.Errorf("backup: %w", err)
+		return nil, fmt.Errorf("restore: %w", err)
 	}
 	return restored, durable.SyncFolder(dataDir)
 }
@@ -95,7 +95,7 @@ func absent(target string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return fmt.Errorf("restore: %w", err)
 	}
 	return fmt.Errorf("%w: move %s away first, and stop the server that uses it", ErrStoreExists, target)
 }
@@ -105,13 +105,13 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, er
 	m, err := archive.Read(ctx, r, func(f archive.File, content io.Reader) error {
 		file, err := os.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
 		if err != nil {
-			return fmt.Errorf("backup: %w", err)
+			return fmt.Errorf("restore: %w", err)
 		}
 		if _, err = io.Copy(file, content); err == nil {
 			err = file.Sync()
 		}
 		if err := errors.Join(err, file.Close()); err != nil {
-			return fmt.Errorf("backup: %w", err)
+			return fmt.Errorf("restore: %w", err)
 		}
 		return nil
 	})
@@ -126,17 +126,17 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, er
 func prove(ctx context.Context, dir string, revision uint64) (c Contents, base uint64, err error) {
 	e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}}) // reading returns the error
 	if err != nil {
-		return c, 0, fmt.Errorf("backup: %w", err)
+		return c, 0, fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	if got := e.Revision(); got != revision {
 		return c, 0, fmt.Errorf("%w: its store is at revision %d, its manifest says %d", archive.ErrInvalid, got, revision)
 	}
 	if c, err = count(ctx, e); err != nil {
-		return c, 0, fmt.Errorf("backup: read the restored store: %w", err)
+		return c, 0, fmt.Errorf("read the restored store: %w", err)
 	}
 	if base, err = e.Rebase(rebaseBy); err != nil {
-		return c, 0, fmt.Errorf("backup: %w", err)
+		return c, 0, fmt.Errorf("restore: %w", err)
 	}
 	return c, base, nil
 }

@@ -57,7 +57,9 @@ type CorruptError struct {
 }
 
 // Error includes the key.
-func (e *CorruptError) Error() string { return fmt.Sprintf("blob: corrupt record %q", e.Key) }
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("corrupt record %q of a file of a task", e.Key)
+}
 
 // File describes one file.
 type File struct {

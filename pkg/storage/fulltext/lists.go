@@ -120,7 +120,7 @@ func (l *lists) some(read *list, most int) error {
 		}
 		p, ok := parse(key[len(read.start):], l.it.Value())
 		if !ok {
-			return fmt.Errorf("fulltext: malformed row at %q", key)
+			return fmt.Errorf("malformed row of the index of texts at %q", key)
 		}
 		p.term, p.group = read.term, read.group
 		read.rows, read.last = read.rows+1, p.rank()

@@ -18,7 +18,7 @@ import (
 func Each(ctx context.Context, in storage.Interface, key string, revision uint64, f func(runtime.Object) error) (at uint64, err error) {
 	s, ok := in.(*Store)
 	if !ok {
-		return 0, fmt.Errorf("object: %T cannot be walked", in)
+		return 0, fmt.Errorf("%T cannot be walked", in)
 	}
 	prefix, err := s.key(key, true)
 	if err != nil {

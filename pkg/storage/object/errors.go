@@ -24,7 +24,7 @@ import (
 type CorruptObjectError struct{ Err error }
 
 func (e *CorruptObjectError) Error() string {
-	return "object: stored data is corrupt: " + e.Err.Error()
+	return "stored data is corrupt: " + e.Err.Error()
 }
 
 // Unwrap returns the error of the transformer or the codec.

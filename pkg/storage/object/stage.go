@@ -26,7 +26,7 @@ func IsConflict(err error) bool { return errors.Is(err, errConflict) }
 func Stage(ctx context.Context, in storage.Interface, key string, mutate func(runtime.Object) error) (engine.Part, error) {
 	s, ok := in.(*Store)
 	if !ok {
-		return nil, fmt.Errorf("object: %T stages no updates", in)
+		return nil, fmt.Errorf("%T stages no updates", in)
 	}
 	k, err := s.key(key, false)
 	if err != nil {

@@ -60,7 +60,7 @@ type CorruptError struct {
 }
 
 // Error includes the key.
-func (e *CorruptError) Error() string { return fmt.Sprintf("transcript: corrupt record %q", e.Key) }
+func (e *CorruptError) Error() string { return fmt.Sprintf("corrupt record %q of a transcript", e.Key) }
 
 // Options configure a Store. The zero value is usable.
 type Options struct {

@@ -48,7 +48,7 @@ var ErrName = errors.New("invalid UID of a session")
 type CorruptError struct{ Key []byte }
 
 // Error includes the key.
-func (e *CorruptError) Error() string { return fmt.Sprintf("turn: corrupt row %q", e.Key) }
+func (e *CorruptError) Error() string { return fmt.Sprintf("a stored turn is corrupt: row %q", e.Key) }
 
 // Frame is one frame of a background turn.
 type Frame struct {
@@ -231,10 +231,10 @@ func clearRows(b engine.Batch, uid types.UID, kind byte) error {
 func (s *Store) write(ctx context.Context, need engine.Need, fill func(engine.Batch) error) error {
 	b, err := owned.NewBatch(ctx, s.engine, need, fill)
 	if err != nil {
-		return fmt.Errorf("turn: %w", err)
+		return fmt.Errorf("a stored turn: %w", err)
 	}
 	if err := s.engine.Apply(b, engine.Sync); err != nil {
-		return fmt.Errorf("turn: %w", err)
+		return fmt.Errorf("a stored turn: %w", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ type Proxy struct {
 func Start(guard egress.Guard) (*Proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it does not wait
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+		return nil, fmt.Errorf("the network proxy of the run: %w", err)
 	}
 	p := &Proxy{listener: l, password: rand.Text(), transport: guard.Transport(), tunnels: map[net.Conn]struct{}{}}
 	p.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+p.password))

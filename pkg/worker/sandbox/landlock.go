@@ -124,12 +124,12 @@ func allow(ruleset int, g grant, rights uint64) error {
 		if g.optional && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)) {
 			return nil
 		}
-		return fmt.Errorf("sandbox: %s: %w", g.path, err)
+		return fmt.Errorf("the path %s of the sandbox: %w", g.path, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("sandbox: %s: %w", g.path, err)
+		return fmt.Errorf("the path %s of the sandbox: %w", g.path, err)
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK: // the target has its own grant, or none

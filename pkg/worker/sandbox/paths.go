@@ -85,7 +85,7 @@ func (p Policy) grants() ([]grant, error) {
 	for _, w := range p.Write {
 		path, err := filepath.EvalSymlinks(w)
 		if err != nil {
-			return nil, fmt.Errorf("sandbox: %w", err)
+			return nil, fmt.Errorf("a path of the sandbox: %w", err)
 		}
 		out = append(out, around(grant{path: path, write: true}, hidden)...)
 	}
@@ -176,7 +176,7 @@ func within(path, root string) bool {
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("sandbox: %w", err)
+		return "", fmt.Errorf("a path of the sandbox: %w", err)
 	}
 	rest := ""
 	for {
@@ -185,7 +185,7 @@ func resolve(path string) (string, error) {
 			return filepath.Join(r, rest), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
-			return "", fmt.Errorf("sandbox: %w", err)
+			return "", fmt.Errorf("a path of the sandbox: %w", err)
 		}
 		path, rest = filepath.Dir(path), filepath.Join(filepath.Base(path), rest)
 	}

@@ -62,12 +62,12 @@ type File struct {
 func OpenFile(path string) (*File, []Record, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("spool: %w", err)
+		return nil, nil, fmt.Errorf("the spool of the run: %w", err)
 	}
 	s := &File{path: path, f: f}
 	pending, err := s.load()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("spool %s: %w", path, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("the spool %s of the run: %w", path, err), f.Close())
 	}
 	return s, pending, nil
 }
@@ -152,16 +152,16 @@ func (s *File) Append(data []byte) (int64, error) {
 		return 0, s.broken
 	}
 	if len(data) > MaxRecord {
-		return 0, fmt.Errorf("spool: a record of %d bytes is too large, at most %d are allowed", len(data), MaxRecord)
+		return 0, fmt.Errorf("the spool of the run: a record of %d bytes is too large, at most %d are allowed", len(data), MaxRecord)
 	}
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, recordHeader+len(data)), uint32(len(data)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(data, crcTable))
 	if _, err := s.f.WriteAt(append(b, data...), s.position(s.end)); err != nil {
 		// Remove what was written of the record, because it would hide the records after it.
 		if terr := s.f.Truncate(s.position(s.end)); terr != nil {
-			s.broken = fmt.Errorf("spool: %w", errors.Join(err, terr))
+			s.broken = fmt.Errorf("the spool of the run: %w", errors.Join(err, terr))
 		}
-		return 0, fmt.Errorf("spool: %w", err)
+		return 0, fmt.Errorf("the spool of the run: %w", err)
 	}
 	s.end += recordHeader + int64(len(data))
 	return s.end, nil
@@ -175,7 +175,7 @@ func (s *File) Acknowledge(offset int64) error {
 		return s.broken
 	}
 	if offset > s.end {
-		return fmt.Errorf("spool: offset %d is after the end, %d", offset, s.end)
+		return fmt.Errorf("the spool of the run: offset %d is after the end, %d", offset, s.end)
 	}
 	s.acked = offset
 	if s.acked-s.base >= rewriteBytes && s.acked-s.base >= s.end-s.acked {
@@ -183,7 +183,7 @@ func (s *File) Acknowledge(offset int64) error {
 	}
 	_, err := s.f.WriteAt(binary.LittleEndian.AppendUint64(nil, uint64(offset)), ackPosition)
 	if err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	return nil
 }
@@ -192,23 +192,23 @@ func (s *File) Acknowledge(offset int64) error {
 func (s *File) rewrite() error {
 	rest := make([]byte, s.end-s.acked)
 	if _, err := s.f.ReadAt(rest, s.position(s.acked)); err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	path := s.path + ".new"
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	if _, err = f.Write(append(header(s.acked, s.acked), rest...)); err == nil {
 		err = os.Rename(path, s.path)
 	}
 	if err != nil {
-		return fmt.Errorf("spool: %w", errors.Join(err, f.Close(), os.Remove(path)))
+		return fmt.Errorf("the spool of the run: %w", errors.Join(err, f.Close(), os.Remove(path)))
 	}
 	err = s.f.Close()
 	s.f, s.base = f, s.acked
 	if err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (s *File) Sync() error {
 		return s.broken
 	}
 	if err := s.f.Sync(); err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	return nil
 }

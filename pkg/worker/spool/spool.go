@@ -69,7 +69,7 @@ type Spool struct {
 // Open opens the spool in a folder, and creates the folder if it does not exist.
 func Open(dir string) (s *Spool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("the spool of the run: %w", err)
 	}
 	s = &Spool{dir: dir}
 	defer func() {
@@ -78,7 +78,7 @@ func Open(dir string) (s *Spool, err error) {
 		}
 	}()
 	if s.lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return s, fmt.Errorf("spool: %w", err)
+		return s, fmt.Errorf("the spool of the run: %w", err)
 	}
 	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -112,10 +112,10 @@ func (s *Spool) Keep(e End) error {
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	if err := durable.WriteFile(filepath.Join(s.dir, endName), raw); err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (s *Spool) sync() error {
 // everything is delivered again, which changes nothing.
 func (s *Spool) Delivered() error {
 	if err := os.WriteFile(filepath.Join(s.dir, deliveredName), nil, 0o600); err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return fmt.Errorf("the spool of the run: %w", err)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func ReadEnd(dir string) (*End, error) {
 	}
 	e := &End{}
 	if err := json.Unmarshal(raw, e); err != nil {
-		return nil, fmt.Errorf("spool: end of the work: %w", err)
+		return nil, fmt.Errorf("the spool of the run: end of the work: %w", err)
 	}
 	return e, nil
 }
@@ -196,19 +196,19 @@ func read(path string, limit int64) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("the spool of the run: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("spool: %s is not a file of at most %d bytes", filepath.Base(path), limit)
+		return nil, fmt.Errorf("the spool of the run: %s is not a file of at most %d bytes", filepath.Base(path), limit)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("the spool of the run: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("the spool of the run: %w", err)
 	}
 	return raw, nil
 }

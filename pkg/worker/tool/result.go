@@ -48,7 +48,7 @@ type Error struct {
 }
 
 // Error returns type and message.
-func (e *Error) Error() string { return "tool: " + string(e.Type) + ": " + e.Message }
+func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
 
 // Errorf returns an Error without a suggestion.
 func Errorf(t ErrorType, format string, args ...any) *Error {

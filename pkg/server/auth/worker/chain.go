@@ -66,7 +66,7 @@ type refusal struct {
 }
 
 // Error returns the reason.
-func (r *refusal) Error() string { return "worker: " + r.why }
+func (r *refusal) Error() string { return "not accepted as a worker: " + r.why }
 
 func never(format string, args ...any) error { return &refusal{why: fmt.Sprintf(format, args...)} }
 

@@ -79,7 +79,7 @@ type Filter struct {
 // New makes a Filter. It fails if an option is missing or if the metrics are already registered.
 func New(o Options) (*Filter, error) {
 	if o.Pods == nil || o.Jobs == nil || o.Task == nil || o.Serializer == nil {
-		return nil, errors.New("worker: Pods, Jobs, Task and Serializer are needed")
+		return nil, errors.New("Pods, Jobs, Task and Serializer are needed")
 	}
 	if o.Remember == 0 {
 		o.Remember = defaultRemember
@@ -90,7 +90,7 @@ func New(o Options) (*Filter, error) {
 	f := &Filter{o: o, metrics: newMetrics(), chains: lru.New(maxChains)}
 	if o.Metrics != nil {
 		if err := o.Metrics.Register(f.metrics); err != nil {
-			return nil, fmt.Errorf("worker: metrics: %w", err)
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
 	return f, nil

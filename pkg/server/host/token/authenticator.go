@@ -148,7 +148,7 @@ func (a *Authenticator) verify(text string) (*claims, error) {
 	}
 	c := &claims{}
 	if err := t.Claims(key, &c.Claims, &c.privateClaims); err != nil {
-		return nil, fmt.Errorf("token: %w", err)
+		return nil, fmt.Errorf("verify the token: %w", err)
 	}
 	a.checked.Add(sum, c)
 	return c, nil

@@ -16,7 +16,7 @@ import (
 // writeError is a failure to send to the client.
 type writeError struct{ err error }
 
-func (e *writeError) Error() string { return "timeline: write: " + e.err.Error() }
+func (e *writeError) Error() string { return "write to the client: " + e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
 // sender writes to a client that may be slow or gone. Each write has a

@@ -86,7 +86,7 @@ func (r kin) request(t *v1alpha1.Task, message string) {
 }
 
 // errUnmarked leaves a task of a tree as it is.
-var errUnmarked = errors.New("task: nothing to mark")
+var errUnmarked = errors.New("nothing to mark")
 
 // cancelTree marks a task, if itself is set, and all tasks below it that have not ended, in one commit, with an event
 // for each. Children that are being created meanwhile are either marked, too, or refused.

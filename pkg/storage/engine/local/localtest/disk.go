@@ -22,7 +22,7 @@ import (
 const Dir = "store"
 
 // ErrInjected is the error that a failing disk returns.
-var ErrInjected = errors.New("localtest: injected disk error")
+var ErrInjected = errors.New("injected disk error")
 
 // Disk is a file system in memory. It is safe for concurrent use.
 type Disk struct {
