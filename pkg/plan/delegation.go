@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/command"
 )
 
 // Limits of coordination where the Agent sets none.
@@ -115,6 +116,19 @@ func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *
 		names = append(names, allowed.String())
 	}
 	return refuse(v1alpha1.ReasonAgentNotAllowed, "agent %q is not among those that agent %q may delegate to (spec.coordination.allowedAgents): %s", key, coordinator.Name, strings.Join(names, ", "))
+}
+
+// ChildNetwork returns what the command of a container task may connect to that a task delegates: what programs of the
+// delegating agent may. A command that was delegated itself passes on what it has.
+func ChildNetwork(parent *v1alpha1.Task, coordinator *v1alpha1.Agent) v1alpha1.SandboxNetwork {
+	public := PublicNetwork(coordinator)
+	if parent.Spec.Type == v1alpha1.TaskTypeContainer {
+		public = command.Public(parent)
+	}
+	if public {
+		return v1alpha1.SandboxNetworkPublic
+	}
+	return v1alpha1.SandboxNetworkNone
 }
 
 // CheckChild returns why a task may not be a child of the parent: a child gets no more than its agent and its parent

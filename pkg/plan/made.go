@@ -68,8 +68,11 @@ func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *Refused
 		{"spec.systemPrompt.configMapRef", s.SystemPrompt != nil && s.SystemPrompt.ConfigMapRef != nil},
 	} {
 		if f.set {
-			return forbid(f.field, "cannot be set on an agent that a task creates; providerRef, model, systemPrompt.inline, tools and coordination can")
+			return forbid(f.field, "cannot be set on an agent that a task creates; providerRef, model, systemPrompt.inline, tools, sandbox and coordination can")
 		}
+	}
+	if PublicNetwork(made) && !PublicNetwork(coordinator) {
+		return forbid("spec.sandbox.network", "programs of the task itself have no network; it must be None, or left out")
 	}
 	uses := UsesOf(maker, coordinator)
 	if r := checkProvider(uses, made, forbid); r != nil {

@@ -26,7 +26,7 @@ type Place struct {
 	NoImages string
 	// NoPrograms refuses everything that runs programs: tasks of type container, and the tool code_exec.
 	NoPrograms string
-	// NoNetwork refuses the tool code_exec for Agents whose programs are to have the network.
+	// NoNetwork refuses the tool code_exec for Agents whose programs are to have the network, and the commands that they delegate.
 	NoNetwork string
 	// NoMounts refuses tasks that mount a Secret.
 	NoMounts string
@@ -44,7 +44,7 @@ type Place struct {
 
 // command returns what concerns tasks of type container.
 func (p Place) command() command.Place {
-	return command.Place{NoContainers: p.NoContainers, NoPrograms: p.NoPrograms, NoImages: p.NoImages, NoPodFields: p.NoPodFields}
+	return command.Place{NoContainers: p.NoContainers, NoPrograms: p.NoPrograms, NoImages: p.NoImages, NoPodFields: p.NoPodFields, NoNetwork: p.NoNetwork}
 }
 
 // Reader reads what tasks refer to. If an object does not exist, the error is one that apierrors.IsNotFound

@@ -150,6 +150,11 @@ func TestPlaces(t *testing.T) {
 	noModel := plantest.With(func(ai *v1alpha1.TaskAI) {
 		ai.ProviderRef = &v1alpha1.NamespacedReference{Namespace: plantest.Other, Name: "no-model"}
 	})
+	delegated := func(network v1alpha1.SandboxNetwork) *v1alpha1.Task {
+		task := plantest.Container()
+		task.Status.Delegation = &v1alpha1.TaskDelegation{Network: network}
+		return task
+	}
 	lacks := func(tool string) string { return map[string]string{"code_exec": "no interpreter"}[tool] }
 	for name, tc := range map[string]struct {
 		place plan.Place
@@ -164,6 +169,8 @@ func TestPlaces(t *testing.T) {
 		"no programs":              {plan.Place{NoPrograms: "no"}, plantest.Container(), v1alpha1.ReasonSandboxUnavailable},
 		"no programs for a tool":   {plan.Place{NoPrograms: "no"}, plantest.AI(code), v1alpha1.ReasonSandboxUnavailable},
 		"no programs, no tool":     {plan.Place{NoPrograms: "no"}, plantest.AI(), "runs"},
+		"no network":               {plan.Place{NoNetwork: "no"}, delegated(v1alpha1.SandboxNetworkPublic), v1alpha1.ReasonSandboxUnavailable},
+		"no network, and none":     {plan.Place{NoNetwork: "no"}, delegated(v1alpha1.SandboxNetworkNone), "runs"},
 		"no interpreter":           {plan.Place{Lacks: lacks}, plantest.AI(code), v1alpha1.ReasonToolUnavailable},
 		"interpreter not needed":   {plan.Place{Lacks: lacks}, plantest.AI(), "runs"},
 		"no mounts":                {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/runner/container"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
@@ -88,7 +90,7 @@ func TestTransactionTokenFile(t *testing.T) {
 		if c.Credentials.TransactionToken != "value-of-token" || secretsOf(c).scrub("value-of-token") != "[REDACTED]" {
 			t.Errorf("read %q", c.Credentials.TransactionToken)
 		}
-		if hidden := slices.Contains(c.policy().Hide, filepath.Dir(file)); hidden == contained {
+		if hidden := slices.Contains(c.policy(containerTask("true")).Hide, filepath.Dir(file)); hidden == contained {
 			t.Errorf("contained: %t, hidden: %t", contained, hidden)
 		}
 	}
@@ -189,6 +191,41 @@ func TestKeysOfPods(t *testing.T) {
 		}
 		if n := strings.Count(d.Text, "OPEN"); off != (n > 0) || off && n != 2*len(files) {
 			t.Errorf("sandbox off: %t, %d of %d ways are open:\n%s", off, n, 2*len(files), d.Text)
+		}
+	}
+}
+
+// TestNetworkOfDelegatedCommands: in a Pod the command of a person's task has the network. One that an agent delegated has what
+// programs of that agent have: none, or the proxy.
+func TestNetworkOfDelegatedCommands(t *testing.T) { //nolint:paralleltest // the end of a command takes all children of the process with it
+	if err := sandbox.Probe().CheckProxy(); err != nil {
+		t.Skip(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for name, tc := range map[string]struct {
+		delegation *v1alpha1.TaskDelegation
+		connects   bool
+		proxy      bool
+	}{
+		"of a person":     {nil, true, false},
+		"older record":    {&v1alpha1.TaskDelegation{}, false, false},
+		"without network": {&v1alpha1.TaskDelegation{Network: v1alpha1.SandboxNetworkNone}, false, false},
+		"public":          {&v1alpha1.TaskDelegation{Network: v1alpha1.SandboxNetworkPublic}, false, true},
+	} {
+		w := newTestWorker(t, func(c *Config) {
+			c.Contained = true
+			c.Environ = func() []string { return []string{"PATH=" + os.Getenv("PATH"), "http_proxy=http://of-the-image"} }
+		})
+		task := containerTask(`(: < /dev/tcp/` + strings.Replace(l.Addr().String(), ":", "/", 1) + `) && echo connected; address=${http_proxy#*@}
+[ "$address" = "$http_proxy" ] || { exec 3<>"/dev/tcp/${address/://}" && printf 'GET http://example.com/ HTTP/1.0\r\n\r\n' >&3 && head -n 1 <&3; }; echo done`)
+		task.Spec.Image, task.Status.Delegation = "alpine", tc.delegation
+		d, err := container.Runner.Run(t.Context(), w.given(task))
+		if err != nil || !strings.HasSuffix(d.Text, "done\n") || strings.Contains(d.Text, "connected") != tc.connects || strings.Contains(d.Text, "407 Proxy Authentication Required") != tc.proxy {
+			t.Errorf("%s: %q, %v", name, d.Text, err)
 		}
 	}
 }

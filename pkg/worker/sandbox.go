@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/cgroup"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
@@ -49,12 +50,13 @@ func readSandbox(text string) (runspec.Sandbox, error) {
 }
 
 // policy returns what programs of the run may reach. Outside of a pod that is the system, read-only, and the run's
-// own folders. In a pod it is the whole container, whose image is not known, except for the worker's own files. A command in
-// the worker's own container has the network of the pod; other programs have none, unless their run adds a proxy.
-func (c *Config) policy() sandbox.Policy {
+// own folders. In a pod it is the whole container, whose image is not known, except for the worker's own files. The command of
+// a person's task in the worker's own container has the network of the pod; other programs, among them commands that an agent
+// delegated, have none, unless their run adds a proxy.
+func (c *Config) policy(t *v1alpha1.Task) sandbox.Policy {
 	p := sandbox.Policy{Off: c.Sandbox.Off, Hide: c.Sandbox.Hide, Groups: cgroup.PlaceOf(c.Sandbox.Groups, c.TaskUID, c.Attempt)}
 	if c.pod() {
-		p.Network, p.Write = c.Contained, []string{"/"}
+		p.Network, p.Write = c.Contained && t.Status.Delegation == nil, []string{"/"}
 		p.Hide = append([]string{"/proc"}, p.Hide...)
 		for _, path := range []string{c.credentialsDir, c.TerminationLog, c.SpoolDir} {
 			if path != "" {

@@ -200,7 +200,7 @@ func (w *worker) task(ctx context.Context) (*v1alpha1.Task, error) {
 func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 	given := &runner.Run{
 		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, SecretsIn: w.secret.in, Clock: w.clock,
-		Config: w.config.Config, Policy: w.config.policy(),
+		Config: w.config.Config, Policy: w.config.policy(task),
 	}
 	given.Credentials.Token, given.Credentials.Task = "", nil // only the worker uses them
 	return given

@@ -8834,6 +8834,14 @@ func schema_pkg_apis_core_v1alpha1_TaskDelegation(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"network": {
+						SchemaProps: spec.SchemaProps{
+							Description: "network is what the command of this task, if its type is container, may connect to. That is what programs of the delegating agent may connect to; absent means None.\n\nPossible enum values:\n - `\"None\"` is no network, not even loopback.\n - `\"Public\"` is the public internet, through an HTTP proxy that HTTP_PROXY and HTTPS_PROXY name. Private, loopback and link-local addresses and the platform's server stay closed. Needs Linux 6.7 where the program runs.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"None", "Public"},
+						},
+					},
 				},
 				Required: []string{"parent", "parentUID", "root", "rootUID", "depth"},
 			},

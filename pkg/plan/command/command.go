@@ -24,6 +24,15 @@ type Place struct {
 	NoImages string
 	// NoPodFields refuses variables whose values come from the fields of a Pod.
 	NoPodFields string
+	// NoNetwork refuses tasks whose command is to reach the public internet through a proxy.
+	NoNetwork string
+}
+
+// Public reports whether the command of a task reaches the public internet through a proxy: an agent whose programs do
+// delegated it. Commands of tasks that an agent delegated have no other network.
+func Public(t *v1alpha1.Task) bool {
+	d := t.Status.Delegation
+	return d != nil && d.Network == v1alpha1.SandboxNetworkPublic
 }
 
 // Refusal says why a task cannot run as it is written.
@@ -63,6 +72,8 @@ func (p Place) Runs(t *v1alpha1.Task) *Refusal {
 		return refuse(v1alpha1.ReasonHostCommandsNotAllowed, "%s", p.NoContainers)
 	case p.NoPrograms != "":
 		return refuse(v1alpha1.ReasonSandboxUnavailable, "%s", p.NoPrograms)
+	case p.NoNetwork != "" && Public(t):
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "spec.sandbox.network of the agent that delegated the task is Public: %s", p.NoNetwork)
 	case p.NoImages != "" && t.Spec.Image != "":
 		return refuse(v1alpha1.ReasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, p.NoImages)
 	case len(t.Spec.Command) == 0:

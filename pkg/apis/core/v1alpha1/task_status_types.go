@@ -224,6 +224,11 @@ type TaskDelegation struct {
 	// detached is set once tasks/detach was called: the task goes on without its parent.
 	// +optional
 	Detached bool `json:"detached,omitempty"`
+	// network is what the command of this task, if its type is container, may connect to. That is what programs of the
+	// delegating agent may connect to; absent means None.
+	// +optional
+	// +k8s:optional
+	Network SandboxNetwork `json:"network,omitempty"`
 }
 
 // TaskUsage sums what a task's model requests used. What a provider did not

@@ -13052,6 +13052,37 @@ func Validate_TaskDelegation(
 	}
 
 	// field TaskDelegation.Detached has no validation
+
+	{ // field TaskDelegation.Network
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *SandboxNetwork,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_SandboxNetwork(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDelegation) *SandboxNetwork {
+				return &oldObj.Network
+			})
+		errs = append(errs, fn(fldPath.Child("network"), &obj.Network, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 

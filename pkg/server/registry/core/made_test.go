@@ -139,6 +139,7 @@ func TestMadeAgentsAreRefused(t *testing.T) {
 		`{providerRef: {name: p}, coordination: {autonomous: true}}`:                "spec.coordination: only",
 		`{providerRef: {name: p}, coordination: {allowedAgents: [{name: far}]}}`:    "spec.coordination.allowedAgents[0]: the task itself may not delegate",
 		`{providerRef: {name: p}, rateLimit: {requestsPerMinute: 1000}}`:            "spec.rateLimit: cannot be set",
+		`{providerRef: {name: p}, sandbox: {network: Public}}`:                      "spec.sandbox.network: programs of the task itself have no network",
 		`{providerRef: {name: p}, execution: {nodeSelector: {a: b}}}`:               "spec.execution: cannot be set",
 	} {
 		_, err := k.make(k.by["lead"], "made", spec)
@@ -152,5 +153,43 @@ func TestMadeAgentsAreRefused(t *testing.T) {
 	}
 	if _, err := k.make(k.User(), "gone", `{providerRef: {name: other}, secretRef: {name: s}}`); err != nil {
 		t.Errorf("a person is refused: %v", err)
+	}
+}
+
+// TestNetworkOfDelegatedCommands: the server records what the command of a child may connect to, whatever its parent's worker says,
+// and nobody changes it.
+func TestNetworkOfDelegatedCommands(t *testing.T) {
+	k := newMakers(t)
+	delegate := func(name string) *v1alpha1.Task {
+		t.Helper()
+		obj, err := k.Decode(withHead("kind: Task\nspec: {type: container, command: [echo, "+name+"]}", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := obj.(*v1alpha1.Task)
+		child.Status.Delegation = &v1alpha1.TaskDelegation{Network: v1alpha1.SandboxNetworkPublic}
+		child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(k.Task("a"), v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+		made, err := k.Create(k.by["a"], "tasks", child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.(*v1alpha1.Task)
+	}
+	if d := delegate("closed").Status.Delegation; d == nil || d.Network != v1alpha1.SandboxNetworkNone {
+		t.Errorf("without network: %+v", d)
+	}
+	if _, err := k.Update(k.User(), "agents", "lead", func(o runtime.Object) {
+		o.(*v1alpha1.Agent).Spec.Sandbox = &v1alpha1.AgentSandbox{Network: v1alpha1.SandboxNetworkPublic}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if d := delegate("open").Status.Delegation; d == nil || d.Network != v1alpha1.SandboxNetworkPublic {
+		t.Errorf("public: %+v", d)
+	}
+	if d := k.Task("closed").Status.Delegation; d.Network != v1alpha1.SandboxNetworkNone {
+		t.Errorf("changed later: %+v", d)
+	}
+	if _, err := k.make(k.by["a"], "made", `{providerRef: {name: p}, sandbox: {network: Public}}`); err != nil {
+		t.Errorf("an agent with the network of the task's own: %v", err)
 	}
 }

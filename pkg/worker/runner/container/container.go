@@ -52,6 +52,11 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	env, dir := r.containerEnv(), r.containerDir()
+	network, closeNetwork, err := r.openNetwork(ctx)
+	if err != nil {
+		return runner.Result{}, err
+	}
+	defer closeNetwork()
 	policy, err := r.Policy.Resolved()
 	if err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
@@ -66,7 +71,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	cgroup := os.DirFS("/sys/fs/cgroup")
 	killed := oomKills(cgroup)
 	outcome, err := program.Run(ctx, program.Command{
-		Args: args, Dir: dir, Env: env, Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
+		Args: args, Dir: dir, Env: append(env, network...), Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
 		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses)},
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
@@ -108,6 +113,9 @@ func (r *run) place() command.Place {
 	}
 	if err := r.Policy.Check(); err != nil {
 		p.NoPrograms = err.Error()
+	}
+	if err := r.Policy.CheckProxy(); err != nil {
+		p.NoNetwork = err.Error()
 	}
 	return p
 }

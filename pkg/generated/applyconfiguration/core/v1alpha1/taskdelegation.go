@@ -6,6 +6,7 @@
 package v1alpha1
 
 import (
+	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 )
@@ -36,6 +37,9 @@ type TaskDelegationApplyConfiguration struct {
 	Deadline *v1.Time `json:"deadline,omitempty"`
 	// detached is set once tasks/detach was called: the task goes on without its parent.
 	Detached *bool `json:"detached,omitempty"`
+	// network is what the command of this task, if its type is container, may connect to. That is what programs of the
+	// delegating agent may connect to; absent means None.
+	Network *corev1alpha1.SandboxNetwork `json:"network,omitempty"`
 }
 
 // TaskDelegationApplyConfiguration constructs a declarative configuration of the TaskDelegation type for use with
@@ -127,5 +131,13 @@ func (b *TaskDelegationApplyConfiguration) WithDeadline(value v1.Time) *TaskDele
 // If called multiple times, the Detached field is set to the value of the last call.
 func (b *TaskDelegationApplyConfiguration) WithDetached(value bool) *TaskDelegationApplyConfiguration {
 	b.Detached = &value
+	return b
+}
+
+// WithNetwork sets the Network field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Network field is set to the value of the last call.
+func (b *TaskDelegationApplyConfiguration) WithNetwork(value corev1alpha1.SandboxNetwork) *TaskDelegationApplyConfiguration {
+	b.Network = &value
 	return b
 }

@@ -128,7 +128,7 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 	}
 	d := &delegating{parent: parent, coordinator: coordinator.Name, record: v1alpha1.TaskDelegation{
 		Parent: parent.Name, ParentUID: parent.UID, Depth: depth, Deadline: plan.Deadline(parent),
-		ApprovalRequiredTools: plan.UsesOf(parent, coordinator).Gated,
+		ApprovalRequiredTools: plan.UsesOf(parent, coordinator).Gated, Network: plan.ChildNetwork(parent, coordinator),
 	}}
 	d.record.RootUID, d.record.Root = rootOf(parent)
 	above := []string{plan.RequestDigest(parent)}
