@@ -36,6 +36,8 @@ type Target struct {
 	Signals   bool
 	// Ports are host:port of the server, and Sockets are named and (with @) abstract sockets.
 	Ports, Sockets []string
+	// Owned are copies of a program that calls Main, which belong to another user and have the set-user-ID bit.
+	Owned []string
 	// Work is the program's own folder. If it is empty, it is where the program runs, and attempts on the run's folder
 	// above it and on the worker are added.
 	Work string
@@ -49,6 +51,9 @@ type attempt struct {
 
 // Main runs the attempts if the program was asked to, prints what was open and reports true.
 func Main(out io.Writer) bool {
+	if helps(out) {
+		return true
+	}
 	if len(os.Args) != 3 || os.Args[1] != Argument {
 		return false
 	}
@@ -64,7 +69,7 @@ func Main(out io.Writer) bool {
 			return true
 		}
 	}
-	attempts := slices.Concat(t.files(), t.processes(), t.sockets(), t.privileges())
+	attempts := slices.Concat(t.files(), t.processes(), t.scheduling(), t.sockets(), t.shared(), t.privileges())
 	for _, a := range attempts {
 		switch err := a.try(); {
 		case err == nil:
@@ -72,7 +77,7 @@ func Main(out io.Writer) bool {
 		case !denied(err):
 			say("OPEN: %s: not denied: %v", a.name, err)
 		default:
-			say("denied: %s: %v", a.name, err)
+			say("denied: %s: %v", a.name, brief(err))
 		}
 	}
 	say("tried %d ways", len(attempts))
@@ -96,6 +101,14 @@ func (t *Target) addRun() (err error) {
 // denied reports whether an error is a refusal and not another failure of the attempt.
 func denied(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EROFS) || errors.Is(err, errDenied)
+}
+
+// brief returns the error of the kernel in a chain of errors that repeat what was tried: code_exec keeps 64 KiB.
+func brief(err error) error {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return errno
+	}
+	return err
 }
 
 var errDenied = errors.New("denied")

@@ -49,10 +49,12 @@ func (t Target) files() []attempt {
 		each("open anew from a path descriptor", t.Secrets, reopen),
 		each("open by handle", t.Secrets, byHandle),
 		each("read after chroot", t.Secrets, chroot),
+		each("read by a program in memory", t.Secrets, fromMemory()),
 		each("read in a user namespace", t.Secrets, func(path string) error { return inNamespaces(path, "cat", path) }),
 		each("bind mount over work", t.Hidden, func(path string) error { return inNamespaces(path, "mount", "--bind", path, t.Work) }),
 		each("list", t.Hidden, func(path string) error { _, err := os.ReadDir(path); return err }),
 		each("create in", t.Hidden, func(path string) error { return open(filepath.Join(path, "new"), os.O_CREATE|os.O_WRONLY) }),
+		each("watch", t.Hidden, watch),
 		each("move work to", t.Hidden, func(path string) error { return os.Rename(t.Work, filepath.Join(path, "moved")) }),
 		each("move a file to", t.Hidden, func(path string) error {
 			return errors.Join(os.WriteFile(own("mine"), nil, 0o600), os.Rename(own("mine"), filepath.Join(path, "moved")))
@@ -63,9 +65,18 @@ func (t Target) files() []attempt {
 			{"write to /tmp", func() error { return open("/tmp/escaped", os.O_CREATE|os.O_WRONLY) }},
 			{"write to /dev/shm", func() error { return open("/dev/shm/escaped", os.O_CREATE|os.O_WRONLY) }},
 			{"set a kernel parameter", func() error { return open("/proc/sys/kernel/core_pattern", os.O_WRONLY) }},
+			{"watch all files", func() error {
+				fd, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_FID|unix.FAN_CLOEXEC, unix.O_RDONLY)
+				if err == nil {
+					unix.Close(fd)
+				}
+				return err
+			}},
+			{"type into the terminal", typeIn},
 			{"make a device", func() error { return unix.Mknod(own("device"), unix.S_IFCHR|0o600, 0x103) }},
 		},
 	)
+	attempts = append(attempts, each("run with the rights of its owner", t.Owned, asOwner)...)
 	if t.Later != "" {
 		attempts = append(attempts, attempt{"read a file that was made later: " + t.Later, t.later})
 	}
@@ -127,6 +138,37 @@ func chroot(path string) error {
 		return err
 	}
 	return read("/" + filepath.Base(path))
+}
+
+// watch asks to be told which files others make in a folder.
+func watch(dir string) error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.InotifyAddWatch(fd, dir, unix.IN_CREATE)
+	return err
+}
+
+// typeIn puts a character into the input of the terminal from which the server was started, for its shell.
+func typeIn() error {
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	switch {
+	case err == nil:
+		defer tty.Close()
+		files = append(files, tty)
+	case errors.Is(err, unix.ENXIO): // the process has none
+	case !denied(err):
+		return err
+	}
+	for _, f := range files {
+		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCSTI, '\n'); !errors.Is(err, unix.ENOTTY) && !denied(err) {
+			return err
+		}
+	}
+	return errDenied
 }
 
 // inNamespaces runs a program as root in namespaces of its own.

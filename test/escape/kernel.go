@@ -59,6 +59,13 @@ func (t Target) kernel() []attempt {
 		{"handle page faults", call(unix.SYS_USERFAULTFD, 1)},
 		{"load a module", call(unix.SYS_INIT_MODULE, memory, 1, memory)},
 		{"load a kernel", call(unix.SYS_KEXEC_LOAD)},
+		{"load a kernel from a file", call(unix.SYS_KEXEC_FILE_LOAD)},
+		{"read the kernel's log", func() error {
+			const all = 3
+			_, err := unix.Klogctl(all, buffer[:])
+			return err
+		}},
+		{"have a core file written", func() error { return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}) }},
 		{"add a key", call(unix.SYS_ADD_KEY, memory, memory, memory, 1)},
 		{"restart the machine", func() error { return unix.Reboot(0) }},
 		{"set the clock", func() error { return unix.Settimeofday(&unix.Timeval{Sec: 1}) }},

@@ -46,6 +46,16 @@ func (t Target) processes() []attempt {
 			_, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: 8}}, 0)
 			return err
 		}),
+		each("write into the memory of", t.Processes, func(pid int) error {
+			b := make([]byte, 8)
+			local := []unix.Iovec{{Base: &b[0], Len: 8}}
+			_, err := unix.ProcessVMWritev(pid, local, []unix.RemoteIovec{{Base: 8, Len: 8}}, 0)
+			return err
+		}),
+		each("compare with", t.Processes, func(pid int) error {
+			_, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), kcmpVM, 0, 0, 0)
+			return nilOf(errno)
+		}),
 		each("take a descriptor of", t.Processes, func(pid int) error {
 			fd, err := unix.PidfdOpen(pid, 0)
 			if err != nil {
@@ -59,6 +69,13 @@ func (t Target) processes() []attempt {
 	)...)
 	if t.Signals {
 		attempts = append(attempts, each("signal", t.Processes, func(pid int) error { return unix.Kill(pid, unix.SIGCONT) })...)
+		attempts = append(attempts, each("signal the group of", t.Processes, func(pid int) error {
+			group, err := unix.Getpgid(pid)
+			if err != nil {
+				return err
+			}
+			return unix.Kill(-group, unix.SIGCONT)
+		})...)
 		attempts = append(attempts, each("signal by descriptor", t.Processes, func(pid int) error {
 			fd, err := unix.PidfdOpen(pid, 0)
 			if err != nil {
@@ -70,6 +87,9 @@ func (t Target) processes() []attempt {
 	}
 	return attempts
 }
+
+// kcmpVM compares address spaces.
+const kcmpVM = 1
 
 func (t Target) sockets() []attempt {
 	dial := func(network string) func(string) error {
@@ -111,6 +131,8 @@ func (t Target) sockets() []attempt {
 				return unix.Listen(fd, 1)
 			}},
 			{"talk to the kernel by netlink", func() error { return socket(unix.AF_NETLINK, unix.SOCK_RAW) }},
+			{"talk to the hypervisor", func() error { return socket(unix.AF_VSOCK, unix.SOCK_STREAM) }},
+			{"use the kernel's ciphers", func() error { return socket(unix.AF_ALG, unix.SOCK_SEQPACKET) }},
 			{"see packets", func() error { return socket(unix.AF_PACKET, unix.SOCK_RAW) }},
 			{"set up io_uring", func() error {
 				var params [128]byte
@@ -185,7 +207,7 @@ func (t Target) privileges() []attempt {
 			for _, e := range entries {
 				to, err := os.Readlink("/proc/self/fd/" + e.Name())
 				known := strings.HasPrefix(to, "pipe:") || strings.HasPrefix(to, "anon_inode:") || to == os.DevNull || strings.HasSuffix(to, "/fd") ||
-					strings.HasPrefix(to, "/sys/fs/cgroup/") && strings.Contains(to, "/cpu.") // opened by the runtime of Go itself
+					strings.HasPrefix(to, "/memfd:"+memoryName) || strings.HasPrefix(to, "/sys/fs/cgroup/") && strings.Contains(to, "/cpu.") // opened by the runtime of Go itself
 				if err == nil && !known {
 					return fmt.Errorf("descriptor %s is %s", e.Name(), to)
 				}

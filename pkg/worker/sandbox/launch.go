@@ -11,8 +11,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox/shim"
 )
@@ -87,6 +90,8 @@ func (l *Launch) open(program Program) (err error) {
 	l.ExtraFiles[len(l.ExtraFiles)-1] = l.ruleset
 	l.order.Confined, l.order.SelfRights = true, readRights&allRights(k.Landlock)
 	l.order.Filter, l.order.NoSockets = assemble(filterRules(p, k)), !p.Network
+	// The kernel would hand the memory of a program that crashes to the machine's helper for core files, which runs as root.
+	l.order.Limits = append(slices.Clip(program.Limits), Limit{Resource: unix.RLIMIT_CORE})
 	l.order.Closed = append([]string{"/proc/1"}, p.Hide...)
 	return nil
 }
