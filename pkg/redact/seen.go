@@ -11,16 +11,14 @@ import (
 	"sync"
 )
 
-// Limits of the values that are removed wherever they occur again.
+// Limits of how many values are removed wherever they occur again.
 const (
-	minSeen   = 8
-	maxSeen   = 512
-	seenOnce  = 64  // values of one text
-	seenCount = 256 // values that a Seen keeps
+	seenOnce  = 64   // of one text
+	seenCount = 1024 // that a Seen keeps
 )
 
 // Seen holds the secrets that were removed from earlier texts, to remove them from later ones as well, where nothing
-// identifies them. It keeps only values that cannot be ordinary words, and the first 256 of these. The zero value is
+// identifies them. It keeps only values that cannot be ordinary words (see distinct), and the first 1,024 of these. The zero value is
 // ready to use, and a nil Seen keeps nothing. It is safe for concurrent use.
 type Seen struct {
 	mu       sync.Mutex
@@ -96,31 +94,6 @@ func (k *Seen) add(found []string) {
 	if len(k.values) > n {
 		k.replacer = replacerOf(k.values)
 	}
-}
-
-// noted appends a removed value to found if it must be removed wherever it occurs.
-func noted(found []string, v string) []string {
-	if len(found) >= seenOnce {
-		return found
-	}
-	if at := strings.LastIndexByte(v, ' '); at >= 0 && schemeWord(v[:at]) {
-		v = v[at+1:]
-	}
-	if len(v) < minSeen || len(v) > maxSeen || !distinct(v) || slices.Contains(found, v) {
-		return found
-	}
-	return append(found, v)
-}
-
-// distinct reports whether v is one word that mixes letters and digits, and is not a name or a number of something.
-func distinct(v string) bool {
-	for i := range len(v) {
-		if c := v[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"'\`+"`[]<>", c) >= 0 {
-			return false
-		}
-	}
-	digits, capitals, small := count(v)
-	return capitals+small > 1 && digits > 1 && !algorithm(v)
 }
 
 // again removes the values that were found in s wherever else they are.
