@@ -14,17 +14,20 @@
 //
 //  1. A rule counts if Go can parse its pattern and it describes a secret: noseyparker and kingfisher say so themselves
 //     (category "identifier" without "secret"; "visible: false"; and the name, such as "Client ID" or "public key"). The
-//     others show it by a name that ends in id, user, url, domain and the like.
+//     others show it by a name that ends in id, user, url, domain and the like (and ip, time, service). (A pattern within a
+//     function is none.)
 //  2. A sample is what the pattern captures (its group, or all; none if several groups have a text) from the rule's own
 //     examples and tests, or from texts that are made from the pattern ("made", three for each rule; the pattern is read
 //     as it is written, although it may ignore case: nobody issues DOP_V1_; and only if it says which characters the
 //     secret has).
 //  3. A sample is left out if the scanner would leave it out for its entropy, if it is shorter than 8 or longer than 2,000
-//     bytes, if it has more than one line, or if it is a placeholder: fewer than 6 different characters, a run of 6 equal
+//     bytes, if it has more than one line (or a line end as it is written in a string), or if it is a placeholder: fewer than 6 different characters, a run of 6 equal
 //     ones, a word such as "example" or "your" in it, or a variable.
 //  4. A sample is distinctive if the pattern also matches it alone and no longer matches when each letter and digit is
 //     replaced by another of its kind. All others are known by their context.
-//  5. Half of the samples, chosen by a hash of the secret, may be looked at to improve the rules of package redact ("tune");
+//  5. The texts in which a rule must find nothing (gitleaks' false positives, the negative examples of noseyparker and
+//     kingfisher) are innocent for that rule. They can be the secrets of another one, so they are a measure, and no limit.
+//  6. Half of the samples, chosen by a hash of the secret, may be looked at to improve the rules of package redact ("tune");
 //     the figures of the other half ("held") are those that count.
 package main
 
@@ -42,6 +45,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -54,6 +58,10 @@ type rule struct {
 	pattern  string
 	entropy  float64 // below which the scanner reports nothing
 	examples []string
+	// innocent are texts in which the scanner must find nothing by this rule.
+	innocent []string
+	// public is set if the rule describes no secret, and only its innocent texts are of use.
+	public bool
 }
 
 // sample is a secret and the rule that finds it.
@@ -73,7 +81,7 @@ func run(out string, clones []string) error {
 		return errors.New("-out and at least one SCANNER=CLONE are needed")
 	}
 	readers := map[string]func(string) ([]rule, error){"gitleaks": gitleaks, "trufflehog": trufflehog, "kingfisher": fromYAML, "noseyparker": fromYAML}
-	distinctive, context := map[string]sample{}, map[string]sample{}
+	distinctive, context, innocent := map[string]sample{}, map[string]sample{}, map[string]sample{}
 	for _, c := range clones {
 		scanner, folder, _ := strings.Cut(c, "=")
 		read := readers[scanner]
@@ -84,9 +92,18 @@ func run(out string, clones []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", scanner, err)
 		}
-		unreadable, without := 0, 0
+		secrets, unreadable, without := 0, 0, 0
 		for _, r := range rules {
 			r.id = scanner + ":" + r.id
+			for _, text := range r.innocent {
+				if quoted := strconv.Quote(text); len(text) >= 8 && len(text) <= 20_000 {
+					innocent[quoted] = sample{r.id, "negative", quoted}
+				}
+			}
+			if r.public {
+				continue
+			}
+			secrets++
 			re, err := regexp.Compile(plain(r.pattern))
 			if err != nil {
 				unreadable++
@@ -96,9 +113,10 @@ func run(out string, clones []string) error {
 				without++
 			}
 		}
-		fmt.Printf("%s: %d rules of secrets, %d of them with a pattern that Go cannot parse, %d without a sample\n", scanner, len(rules), unreadable, without)
+		fmt.Printf("%s: %d rules of secrets, %d of them with a pattern that Go cannot parse, %d without a sample\n", scanner, secrets, unreadable, without)
 	}
-	return errors.Join(write(filepath.Join(out, "distinctive.tsv"), distinctive), write(filepath.Join(out, "context.tsv"), context))
+	return errors.Join(write(filepath.Join(out, "distinctive.tsv"), distinctive), write(filepath.Join(out, "context.tsv"), context),
+		write(filepath.Join(out, "innocent.tsv"), innocent))
 }
 
 // sort adds the samples of a rule to their class and reports whether there were any.
@@ -189,6 +207,9 @@ func asWritten(pattern string) string {
 // holders are words of values that stand for a secret.
 var holders = regexp.MustCompile(`(?i)example|sample|placeholder|dummy|redacted|changeme|your|xxxx|\*\*\*|[$#%{]\{|^<.*>$|^\$[a-zA-Z_]+$`)
 
+// written is a line end or a tab as it is written in a string, twice or more.
+var written = regexp.MustCompile(`\\[rnt].*\\[rnt]`)
+
 func (r rule) counts(secret string) bool {
 	n := map[rune]int{}
 	run, last, longest := 0, rune(0), 0
@@ -199,7 +220,7 @@ func (r rule) counts(secret string) bool {
 		run, last = run+1, c
 		longest = max(longest, run)
 	}
-	return len(secret) >= 8 && len(secret) <= 2000 && !strings.ContainsAny(secret, "\r\n\t") && len(n) >= 6 && longest < 6 &&
+	return len(secret) >= 8 && len(secret) <= 2000 && !strings.ContainsAny(secret, "\r\n\t") && !written.MatchString(secret) && len(n) >= 6 && longest < 6 &&
 		!holders.MatchString(secret) && entropy(n, len(secret)) >= r.entropy
 }
 

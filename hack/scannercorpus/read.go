@@ -19,7 +19,7 @@ import (
 )
 
 // public are names of rules and patterns of what is not secret.
-var public = regexp.MustCompile(`(?i)(id|user|username|usr|url|uri|domain|subdomain|host|hostname|email|account|acc|name|org|organization|region|project|endpoint|server|instance|tenant|workspace|store|cluster|site|company|version|portal|microsoft)(pat|regex|match|matches|pattern|patterns)?\d?$`)
+var public = regexp.MustCompile(`(?i)(id|user|username|usr|url|uri|domain|subdomain|host|hostname|email|account|acc|name|org|organization|region|project|endpoint|server|instance|tenant|workspace|store|cluster|site|company|version|portal|microsoft|s?ip|time|service)(value)?(pat|regex|match|matches|pattern|patterns)?\d?$`)
 
 // publicName finds the same in the sentences by which noseyparker and kingfisher name their rules.
 var publicName = regexp.MustCompile(`(?i)\b(id|domain|host|email|identifier|recipient|username|account name|public (access token|api token|key)|(instance|search|jfrog) url)\b`)
@@ -38,6 +38,7 @@ func fromYAML(clone string) ([]rule, error) {
 				Entropy              float64 `json:"min_entropy"`
 				Visible              *bool
 				Categories, Examples []string
+				Negative             []string `json:"negative_examples"`
 			}
 		}
 		if err := yaml.Unmarshal(raw, &file); err != nil {
@@ -46,8 +47,9 @@ func fromYAML(clone string) ([]rule, error) {
 		for _, r := range file.Rules {
 			identifier := slices.Contains(r.Categories, "identifier") && !slices.Contains(r.Categories, "secret")
 			named := publicName.MatchString(r.Name) && !strings.Contains(strings.ToLower(r.Name), "password")
-			if r.Pattern != "" && !identifier && !named && (r.Visible == nil || *r.Visible) {
-				rules = append(rules, rule{id: r.ID, pattern: r.Pattern, entropy: r.Entropy, examples: r.Examples})
+			secret := r.Pattern != "" && !identifier && !named && (r.Visible == nil || *r.Visible)
+			if secret || len(r.Negative) > 0 {
+				rules = append(rules, rule{id: r.ID, pattern: r.Pattern, entropy: r.Entropy, examples: r.Examples, innocent: r.Negative, public: !secret})
 			}
 		}
 		return nil
@@ -61,9 +63,9 @@ func gitleaks(clone string) ([]rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	examples := map[string][]string{}
+	examples, innocent := map[string][]string{}, map[string][]string{}
 	if err := files(filepath.Join(clone, "cmd", "generate", "config", "rules"), ".go", func(path string) error {
-		return truePositives(path, examples)
+		return positives(path, examples, innocent)
 	}); err != nil {
 		return nil, err
 	}
@@ -86,22 +88,24 @@ func gitleaks(clone string) ([]rule, error) {
 				break // allowlists have patterns, too
 			}
 		}
-		if r.examples = examples[r.id]; r.pattern != "" && !public.MatchString(r.id) {
+		r.examples, r.innocent = examples[r.id], innocent[r.id]
+		if r.public = r.pattern == "" || public.MatchString(r.id); !r.public || len(r.innocent) > 0 {
 			rules = append(rules, r)
 		}
 	}
 	return rules, nil
 }
 
-// truePositives adds the literal texts of the variable tps of each function to the rule that the function makes.
-func truePositives(path string, examples map[string][]string) error {
+// positives adds the literal texts of the variables tps and fps of each function, the true and the false positives, to the
+// rule that the function makes.
+func positives(path string, examples, innocent map[string][]string) error {
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
 		return err
 	}
 	for _, d := range f.Decls {
 		id := ""
-		var texts []string
+		var texts, others []string
 		ast.Inspect(d, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.KeyValueExpr:
@@ -109,13 +113,17 @@ func truePositives(path string, examples map[string][]string) error {
 					id = text(n.Value, nil)
 				}
 			case *ast.AssignStmt:
-				if to, ok := n.Lhs[0].(*ast.Ident); ok && to.Name == "tps" {
+				switch to, _ := n.Lhs[0].(*ast.Ident); {
+				case to == nil:
+				case to.Name == "tps":
 					texts = append(texts, literals(n.Rhs[0])...)
+				case to.Name == "fps":
+					others = append(others, literals(n.Rhs[0])...)
 				}
 			}
 			return true
 		})
-		examples[id] = append(examples[id], texts...)
+		examples[id], innocent[id] = append(examples[id], texts...), append(innocent[id], others...)
 	}
 	return nil
 }
@@ -125,6 +133,9 @@ func literals(e ast.Expr) (all []string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if list, ok := n.(*ast.CompositeLit); ok {
 			for _, element := range list.Elts {
+				if member, ok := element.(*ast.KeyValueExpr); ok {
+					element = member.Value // of a map from paths to texts
+				}
 				if s := text(element, nil); s != "" {
 					all = append(all, s)
 				}
@@ -160,6 +171,9 @@ func trufflehog(clone string) ([]rule, error) {
 			return nil
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
+			if _, ok := n.(*ast.BlockStmt); ok {
+				return false // a variable within a function is not the pattern of a secret
+			}
 			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 && !public.MatchString(v.Names[0].Name) {
 				if call, ok := v.Values[0].(*ast.CallExpr); ok && function(call) == "MustCompile" {
 					if p := text(call.Args[0], known); p != "" {

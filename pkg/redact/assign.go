@@ -81,8 +81,11 @@ func signsEnd(s string, v span) int {
 		to++
 	}
 	rest := strings.TrimRight(s[v.to:to], "=")
-	if len(rest) < 8 || strings.ContainsAny(rest, "=(){}[]\\") || strings.HasPrefix(rest, "&amp;") {
+	if len(rest) < 8 || strings.ContainsAny(rest, "=({[\\") || strings.HasPrefix(rest, "&amp;") {
 		return v.to
+	}
+	if at := strings.IndexAny(rest, ")}]"); at >= 0 && (at+1 == len(rest) || !is(rest[at+1], alnum) || strings.Contains(rest, "&&")) {
+		return v.to // code closes what it opened before the key
 	}
 	return to
 }

@@ -51,6 +51,9 @@ func opaque(v string) bool {
 // keyLike reports whether v can be a key: one word of 10 characters or more that mixes letters and digits, a UUID, a long
 // number, or letters that no language puts together.
 func keyLike(v string) bool {
+	if padded64(v) || assorted(v) {
+		return true
+	}
 	v = strings.TrimRight(v, closers+"=")
 	if len(v) >= 40 && len(v) <= longestKey && all(v, base64Byte) && changes(v)*100 >= 38*len(v) {
 		return true
@@ -122,6 +125,28 @@ func signed(v string) bool {
 	}
 	digits, capitals, small := count(v)
 	return digits > 1 && capitals+small > 3 && (signs > 1 || changes(v)*2 >= len(v))
+}
+
+// padded64 reports whether v is base64 that ends in its padding, and no words.
+func padded64(v string) bool {
+	return len(v) >= 8 && len(v) <= longestKey && v[len(v)-1] == '=' && !strings.ContainsAny(v, "()[]{}<>\"'`,; ") && strings.Trim(v, "=") != "" &&
+		strings.IndexByte(strings.TrimRight(v, "="), '=') < 0 && changes(v)*2 >= len(v)
+}
+
+// assorted reports whether v is a short word of several digits, capitals and signs in turn, as generators of passwords make
+// them. The signs of names, paths and numbers do not count.
+func assorted(v string) bool {
+	if len(v) < 8 || len(v) > 16 || strings.ContainsAny(v, "([{\"'`") || strings.Contains(v, "://") || changes(v)*2 < len(v) {
+		return false
+	}
+	signs := 0
+	for i := range len(v) {
+		if c := v[i]; !is(c, keyByte) && c != '/' && c != ':' {
+			signs++
+		}
+	}
+	digits, capitals, _ := count(v)
+	return digits > 1 && capitals > 1 && signs > 1
 }
 
 // jumbled reports whether small letters, capitals and digits alternate in v all along, whatever signs are between them. In
