@@ -18,10 +18,10 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	key, v := s[p.ks:p.ke], s[p.from:p.to]
 	quote := p.from > 0 && isQuote(s[p.from-1])
 	switch {
-	case aboutTail(key) && plainValue(v):
+	case aboutTail(key) && plainValue(v), version(v) && !endsInPassword(key):
 		return true
 	case quote:
-		return len(v) < 2 || prompt(v) || template(v) || ownName(key, v)
+		return len(v) < 2 || prompt(v) || template(v) || ownName(key, v) || route(s, p.ks, v)
 	case len(v) > 10 && mixture(v):
 		return false
 	case source(v):
@@ -231,13 +231,22 @@ func smallNumber(v string) bool {
 	return len(v) <= 5 && all(v, digit)
 }
 
-// ownName reports whether a string repeats the end of the name of its variable: InvalidToken = "invalidToken".
+// ownName reports whether a string repeats the end of the name of its variable: InvalidToken = "invalidToken", or ends in
+// the name after a slash.
 func ownName(key, v string) bool {
-	if len(v) < 8 || len(v) > len(key)+4 {
+	if len(v) < 8 || len(v) > 2*keyLimit {
 		return false
 	}
 	var a, b [2 * keyLimit]byte
-	return bytes.HasSuffix(normalize(a[:0], key), normalize(b[:0], v))
+	if at := strings.LastIndexByte(v, '/'); at > 0 && v[at+1:] == key {
+		return true // the name in a path
+	}
+	return len(v) <= len(key)+4 && bytes.HasSuffix(normalize(a[:0], key), normalize(b[:0], v))
+}
+
+// route reports whether a string is a path of words under a path of words: "/forgot-password": "pages/passwords#update".
+func route(s string, ks int, v string) bool {
+	return ks > 0 && s[ks-1] == '/' && strings.IndexByte(v, '/') >= 0 && plainValue(v)
 }
 
 // prompt reports whether a string asks for a secret or names one: "Password: ", "token".
@@ -250,7 +259,8 @@ func prompt(v string) bool {
 	case "token", "password", "secret", "bearer", "basic", "credentials", "apikey", "api_key", "passwd", "pwd", "authorization", "cookie":
 		return true
 	}
-	return strings.Trim(v, "X") == "" || keyName(v)
+	selector := len(v) > 1 && v[0] == '#' && strings.Trim(v[1:], "abcdefghijklmnopqrstuvwxyz-_") == "" && keyKind(v[1:]) >= secretValue
+	return strings.Trim(v, "X") == "" || keyName(v) || selector // of a page's element
 }
 
 // keyName reports whether a string is the name of a variable or of a header with a secret: API_TOKEN, X-Api-Key.

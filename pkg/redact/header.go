@@ -57,7 +57,7 @@ func (x *scanner) header(ks, k int) int {
 		return 0
 	}
 	to = wrappedEnd(s, max(k, to-64), to)
-	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) || code(v) {
+	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) || code(v) || version(v) {
 		return 0
 	}
 	return x.remove(k, to)

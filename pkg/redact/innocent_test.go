@@ -34,3 +34,25 @@ func TestCorpusFolderInnocent(t *testing.T) {
 	}
 	t.Logf("%d of %d texts are changed, %.2f %%", touched, len(rows), 100*float64(touched)/float64(len(rows)))
 }
+
+// TestKeptVersions are the versions of packages whose names tell of secrets, and other values that only name a secret.
+func TestKeptVersions(t *testing.T) {
+	for _, text := range []string{
+		`"jsonwebtoken": "^9.0.2",`, `"cookie": "0.6.0"`, `{"dependencies":{"cookie":"~0.5.0","auth-token":">=1.2","tough-cookie":"4.1.3-rc.1"}}`, "cookie: ^0.5.0\n", "secretstorage==3.3.3\n",
+		"tough-cookie: 4.1.3", "credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'", `export PGPASSWORD="$gdcapi_db_password"`,
+		"kind: Secret\nstringData:\n  csrf: \"\"\n  htpasswd: {{ htpasswd }}\n", `"/a/strong-password":"/b/strong-password"`, `this.addPassword = '#add-password';`,
+		`ChangePassword = "arn:aws:iam::aws:policy/ChangePassword"`, "ReactNativeCameraKit: f15a5a04b0f6dc6073e6db0296e6ef2d8b8d2522",
+	} {
+		if got, changed := redact.Text(text); changed {
+			t.Errorf("%q became %q", text, got)
+		}
+		if got, changed := redact.Output(text); changed {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for _, text := range []string{"password: 1.2.3", "secret: 10.2.3.4567", `{"password":"1.2.3"}`, "token=1.2.x9", "password='$uper$ecret'", "secret_id: 29f63271-dc2f-4734-8221-5b31b5169bac", "cookie: 1.2.3.4.5"} {
+		if got, changed := redact.Text(text); !changed {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}

@@ -161,7 +161,7 @@ func (w *walker) secret(kind secretKind, key string) bool {
 		}
 	}
 	w.skip()
-	if c == '"' && w.i-from == 2 {
+	if c == '"' && (w.i-from == 2 || version(w.in[from+1:w.i-1]) && !endsInPassword(key)) {
 		return true
 	}
 	w.cut(from, w.i, quotedMarker)

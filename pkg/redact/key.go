@@ -73,6 +73,8 @@ func keyKind(key string) secretKind {
 	n := normalize(buf[:0], key)
 	kind := findWord(n)
 	switch {
+	case kind == secretValue && (bytes.HasSuffix(n, []byte("credentialsid")) || bytes.HasSuffix(n, []byte("credentialid")) || bytes.HasSuffix(n, []byte("secretsid"))):
+		return notSecret // the name of a store's entry; the secret_id of a role of Vault is a secret
 	case kind == secretValue && countKeys[string(n)]:
 		return secretCount
 	case kind == secretKeyed:
@@ -198,7 +200,7 @@ func about(n []byte) bool {
 var aboutWords = bytes.Fields([]byte(`
 	public pub cache primary foreign partition sort finger print hash digest commit version revision
 	url uri image checksum build release branch host file path name ref trace span request dedup
-	idempoten object bucket route index keyid webhookid config
+	idempoten object bucket route index keyid webhookid config camera
 `))
 
 // aboutKey reports whether a word of a key that ends in "key" makes it the key of something rather than a secret:

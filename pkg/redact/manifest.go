@@ -302,7 +302,7 @@ func (x *scanner) secretData(ks, i int) int {
 			v, _ = b.text(s, line)
 			stop = block{indent, b.margin, b.escaped}.end(s, line)
 		}
-		if v < stop {
+		if v < stop && !empty(s[v:stop]) {
 			x.remove(v, stop)
 		}
 		end = max(v, stop)
@@ -311,6 +311,11 @@ func (x *scanner) secretData(ks, i int) int {
 		}
 	}
 	return end
+}
+
+// empty reports whether v has no text, or only names its source.
+func empty(v string) bool {
+	return v == `""` || v == "''" || v == `\"\"` || placeholder(v) && (strings.HasSuffix(v, "}") || v[0] == '<')
 }
 
 // members removes the strings of a JSON object that starts before k.

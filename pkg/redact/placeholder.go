@@ -36,7 +36,7 @@ func placeholder(v string) bool {
 	case strings.HasPrefix(v, "${") || strings.HasPrefix(v, "$(") || strings.HasPrefix(v, "{{"):
 		return true
 	case v[0] == '$':
-		return allUpper(v[1:])
+		return allUpper(v[1:]) || variable(v[1:])
 	case v[0] == '%' && v[len(v)-1] == '%':
 		return allUpper(v[1 : len(v)-1])
 	case v[0] == '%' && len(v) <= 5:
@@ -57,4 +57,39 @@ func allUpper(v string) bool {
 		}
 	}
 	return v != ""
+}
+
+// variable reports whether v is the name of a variable in small letters that holds a secret: db_password, not the rest of a
+// password that begins with a dollar sign.
+func variable(v string) bool {
+	return strings.IndexByte(v, '_') > 0 && strings.Trim(v, "abcdefghijklmnopqrstuvwxyz_") == "" && keyKind(v) >= secretValue
+}
+
+// version reports whether v is the version of a package, or a range of versions: "jsonwebtoken": "^9.0.2".
+func version(v string) bool {
+	w := strings.TrimLeft(v, "^~>=<v ")
+	if len(v) > 40 || w == "" || !is(w[0], digit) {
+		return false
+	}
+	end, dots := 0, 0
+	for end < len(w) && (is(w[end], digit) || w[end] == '.' && is(w[end-1], digit)) {
+		if w[end] == '.' {
+			dots++
+		}
+		end++
+	}
+	number, rest := w[:end], w[end:]
+	for part := range strings.SplitSeq(number, ".") {
+		if len(part) > 4 || part == "" {
+			return false
+		}
+	}
+	if dots == 0 || dots == 1 && len(w) == len(v) || dots > 3 {
+		return false
+	}
+	if rest == "" {
+		return true
+	}
+	tag := strings.TrimLeft(rest[1:], "abcdefghijklmnopqrstuvwxyz")
+	return strings.IndexByte("-+", rest[0]) >= 0 && len(tag) < len(rest)-1 && len(tag) <= 8 && strings.Trim(tag, "0123456789.") == ""
 }
