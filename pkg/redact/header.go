@@ -57,10 +57,26 @@ func (x *scanner) header(ks, k int) int {
 		return 0
 	}
 	to = wrappedEnd(s, max(k, to-64), to)
-	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && placeholder(rest) || code(v) || version(v) {
+	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && (placeholder(rest) || said(rest)) || code(v) || version(v) {
 		return 0
+	} else if word := strings.TrimRight(scheme, "`\"'.,;)"); word != scheme && schemeWord(word) && (!found || said(rest)) {
+		return 0 // a text about the scheme
 	}
 	return x.remove(k, to)
+}
+
+// said reports whether a text is three words or more of a sentence, so that a scheme before it is a word, too.
+func said(v string) bool {
+	words := 0
+	for w := range strings.FieldsSeq(v) {
+		if words++; words > 3 {
+			return true
+		}
+		if w = strings.Trim(w, "`\"'.,;()"); strings.Trim(w, "abcdefghijklmnopqrstuvwxyz-") != "" || len(w) > 16 {
+			return false
+		}
+	}
+	return words > 2
 }
 
 // code reports whether the value of a header is an expression of a program, or what a program fills in.

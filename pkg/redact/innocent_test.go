@@ -4,12 +4,14 @@
 package redact_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/test/corpus"
 )
 
 // TestCorpusFolderInnocent shows which texts are changed in which public scanners must find nothing by one of their rules.
@@ -50,9 +52,38 @@ func TestKeptVersions(t *testing.T) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
-	for _, text := range []string{"password: 1.2.3", "secret: 10.2.3.4567", `{"password":"1.2.3"}`, "token=1.2.x9", "password='$uper$ecret'", "secret_id: 29f63271-dc2f-4734-8221-5b31b5169bac", "cookie: 1.2.3.4.5"} {
+	for _, text := range []string{
+		"every path needs one: `Authorization: Bearer`, `x-api-key` or a client certificate", "Authorization:Bearer accepts them as tokens", "Sends \"Authorization: Bearer &lt;token&gt;\".",
+		"this and all other --context-token flags default to it",
+	} {
+		if got, changed := redact.Text(text); changed {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for _, text := range []string{"Authorization: Bearer horse", "Authorization: Bearer correct horse", "Authorization: `Bearer abcdefg`", "password: 1.2.3", "secret: 10.2.3.4567", `{"password":"1.2.3"}`, "token=1.2.x9", "password='$uper$ecret'", "secret_id: 29f63271-dc2f-4734-8221-5b31b5169bac", "cookie: 1.2.3.4.5"} {
 		if got, changed := redact.Text(text); !changed {
 			t.Errorf("%q became %q", text, got)
 		}
+	}
+}
+
+// TestSentences: sentences that say something about a secret stay, as text and in JSON.
+func TestSentences(t *testing.T) {
+	sentences, touched := corpus.Sentences(), 0
+	for _, s := range sentences {
+		got, changed := redact.Text(s)
+		raw, err := json.Marshal(map[string]any{"message": s, "list": []string{s}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if clean, more, err := redact.JSON(raw); changed || more || err != nil {
+			if touched++; touched < 40 {
+				t.Logf("%q became %q, %s %v", s, got, clean, err)
+			}
+		}
+	}
+	t.Logf("%d of %d sentences are changed", touched, len(sentences))
+	if len(sentences) < 5000 || touched*1000 > len(sentences)*mostTouched {
+		t.Errorf("more than %d of 1,000 sentences are changed", mostTouched)
 	}
 }

@@ -43,7 +43,7 @@ func placeholder(v string) bool {
 		verb := strings.TrimRight(v, ":;,.")
 		last := verb[len(verb)-1]
 		return len(verb) > 1 && len(verb) <= 4 && is(last, alnum) && (last == 'T' || !is(last, capital)) // a formatting verb: %s, %+v
-	case v[0] == '<' && v[len(v)-1] == '>':
+	case v[0] == '<' && v[len(v)-1] == '>', strings.HasPrefix(v, "&lt;") && strings.Contains(v, "&gt;"):
 		return true
 	}
 	return strings.Trim(v, "*") == "" || strings.Trim(v, "x") == "" || strings.Trim(v, ".…") == ""

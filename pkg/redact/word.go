@@ -20,7 +20,7 @@ func (x *scanner) plain(i int) int {
 		k, colon = run(s, k+1, blank), true
 	}
 	v, ok := x.value(i, k, false)
-	if !ok || !colon && !quotedAt(s, v.from) && !told(s[v.from:v.to]) {
+	if !ok || (!colon || sentence(s, v.to)) && !quotedAt(s, v.from) && !told(s[v.from:v.to]) {
 		return 0
 	}
 	return x.spoken(i, k)
@@ -51,7 +51,7 @@ func told(word string) bool {
 
 // algorithm reports whether a word is a number of units, or the name of an algorithm or of a format.
 func algorithm(word string) bool {
-	low := strings.ToLower(word)
+	low := strings.TrimPrefix(strings.ToLower(word), "hmac-")
 	first := run(low, 0, digit)
 	if first > 0 {
 		rest := strings.TrimLeft(low[first:], "-")
@@ -98,7 +98,7 @@ var commonWords = map[string]bool{
 	"rejected": true, "removed": true, "required": true, "revoked": true, "rotated": true, "sent": true,
 	"set": true, "still": true, "stored": true, "that": true, "the": true, "then": true, "to": true,
 	"too": true, "unknown": true, "unset": true, "used": true, "valid": true, "when": true, "where": true,
-	"wrong": true, "and": true, "as": true, "at": true, "be": true, "by": true, "if": true, "it": true, "with": true,
+	"flag": true, "flags": true, "option": true, "options": true, "wrong": true, "and": true, "as": true, "at": true, "be": true, "by": true, "if": true, "it": true, "with": true,
 }
 
 // spoken removes the word or quoted string at k unless it is a common word.
