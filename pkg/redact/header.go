@@ -59,7 +59,7 @@ func (x *scanner) header(ks, k int) int {
 	to = wrappedEnd(s, max(k, to-64), to)
 	if scheme, rest, found := strings.Cut(v, " "); found && schemeWord(scheme) && (placeholder(rest) || said(rest)) || code(v) || version(v) {
 		return 0
-	} else if word := strings.TrimRight(scheme, "`\"'.,;)"); word != scheme && schemeWord(word) && (!found || said(rest)) {
+	} else if word := strings.TrimRight(scheme, "`\"'.,;)"); schemeWord(word) && (!found || word != scheme && said(rest)) {
 		return 0 // a text about the scheme
 	}
 	return x.remove(k, to)
