@@ -17,7 +17,7 @@ func noted(found []string, v string) []string {
 	if len(found) >= seenOnce || len(v) < minSeen || len(v) > maxSeen {
 		return found
 	}
-	if strings.IndexByte(v, ' ') < 0 && strings.IndexByte(v, ';') < 0 && strings.IndexByte(v, '\n') < 0 {
+	if !several(v) {
 		return note(found, v)
 	}
 	if phrase(v) {
@@ -33,6 +33,16 @@ func noted(found []string, v string) []string {
 		}
 	}
 	return found
+}
+
+// several reports whether v has words with blanks, semicolons or line ends between them.
+func several(v string) bool {
+	for i := range len(v) {
+		if c := v[i]; c <= ' ' || c == ';' {
+			return true
+		}
+	}
+	return false
 }
 
 // note appends v if it is distinct, in each way in which it can be spelled in JSON.
@@ -69,6 +79,9 @@ func distinct(v string) bool {
 	signs := false
 	for i := range len(v) {
 		c := v[i]
+		if is(c, alnum) {
+			continue
+		}
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"'\`+"`[]", c) >= 0 {
 			return false
 		}

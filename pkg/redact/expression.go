@@ -17,12 +17,16 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	s := x.s
 	key, v := s[p.ks:p.ke], s[p.from:p.to]
 	quote := p.from > 0 && isQuote(s[p.from-1])
+	mixed := len(v) > 10 && !quote && mixture(v)
+	if mixed && !all(v, digit) {
+		return false
+	}
 	switch {
 	case aboutTail(key) && plainValue(v), version(v) && !endsInPassword(key):
 		return true
 	case quote:
 		return len(v) < 2 || prompt(v) || template(v) || ownName(key, v) || route(s, p.ks, v)
-	case len(v) > 10 && mixture(v):
+	case mixed:
 		return false
 	case source(v):
 		return true

@@ -68,12 +68,15 @@ func (x *scanner) header(ks, k int) int {
 // said reports whether a text is three words or more of a sentence, so that a scheme before it is a word, too.
 func said(v string) bool {
 	words := 0
-	for w := range strings.FieldsSeq(v) {
-		if words++; words > 3 {
-			return true
-		}
-		if w = strings.Trim(w, "`\"'.,;()"); strings.Trim(w, "abcdefghijklmnopqrstuvwxyz-") != "" || len(w) > 16 {
-			return false
+	for k := 0; k < len(v) && words < 4; words++ {
+		k = run(v, k, blank)
+		from := k
+		for k < len(v) && !is(v[k], blank) {
+			c := v[k]
+			if (c < 'a' || c > 'z') && c != '-' && (is(c, alnum) || strings.IndexByte("`\"'.,;()", c) < 0) || k-from > 16 {
+				return false
+			}
+			k++
 		}
 	}
 	return words > 2

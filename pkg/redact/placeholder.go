@@ -67,8 +67,14 @@ func variable(v string) bool {
 
 // version reports whether v is the version of a package, or a range of versions: "jsonwebtoken": "^9.0.2".
 func version(v string) bool {
-	w := strings.TrimLeft(v, "^~>=<v ")
-	if len(v) > 40 || w == "" || !is(w[0], digit) {
+	if len(v) > 40 {
+		return false
+	}
+	w := v
+	for w != "" && strings.IndexByte("^~>=<v ", w[0]) >= 0 {
+		w = w[1:]
+	}
+	if w == "" || !is(w[0], digit) {
 		return false
 	}
 	end, dots := 0, 0

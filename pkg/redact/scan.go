@@ -214,6 +214,7 @@ func (x *scanner) replace(from, to int, with string) int {
 	}
 	if x.out.Cap() == 0 {
 		x.out.Grow(len(x.s))
+		x.changes = make([]int, 0, 16+len(x.s)>>9)
 	}
 	x.out.WriteString(x.s[x.done:from])
 	x.changes, x.joined = append(x.changes, x.out.Len()), x.joined || with == ""

@@ -175,6 +175,9 @@ func wrappedEnd(s string, from, to int) int {
 func schemeWord(v string) bool {
 	switch len(v) {
 	case 5, 6, 9:
+		if strings.IndexByte("btdan", v[0]|0x20) < 0 {
+			return false
+		}
 		return strings.EqualFold(v, "basic") || strings.EqualFold(v, "token") ||
 			strings.EqualFold(v, "bearer") || strings.EqualFold(v, "digest") || strings.EqualFold(v, "apikey") ||
 			strings.EqualFold(v, "negotiate")
