@@ -4,6 +4,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -36,4 +37,42 @@ func TestDistinct(t *testing.T) {
 	if got, _, err := JSON([]byte(`{"password":"12,true,34,null","list":[12,true,34,null]}`)); err != nil || !isJSON(string(got)) {
 		t.Errorf("no JSON: %s, %v", got, err)
 	}
+}
+
+// FuzzSeen puts a secret that was removed once into arbitrary text; it must not survive, and JSON must stay JSON.
+func FuzzSeen(f *testing.F) {
+	secrets := []string{"Tr!cky-Passphrase", "Zk4Qx7hunter2", "wL7<Rm2>Kd9&", "correct horse battery staple", "a,b:{c1d2}"}
+	f.Add("a", "b", uint8(0))
+	f.Add(`{"a":"`, `","b":[1,true]}`, uint8(2))
+	f.Fuzz(func(t *testing.T, before, after string, which uint8) {
+		secret := secrets[int(which)%len(secrets)]
+		var seen Seen
+		seen.Text("password: \"" + secret + "\"")
+		text := before + secret + after
+		for name, got := range map[string]func(string) (string, bool){"text": seen.Text, "output": seen.Output} {
+			if clean, _ := got(text); strings.Contains(clean, secret) {
+				t.Fatalf("%s: %q -> %q", name, text, clean)
+			}
+		}
+		for _, doc := range []string{text, `{"x":"` + text + `"}`} {
+			clean, _, err := seen.JSON([]byte(doc))
+			if (err == nil) != json.Valid([]byte(doc)) || err == nil && (!json.Valid(clean) || strings.Contains(string(clean), secret)) {
+				t.Fatalf("JSON: %q -> %q, %v", doc, clean, err)
+			}
+		}
+		raw, err := json.Marshal(map[string]string{"x": strings.ToValidUTF8(text, "?")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean, _, err := seen.JSON(raw)
+		var back map[string]string
+		if err != nil || json.Unmarshal(clean, &back) != nil {
+			t.Fatalf("JSON: %q -> %q, %v", raw, clean, err)
+		}
+		for k, v := range back {
+			if strings.Contains(k+v, secret) {
+				t.Fatalf("JSON: %q -> %q", raw, clean)
+			}
+		}
+	})
 }

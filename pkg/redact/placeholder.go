@@ -90,7 +90,7 @@ func version(v string) bool {
 			return false
 		}
 	}
-	if dots == 0 || dots == 1 && len(w) == len(v) || dots > 3 {
+	if dots == 0 || dots == 1 && len(w) == len(v) || dots > 2 {
 		return false
 	}
 	if rest == "" {
