@@ -63,6 +63,8 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the name of that signal, empty for a normal exit.
 	Signal string
+	// OutOfMemory says that the kernel ended the program, or a part of it, because there was no memory left.
+	OutOfMemory bool
 }
 
 // ErrNotFound is in the chain of the error for a program that does not exist.
@@ -120,6 +122,7 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer out.wait(c.Clock)
+	killed := killsNow()
 	cmd, group, startErr := launch(c, out, sandbox.Program{
 		Path: path, Args: append([]string{path}, c.Args[1:]...), Env: slices.Concat(c.Env, []string{marker}), Policy: c.Policy, Limits: limits,
 	})
@@ -139,7 +142,9 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	if group != nil {
 		_ = group.Remove() // it is empty; what is left of it is removed with the run
 	}
-	return outcomeOf(cmd.ProcessState), err
+	o := outcomeOf(cmd.ProcessState)
+	o.OutOfMemory = ctx.Err() == nil && killed.explain(killsNow(), o)
+	return o, err
 }
 
 // firstToGo makes the kernel end the program, and what it starts, before other processes if memory is short. That the kernel

@@ -68,8 +68,6 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 		}
 	}
 	output := &tail{limit: maxOutput}
-	cgroup := os.DirFS("/sys/fs/cgroup")
-	killed := oomKills(cgroup)
 	outcome, err := program.Run(ctx, program.Command{
 		Args: args, Dir: dir, Env: append(env, network...), Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
 		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses)},
@@ -90,8 +88,10 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command was ended: %w", err)
 	case err != nil:
 		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
-	case r.Contained && oomKills(cgroup) > killed && (outcome.Signal != "" || outcome.ExitCode != 0):
+	case outcome.OutOfMemory && r.Contained:
 		return d, runner.Fail(v1alpha1.ReasonOOMKilled, "the command needed more memory than the limit of its container")
+	case outcome.OutOfMemory:
+		return d, runner.Fail(v1alpha1.ReasonOOMKilled, "the kernel ended the command because there was no memory left for it on this machine")
 	case outcome.Signal != "":
 		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
 	case outcome.ExitCode != 0:

@@ -64,6 +64,8 @@ type Result struct {
 	TimedOut        bool   `json:"timed_out"`
 	OutputTruncated bool   `json:"output_truncated"`
 	ErrorTruncated  bool   `json:"error_truncated"`
+	// Memory says how the program lacked memory, if it failed and that is known.
+	Memory string `json:"memory,omitempty"`
 }
 
 // Failed says how the program failed; empty if it succeeded.
@@ -71,6 +73,8 @@ func (r *Result) Failed() string {
 	switch {
 	case r.TimedOut:
 		return "the program ran out of time"
+	case r.Memory != "":
+		return r.Memory
 	case r.ExitCode != 0:
 		return fmt.Sprintf("the program ended with exit code %d", r.ExitCode)
 	}
@@ -244,7 +248,7 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	return &Result{
 		Output: stdout.text(), OutputTruncated: stdout.truncated,
 		Error: stderr.text(), ErrorTruncated: stderr.truncated,
-		ExitCode: outcome.ExitCode, TimedOut: limited.Err() != nil,
+		ExitCode: outcome.ExitCode, TimedOut: limited.Err() != nil, Memory: o.lacked(outcome, stderr.text()),
 	}, nil
 }
 

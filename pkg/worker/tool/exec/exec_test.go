@@ -199,6 +199,9 @@ func TestMemoryLimitStopsAProgram(t *testing.T) {
 	if got.ExitCode == 0 || got.Output != "" || !strings.Contains(got.Error, "MemoryError") {
 		t.Errorf("got %+v", got)
 	}
+	if want := "the program was refused memory; each of its processes may have 256 MiB"; got.Failed() != want {
+		t.Errorf("it failed because %q, want %q", got.Failed(), want)
+	}
 }
 
 // TestFileLimit: a program that fills a file is stopped, in its children, too.
