@@ -45,7 +45,7 @@ func TestPass(t *testing.T) {
 		"tokens of a message": {claude, "/anthropic/v1/messages/count_tokens", message, "claude/c2", "c2", "/v1/messages/count_tokens", jsonKind, `{"input_tokens": 14}`},
 	} {
 		tc.vendor.answer = says(http.StatusOK, tc.kind, tc.answer)
-		got := s.post(tc.path+"?beta=true", strings.Replace(tc.body, "%s", tc.as, 1), "Authorization", "Bearer "+token, "Anthropic-Beta", "x", "Cookie", "a=b", "X-Request-Id", "id-1")
+		got := s.post(tc.path+"?beta=true&namespace=team&future=a%20b&future=c", strings.Replace(tc.body, "%s", tc.as, 1), "Authorization", "Bearer "+token, "Anthropic-Beta", "x", "Cookie", "a=b", "X-Request-Id", "id-1")
 		if got.code != http.StatusOK || got.body != tc.answer {
 			t.Errorf("%s: %d %s\nwant %s", name, got.code, got.body, tc.answer)
 		}
@@ -60,6 +60,9 @@ func TestPass(t *testing.T) {
 		last, _ := tc.vendor.last()
 		if want := strings.Replace(tc.body, "%s", tc.want, 1); last.body != want || last.path != tc.at {
 			t.Errorf("%s: the vendor got %s %s\nwant %s", name, last.path, last.body, want)
+		}
+		if last.query != "beta=true&future=a+b&future=c" {
+			t.Errorf("%s: query at the vendor: %s", name, last.query)
 		}
 		credential := last.header.Get("Authorization") + last.header.Get("X-Api-Key")
 		if strings.TrimPrefix(credential, "Bearer ") != vendorKey || last.header.Get("Cookie") != "" || last.header.Get("Anthropic-Beta") != "x" {
@@ -88,11 +91,14 @@ func TestRefused(t *testing.T) {
 		"nobody":                    {"", body, nil, 401, "authentication_error"},
 		"a wrong token":             {"", body, []string{"Authorization", "Bearer x"}, 401, "authentication_error"},
 		"a wrong token with a key":  {"", body, []string{"Authorization", "Bearer x", "X-Api-Key", chat}, 401, "authentication_error"},
-		"a transaction token":       {"", body, []string{"X-Api-Key", chat, "Txn-Token", "x"}, 401, "authentication_error"},
+		"a transaction token":       {"", body, []string{"Txn-Token", "x"}, 401, "authentication_error"},
+		"a transaction token, too":  {"", body, []string{"X-Api-Key", chat, "Txn-Token", "x"}, 401, "authentication_error"},
+		"an empty one":              {"", body, []string{"X-Api-Key", chat, "Txn-Token", ""}, 401, "authentication_error"},
 		"no providers":              {"", body, []string{"X-Api-Key", half}, 403, "permission_error"},
 		"no chats":                  {"", body, []string{"X-Api-Key", other}, 403, "permission_error"},
 		"another namespace":         {"?namespace=other", body, []string{"X-Api-Key", chat}, 403, "permission_error"},
 		"no namespace":              {"?namespace=A_B", body, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
+		"a malformed query":         {"?beta=%zz", body, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
 		"two namespaces":            {"?namespace=team&namespace=other", body, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},
 		"an agent":                  {"?agent=a", body, []string{"X-Api-Key", chat}, 403, "permission_error"},
 		"no JSON":                   {"", `{"model":`, []string{"X-Api-Key", chat}, 400, "invalid_request_error"},

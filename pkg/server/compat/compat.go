@@ -26,7 +26,7 @@
 //	meter.go     counting it
 //	problem.go   errors, in the form of the vendor whose path was called
 //	list.go      the list of models
-//	home.go      the namespaces that tokens name
+//	home.go      credentials, and the namespaces that they name
 //
 // The paths are outside the Kubernetes API. Wrap gives each request to the handler chain as a create of chats (or a
 // list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
@@ -38,14 +38,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
@@ -234,45 +233,24 @@ func (h *Handler) begin(r *http.Request, id string) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !rest.HasCredentials(r) {
-		return nil, problem{code: http.StatusUnauthorized, message: "a ServiceAccount token is required, as a Bearer token or in x-api-key"}
+	if err := h.presents(r); err != nil {
+		return nil, err
 	}
-	if r.Header.Get("Txn-Token") != "" {
-		return nil, problem{code: http.StatusUnauthorized, message: "transaction tokens are not accepted here"}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("", "the query is malformed")
 	}
-	c := &call{route: found, path: r.URL.Path, query: r.URL.Query(), id: id, header: r.Header}
+	c := &call{route: found, path: r.URL.Path, query: query, id: id, header: r.Header}
 	c.namespace, err = h.namespace(r, c.query)
 	return c, err
 }
 
-// ownNamespace returns the namespace of the caller, or "".
-func (h *Handler) ownNamespace(r *http.Request) string {
-	if h.o.External != nil {
-		if kind, own := h.o.External(r); kind != "" {
-			return own
-		}
-	}
-	return h.homes.of(r)
-}
-
-// namespace returns the namespace that the query names, otherwise the caller's own namespace, otherwise "default".
-func (h *Handler) namespace(r *http.Request, query url.Values) (string, error) {
-	ns := "default"
-	if own := h.ownNamespace(r); own != "" {
-		ns = own
-	}
-	if named := query["namespace"]; len(named) > 1 {
-		return "", invalid("namespace", "namespace may be given once")
-	} else if len(named) == 1 && named[0] != "" {
-		ns = named[0]
-	}
-	if msgs := validation.IsDNS1123Label(ns); len(msgs) > 0 {
-		return "", invalid("namespace", "namespace: %s", strings.Join(msgs, "; "))
-	}
-	if h.o.Namespace != "" && ns != h.o.Namespace {
-		return "", problem{code: http.StatusForbidden, message: "namespace not allowed"}
-	}
-	return ns, nil
+// ofVendor returns the parameters of the query that are not this server's.
+func (c *call) ofVendor() url.Values {
+	query := maps.Clone(c.query)
+	delete(query, "namespace")
+	delete(query, "agent")
+	return query
 }
 
 // native returns the request as the chain sees it.

@@ -158,7 +158,7 @@ func (a *attempt) send() (*http.Response, error) {
 		return nil, err
 	}
 	a.idle = a.h.o.Clock.AfterFunc(wire.HeaderTimeout, func() { a.cancel(errIdle) })
-	resp, err := c.Send(a.ctx, string(a.in.op), outgoing(a.call.header), body)
+	resp, err := c.Send(a.ctx, string(a.in.op), a.call.ofVendor(), outgoing(a.call.header), body)
 	if err == nil {
 		return resp, nil
 	}

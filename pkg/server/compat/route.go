@@ -99,7 +99,7 @@ func known(style llm.Protocol) string {
 // newCORS allows pages of the origins to send what the vendors' SDKs send from a browser.
 func newCORS(origins []string) cors.Policy {
 	headers := []string{
-		"Accept", "Authorization", "Content-Type", "X-Api-Key", headerRequestID, headerTools, headerToolsAlias, "Traceparent", "Tracestate",
+		"Accept", "Authorization", "Content-Type", "X-Api-Key", "Txn-Token", headerRequestID, headerTools, headerToolsAlias, "Traceparent", "Tracestate",
 		"Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "Anthropic-Version", "Idempotency-Key", "Openai-Beta",
 		"Openai-Organization", "Openai-Project", "X-Stainless-Arch", "X-Stainless-Helper", "X-Stainless-Helper-Method", "X-Stainless-Lang",
 		"X-Stainless-Os", "X-Stainless-Package-Version", "X-Stainless-Retry-Count", "X-Stainless-Runtime",

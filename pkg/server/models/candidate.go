@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -84,9 +85,9 @@ func (e *TargetError) Error() string { return e.Err.Error() }
 func (e *TargetError) Unwrap() error { return e.Err }
 
 // Send posts a body to an operation of the Provider's own API, such as chat/completions, with the Provider's
-// credentials. It follows no redirect. The header is that of the request and is completed here. The error is a
-// *TargetError if the Provider does not have the operation; the text of any other error is safe to show.
-func (c Candidate) Send(ctx context.Context, path string, header http.Header, body []byte) (*http.Response, error) {
+// credentials. It follows no redirect. The header is that of the request and is completed here; so is the query, whose
+// parameters count where the Provider's address does not have them. The error is a *TargetError if the Provider does not have the operation; the text of any other error is safe to show.
+func (c Candidate) Send(ctx context.Context, path string, query url.Values, header http.Header, body []byte) (*http.Response, error) {
 	vendor, ok := vendors.Find(c.Provider.Spec.Type)
 	if !ok {
 		return nil, &TargetError{fmt.Errorf("provider %q: spec.type: must be %s, not %s", c.Provider.Name, vendors.Types(), c.Provider.Spec.Type)}
@@ -95,6 +96,7 @@ func (c Candidate) Send(ctx context.Context, path string, header http.Header, bo
 	if err != nil {
 		return nil, &TargetError{fmt.Errorf("provider %q: %w", c.Provider.Name, err)}
 	}
+	withQuery(target.URL, query)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.URL.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, &TargetError{fmt.Errorf("provider %q: spec.baseURL cannot be used", c.Provider.Name)}
@@ -110,6 +112,20 @@ func (c Candidate) Send(ctx context.Context, path string, header http.Header, bo
 		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key.value).Describe(err)) // the text of the cause may hold the address
 	}
 	return resp, nil
+}
+
+// withQuery adds parameters to an address. Those that it has, such as the version of Azure's API, stay as they are.
+func withQuery(to *url.URL, more url.Values) {
+	if len(more) == 0 {
+		return
+	}
+	query := to.Query()
+	for name, values := range more {
+		if !query.Has(name) {
+			query[name] = values
+		}
+	}
+	to.RawQuery = query.Encode()
 }
 
 // Scrub removes the Provider's key from what its server said.
