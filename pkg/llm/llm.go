@@ -11,6 +11,8 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/platform-ai/platform/pkg/tooldef"
 )
@@ -103,6 +105,25 @@ type Response struct {
 	Usage      Usage
 	// Opaque is for the message that the answer becomes; see Message.
 	Opaque *Opaque
+	// Refused is set if the vendor marks a part of Text as the model's refusal to answer.
+	Refused bool
+	// Lost is the content of the answer that no other field has.
+	Lost Losses
+}
+
+// Losses names, once each, the kinds of content that the model said and that a Response has no place for, such as citations
+// and blocks of an unknown type. Thinking is none of them, because it is not part of what the model says.
+type Losses []string
+
+// maxKind bounds the name of a kind, which the vendor may have chosen, in bytes; maxLosses bounds their number.
+const maxKind, maxLosses = 64, 8
+
+// Add notes a kind.
+func (l *Losses) Add(kind string) {
+	kind = strings.ToValidUTF8(kind[:min(len(kind), maxKind)], "")
+	if len(*l) < maxLosses && !slices.Contains(*l, kind) {
+		*l = append(*l, kind)
+	}
 }
 
 // Message returns the answer as a message of the conversation.

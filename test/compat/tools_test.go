@@ -43,7 +43,7 @@ type api struct{ path, model, conversation, tools string }
 func apis() map[string]api {
 	const chat = `[{"role":"system","content":"Be brief."},{"role":"user","content":"weather?"},{"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function",` +
 		`"function":{"name":"weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"secret sun"},{"role":"user","content":"And now"},{"role":"user","content":"%s"}]`
-	const message = `[{"role":"user","content":"weather?"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"I look.","cache_control":{"type":"ephemeral"}},` +
+	const message = `[{"role":"user","content":"weather?"},{"role":"assistant","content":[{"type":"text","text":"I look."},` +
 		`{"type":"tool_use","id":"1","name":"weather","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"secret sun"}]},` +
 		`{"role":"user","content":"And now"},{"role":"user","content":"%s"}],"system":"Be brief.","max_tokens":1000`
 	const chatTools, messageTools = `[{"type":"function","function":{"name":"weather"}}]`, `[{"name":"weather","input_schema":{"type":"object"}}]`
@@ -131,7 +131,7 @@ func TestServerTools(t *testing.T) {
 				t.Errorf("%s: usage of both requests is missing: %s", name, got.body)
 			}
 			last, _ := v.last()
-			for _, absent := range []string{"weather\"", "secret sun", "thinking"} {
+			for _, absent := range []string{"weather\"", "secret sun"} {
 				if strings.Contains(last.body, absent) {
 					t.Errorf("%s: the vendor got %q: %s", name, absent, last.body)
 				}
@@ -180,6 +180,54 @@ func TestServerToolsStop(t *testing.T) {
 		wrong := s.post(a.path, `{"`+map[bool]string{true: "stop_sequences", false: "stop"}[strings.Contains(a.path, "messages")]+`":[""],`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", "")
 		if wrong.code != http.StatusBadRequest {
 			t.Errorf("%s: an empty sequence: %d %s", name, wrong.code, wrong.body)
+		}
+	}
+}
+
+// Members that the APIs document as ignored are ignored with the server's tools, and all others that these cannot carry are
+// refused.
+func TestServerToolsMembers(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached] Done."}}]}`)
+	token := s.token("team", "client", "chat-tasks")
+	type members map[string]int
+	const user = `{"role":"user","content":"count"}`
+	chat := members{
+		`"top_p":0.5`: 200, `"frequency_penalty":1`: 200, `"presence_penalty":1`: 200, `"user":"zebra"`: 200, `"parallel_tool_calls":false`: 200,
+		`"functions":[{"name":"zebra"}]`: 200, `"function_call":"none"`: 200, `"store":false`: 200, `"temperature":1`: 200,
+		`"reasoning_effort":"high"`: 400, `"seed":1`: 400, `"service_tier":"flex"`: 400, `"store":true`: 400, `"metadata":{"a":"b"}`: 400, `"top_k":4`: 400,
+		`"thinking":{"type":"enabled"}`: 400, `"response_format":{"type":"json_object"}`: 400, `"logprobs":true`: 400, `"future":1`: 400,
+		`"messages":[{"role":"user","content":"count","name":"bob"}]`:                                                                 400,
+		`"messages":[` + user + `,{"role":"assistant","content":"I.","reasoning_content":"hm"},` + user + `]`:                         400,
+		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                400,
+		`"messages":[{"role":"user","content":[{"type":"text","text":"count"},{"type":"image_url","image_url":{"url":"data:,"}}]}]`:   400,
+		`"messages":[` + user + `,{"role":"function","name":"f","content":"zebra"},{"role":"user","content":"go on with the count"}]`: 200,
+	}
+	message := members{
+		`"top_p":0.5`: 200, `"top_k":4`: 200, `"metadata":{"user_id":"zebra"}`: 200, `"thinking":{"type":"enabled","budget_tokens":1024}`: 200, `"temperature":1`: 200,
+		`"service_tier":"auto"`: 400, `"user":"x"`: 400, `"frequency_penalty":1`: 400, `"container":"c"`: 400, `"mcp_servers":[{"name":"m"}]`: 400, `"future":1`: 400,
+		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]`:                                                                     400,
+		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                                           400,
+		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"I."}]},` + user + `]`: 400,
+		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"redacted_thinking","data":"AA=="},{"type":"text","text":"I."}]},` + user + `]`:         400,
+		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}}]},` + user + `]`:             400,
+	}
+	for path, all := range map[string]members{"/openai/v1/chat/completions": chat, "/anthropic/v1/messages": message} {
+		model := map[bool]string{true: "openai/m", false: "claude/m"}[strings.Contains(path, "openai")]
+		for member, want := range all {
+			body := fmt.Sprintf(`{"model":%q,"max_tokens":100,%s`, model, member)
+			if !strings.HasPrefix(member, `"messages"`) {
+				body += `,"messages":[` + user + `]`
+			}
+			_, before := v.last()
+			got := s.post(path, body+"}", "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			last, after := v.last()
+			if got.code != want || want == 200 && (said(t, got.body) != "Done." || strings.Contains(last.body, "zebra")) || want == 400 && after != before {
+				t.Errorf("%s: %s: %d %s, want %d", path, member, got.code, got.body, want)
+			}
+			if want == 400 && (strings.Contains(got.body, "another protocol") || !strings.Contains(got.body, "X-Platform-Tools")) {
+				t.Errorf("%s: %s: %s", path, member, got.body)
+			}
 		}
 	}
 }

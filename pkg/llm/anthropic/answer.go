@@ -27,6 +27,9 @@ const (
 	blockToolUse  = "tool_use"
 )
 
+// citations is the kind of content that texts refer to documents with.
+const citations = "citations"
+
 // answer assembles the events of one stream.
 type answer struct {
 	origin    string
@@ -37,6 +40,7 @@ type answer struct {
 	stop      llm.StopReason
 	usage     usage
 	events    int
+	lost      llm.Losses
 	// over is set once the vendor has said that nothing follows.
 	over bool
 }
@@ -109,6 +113,12 @@ func (a *answer) start(e sdk.MessageStreamEventUnion, parts func(llm.Part)) erro
 		if parts != nil {
 			parts(llm.Part{ToolCall: &llm.ToolCall{ID: b.id, Name: b.name}})
 		}
+	case blockThinking, blockRedacted:
+	default:
+		a.lost.Add("content of type " + c.Type)
+	}
+	if len(c.Citations) > 0 {
+		a.lost.Add(citations)
 	}
 	return a.grow(len(c.Data) + len(c.Signature) + len(c.Thinking) + len(c.Name))
 }
@@ -128,6 +138,10 @@ func (a *answer) delta(e sdk.MessageStreamEventUnion, parts func(llm.Part)) erro
 		b.text.WriteString(d.Thinking)
 	case "signature_delta":
 		b.sealed.WriteString(d.Signature)
+	case "citations_delta":
+		a.lost.Add(citations)
+	default:
+		a.lost.Add("content of type " + d.Type)
 	}
 	return a.grow(len(d.Text) + len(d.PartialJSON) + len(d.Thinking) + len(d.Signature))
 }
@@ -148,7 +162,7 @@ func (a *answer) grow(n int) error {
 }
 
 func (a *answer) response() llm.Response {
-	r := llm.Response{ID: a.id, Model: a.model, StopReason: a.stop, Usage: a.usage.sum()}
+	r := llm.Response{ID: a.id, Model: a.model, StopReason: a.stop, Usage: a.usage.sum(), Lost: a.lost}
 	var text strings.Builder
 	var blocks []any
 	opaque := false

@@ -24,6 +24,8 @@ type answer struct {
 	stop      llm.StopReason
 	usage     llm.Usage
 	chunks    int
+	refused   bool
+	lost      llm.Losses
 	// begun is set once a chunk has a choice.
 	begun bool
 }
@@ -34,7 +36,7 @@ type callBuilder struct {
 	arguments strings.Builder
 }
 
-// add adds one chunk. Choices other than the first are ignored, because only one was asked for.
+// add adds one chunk. Choices other than the first are lost, because only one was asked for.
 func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 	a.chunks++
 	if a.id == "" {
@@ -48,6 +50,7 @@ func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
+			a.lost.Add("more than one choice")
 			continue
 		}
 		a.begun = true
@@ -62,7 +65,13 @@ func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 }
 
 func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part)) error {
+	// The SDK gives anything that is not a text as its JSON.
+	if raw := d.JSON.Content.Raw(); raw != "" && raw != respjson.Null && !strings.HasPrefix(raw, `"`) {
+		a.lost.Add("content that is not a text")
+		d.Content = ""
+	}
 	// A refusal is also an answer in words, but in another field.
+	a.refused = a.refused || d.Refusal != ""
 	for _, text := range []string{d.Content, d.Refusal} {
 		if text == "" {
 			continue
@@ -79,7 +88,21 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 			a.size += len(f.Raw())
 		}
 	}
+	for _, name := range unkept() {
+		if f := d.JSON.ExtraFields[name]; f.Valid() && f.Raw() != "[]" && f.Raw() != "{}" {
+			a.lost.Add(name)
+		}
+	}
+	if d.FunctionCall.Name+d.FunctionCall.Arguments != "" { // of the API before tools
+		a.lost.Add("function_call")
+	}
+	if d.JSON.Audio.Valid() {
+		a.lost.Add("audio")
+	}
 	for _, t := range d.ToolCalls {
+		if t.Type != "" && t.Type != callFunction {
+			a.lost.Add("a tool call of type " + t.Type)
+		}
 		b, fresh := a.call(t)
 		if b == nil {
 			return malformed("the answer has more than 128 tool calls")
@@ -95,6 +118,14 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 		return malformed("the answer is larger than 8 MiB")
 	}
 	return nil
+}
+
+// callFunction is the only type of call that is asked for.
+const callFunction = "function"
+
+// unkept are the members of a delta that say something and that the SDK does not know. Others describe the answer.
+func unkept() []string {
+	return []string{"annotations", "citations", "images"}
 }
 
 // call returns the call that a delta continues, or begins a new one. Calls are distinguished by
@@ -119,7 +150,7 @@ func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuil
 }
 
 func (a *answer) response() llm.Response {
-	r := llm.Response{ID: a.id, Model: a.model, Text: a.text.String(), StopReason: a.stop, Usage: a.usage}
+	r := llm.Response{ID: a.id, Model: a.model, Text: a.text.String(), StopReason: a.stop, Usage: a.usage, Refused: a.refused, Lost: a.lost}
 	for _, b := range a.calls {
 		r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name, Arguments: b.arguments.String()})
 	}

@@ -105,3 +105,36 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// TestLost: content that a Response has no place for is named, once, and is no text. Thinking and members that say nothing are not.
+func TestLost(t *testing.T) {
+	delta := func(index int, d string) string {
+		return fmt.Sprintf(`{"choices":[{"index":%d,"delta":%s}]}`, index, d)
+	}
+	for name, tt := range map[string]struct {
+		chunks  []string
+		lost    llm.Losses
+		text    string
+		refused bool
+	}{
+		"a text":           {chunks: []string{delta(0, `{"role":"assistant","content":"a","refusal":null,"tool_calls":null,"function_call":null,"audio":null,"annotations":[],"future":1}`)}, text: "a"},
+		"thinking":         {chunks: []string{delta(0, `{"content":null,"reasoning_content":"hm","reasoning":"hm"}`)}},
+		"a refusal":        {chunks: []string{delta(0, `{"refusal":"no"}`)}, text: "no", refused: true},
+		"parts":            {chunks: []string{delta(0, `{"content":[{"type":"text","text":"x"}]}`), delta(0, `{"content":[]}`)}, lost: llm.Losses{"content that is not a text"}},
+		"audio":            {chunks: []string{delta(0, `{"audio":{"data":"AA=="}}`)}, lost: llm.Losses{"audio"}},
+		"an old call":      {chunks: []string{delta(0, `{"function_call":{"name":"f","arguments":""}}`)}, lost: llm.Losses{"function_call"}},
+		"references":       {chunks: []string{delta(0, `{"annotations":[{}],"images":[{}]}`)}, lost: llm.Losses{"annotations", "images"}},
+		"another choice":   {chunks: []string{delta(1, `{"content":"x"}`)}, lost: llm.Losses{"more than one choice"}},
+		"a call of a kind": {chunks: []string{delta(0, `{"tool_calls":[{"index":0,"id":"c","type":"custom"}]}`)}, lost: llm.Losses{"a tool call of type custom"}},
+	} {
+		var a answer
+		for _, c := range chunksOf(t, tt.chunks...) {
+			if err := a.add(c, nil); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if r := a.response(); cmp.Diff(tt.lost, r.Lost) != "" || r.Text != tt.text || r.Refused != tt.refused {
+			t.Errorf("%s: lost %v, text %q, refused %v", name, r.Lost, r.Text, r.Refused)
+		}
+	}
+}

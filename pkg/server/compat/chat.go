@@ -322,12 +322,12 @@ func (f *chatForm) whole(r *llm.Response, stop string) ([]byte, error) {
 // stoppedBy does nothing, because chat completions do not name the sequence.
 func (*chatForm) stoppedBy(string) {}
 
-func (*chatForm) stop(r llm.StopReason) (string, bool) {
-	switch r {
+func (*chatForm) stop(r *llm.Response) (string, bool) {
+	switch r.StopReason {
 	case stopSequence:
 		return string(llm.StopEnd), true
 	case llm.StopEnd, llm.StopLength, llm.StopToolCalls, llm.StopFiltered:
-		return string(r), true
+		return string(r.StopReason), true
 	}
 	return "", false
 }

@@ -35,6 +35,8 @@ var conversations = []string{
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"one"},{"type":"tool_result","tool_use_id":"2","content":"two"},{"type":"text","text":"go on"}]}]}`,
 	`{"model":"m","stop":["x","\n"],"messages":[{"role":"developer","content":"be brief"},{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},` +
 		`{"role":"assistant","content":"three","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"four"},{"role":"user","content":"five"}],"tools":[]}`,
+	`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"be brief"}],"metadata":{"user_id":"u"},"messages":[{"role":"user","content":"one"},` +
+		`{"role":"assistant","content":[{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`,
 	`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],"stop_sequences":["x"],"messages":[{"role":"user","content":"one"},` +
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`,
 }

@@ -316,10 +316,16 @@ func (f *messageForm) whole(r *llm.Response, stop string) ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// stopRefusal is the reason of an answer that is a refusal.
+const stopRefusal = "refusal"
+
 func (f *messageForm) stoppedBy(sequence string) { f.sequence = &sequence }
 
-func (*messageForm) stop(r llm.StopReason) (string, bool) {
-	switch r {
+func (*messageForm) stop(r *llm.Response) (string, bool) {
+	if r.Refused && r.StopReason == llm.StopEnd {
+		return stopRefusal, true
+	}
+	switch r.StopReason {
 	case stopSequence:
 		return string(stopSequence), true
 	case llm.StopEnd:
@@ -329,7 +335,7 @@ func (*messageForm) stop(r llm.StopReason) (string, bool) {
 	case llm.StopToolCalls:
 		return "tool_use", true
 	case llm.StopFiltered:
-		return "refusal", true
+		return stopRefusal, true
 	}
 	return "", false
 }

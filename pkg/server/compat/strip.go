@@ -13,24 +13,30 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
+// toServerTools takes the place of toOtherProtocol in what the client is told.
+const toServerTools = "cannot be used with the tools of this server; leave it out, or set the header " + headerTools + " to " + toolsDisabled
+
 // fields is a JSON object whose members are filtered.
 type fields = map[string]json.RawMessage
 
+// ignored returns the members of a request that the loop with the server's tools does not read: the client's own tools, and
+// what each API documents as accepted and ignored. Every other member that the loop cannot use is refused.
+func ignored(op operation) []string {
+	if op == opMessages {
+		return []string{"tools", "tool_choice", "top_p", "top_k", "metadata", "thinking"}
+	}
+	return []string{"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "top_p", "frequency_penalty", "presence_penalty", "user"}
+}
+
 // conversation returns the request as the loop with the server's tools reads it: without the client's own tools, their calls
-// and results, and without what only tunes the model. Messages of one role that follow each other become one.
+// and results, and without what is ignored. Messages of one role that follow each other become one.
 func (in *incoming) conversation() (*translated, error) {
 	body := fields{}
 	if err := json.Unmarshal(in.data, &body); err != nil {
 		return nil, invalid("", "the body must be a JSON object")
 	}
-	for _, name := range []string{
-		"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", // of the client's own tools
-		"top_p", "top_k", "frequency_penalty", "presence_penalty", "user", "metadata", "thinking", "reasoning_effort", "seed", "service_tier", "store",
-	} {
+	for _, name := range ignored(in.op) {
 		delete(body, name)
-	}
-	if system, ok := body["system"]; ok {
-		body["system"] = plain(system)
 	}
 	var messages []fields
 	if wrong, err := kjson.UnmarshalStrict(body["messages"], &messages); err != nil || len(wrong) > 0 {
@@ -58,6 +64,10 @@ func (in *incoming) conversation() (*translated, error) {
 		return nil, err
 	}
 	t, err := reread.translate()
+	if p, ok := asProblem(err); ok {
+		p.message = strings.Replace(p.message, toOtherProtocol, toServerTools, 1)
+		return nil, p
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +81,6 @@ func stripped(m fields) bool {
 	_ = json.Unmarshal(m["role"], &role) // a wrong role is refused later
 	delete(m, "tool_calls")
 	delete(m, "function_call")
-	delete(m, "name")
 	if role == "tool" || role == "function" {
 		return false
 	}
@@ -82,7 +91,7 @@ func stripped(m fields) bool {
 	return role != "assistant" && role != "user" || !slices.Contains([]string{"[]", `""`}, string(m["content"]))
 }
 
-// plain returns content without calls and results of tools, thinking, and marks for caches.
+// plain returns content without calls of the client's tools and their results.
 func plain(content json.RawMessage) json.RawMessage {
 	var blocks []fields
 	if wrong, err := kjson.UnmarshalStrict(content, &blocks); err != nil || len(wrong) > 0 {
@@ -92,11 +101,9 @@ func plain(content json.RawMessage) json.RawMessage {
 	for _, b := range blocks {
 		var kind string
 		_ = json.Unmarshal(b["type"], &kind) // a block without a type is refused later
-		switch kind {
-		case "tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use":
+		if kind == "tool_use" || kind == "tool_result" {
 			continue
 		}
-		delete(b, "cache_control")
 		kept = append(kept, b)
 	}
 	out, err := json.Marshal(kept)

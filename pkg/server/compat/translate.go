@@ -21,7 +21,8 @@ import (
 )
 
 // translated is a request to a Provider of another protocol. Whatever the other protocol cannot carry is refused, so
-// that nothing is lost silently.
+// that nothing is lost silently. The same holds for answers, except for what means nothing to the client: thinking, which
+// it cannot have asked for because such requests are refused, and members that describe the answer or are new.
 type translated struct {
 	llm.Request
 
@@ -74,8 +75,11 @@ func untranslatable(param, what string) problem {
 	if param == "" {
 		what = strings.TrimPrefix(what, ": ")
 	}
-	return invalid(param, "%s%s cannot be carried over to a Provider of another protocol; leave it out, or use a Provider of the same protocol", param, what)
+	return invalid(param, "%s%s %s", param, what, toOtherProtocol)
 }
+
+// toOtherProtocol is why something is refused, and what to do.
+const toOtherProtocol = "cannot be carried over to a Provider of another protocol; leave it out, or use a Provider of the same protocol"
 
 // ask asks a Provider of another protocol.
 func (a *attempt) ask() error {
@@ -160,8 +164,8 @@ type form interface {
 	end(r *llm.Response, calls []llm.ToolCall, stop string) []byte
 	// whole returns an answer that is not a stream.
 	whole(r *llm.Response, stop string) ([]byte, error)
-	// stop returns the protocol's name of a reason; false if it has none.
-	stop(r llm.StopReason) (string, bool)
+	// stop returns the protocol's name of the reason why an answer ended; false if it has none.
+	stop(r *llm.Response) (string, bool)
 	// stoppedBy notes the sequence that ended the answer.
 	stoppedBy(sequence string)
 }
@@ -220,7 +224,12 @@ func (s *speaker) send(b []byte) {
 }
 
 func (s *speaker) finish(r *llm.Response) error {
-	stop, ok := s.form.stop(r.StopReason)
+	if len(r.Lost) > 0 {
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf(
+			"Provider %q answered with what this protocol cannot carry: %s; use a Provider of the same protocol", s.candidate.Provider.Name, strings.Join(r.Lost, ", "),
+		), next: true}
+	}
+	stop, ok := s.form.stop(r)
 	if !ok {
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q ended its answer for a reason that this protocol lacks: %q", s.candidate.Provider.Name, r.StopReason), next: true}
 	}
