@@ -363,6 +363,9 @@ func TestReasonOfTheRun(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
+	unverified := func(k *v1alpha1.Task) {
+		setCondition(&k.Status, 1, v1alpha1.ConditionRequesterVerified, metav1.ConditionFalse, v1alpha1.ReasonRequesterUnverified, "no seal")
+	}
 	waitsLong := func(k *v1alpha1.Task) { waitsFor(k, v1alpha1.ReasonNamespaceTaskLimitReached, "full") }
 	for _, tc := range []struct {
 		name    string
@@ -394,6 +397,10 @@ func TestAdmit(t *testing.T) {
 		},
 		{name: "room after a while", task: task(pending, waitsLong), want: "done"},
 		{name: "server away", task: task(pending), resolve: errBoom, want: "boom", left: true},
+		{
+			name: "requester not verified", task: task(pending, unverified), resolve: errBoom, want: "done", left: true,
+			end: "RequesterUnverified: who asked for the task cannot be verified; create it again",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &eventLog{}
