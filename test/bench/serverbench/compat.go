@@ -99,6 +99,9 @@ func modelAPIs(ctx context.Context, o Options, dir string, r *report.Report) (er
 	if err := compare(ctx, o, "", ours, proxy.target(pair, ""), r); err != nil {
 		return err
 	}
+	if err := recorded(ctx, admin, base); err != nil {
+		return err
+	}
 	router, err := startRouter(ctx, o.Bin, pair, filepath.Join(dir, "kubeconfig"), vendor.URL)
 	if err != nil {
 		return err
@@ -146,6 +149,9 @@ func firstBeyond(ctx context.Context, o Options, ours, other target, r *report.R
 	})
 }
 
+// rounds is how often each row is measured at both servers, in turns. The medians count.
+const rounds = 5
+
 // compare measures each row that is wanted at both servers.
 func compare(ctx context.Context, o Options, prefix string, ours, other target, r *report.Report) error {
 	defer ours.close()
@@ -155,13 +161,20 @@ func compare(ctx context.Context, o Options, prefix string, ours, other target, 
 		if !o.wants(row.Name) {
 			continue
 		}
-		var err error
-		if row.Ours, err = m.measure(ctx, ours, o.Window); err != nil {
-			return fmt.Errorf("%s: %w", row.Name, err)
+		var values [2][]float64
+		for range rounds {
+			for i, t := range []target{ours, other} {
+				value, err := m.measure(ctx, t, o.Window/rounds)
+				if err != nil {
+					return fmt.Errorf("%s: %s: %w", row.Name, []string{"ours", "proxy"}[i], err)
+				}
+				values[i] = append(values[i], value)
+			}
 		}
-		if row.Other, err = m.measure(ctx, other, o.Window); err != nil {
-			return fmt.Errorf("%s: proxy: %w", row.Name, err)
+		for i := range values {
+			slices.Sort(values[i])
 		}
+		row.Ours, row.Other = values[0][rounds/2], values[1][rounds/2]
 		if err := r.Add(row); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func answerCompat(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hello. "}}],"usage":null}`+"\n\n")
 		_ = http.NewResponseController(w).Flush() // the client reads to the end
 	}
-	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	_, _ = io.WriteString(w, `data: {"id":"1","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
 }
 
 func makeProvider(ctx context.Context, c *http.Client, base, vendor string) error {
