@@ -84,12 +84,12 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 	}
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		// Compatible servers stream what a reasoning model thinks in these fields. It is not kept.
-		if f := d.JSON.ExtraFields[name]; f.Valid() {
-			a.size += len(f.Raw())
+		if raw := d.JSON.ExtraFields[name].Raw(); raw != respjson.Null { // the SDK calls no such member valid
+			a.size += len(raw)
 		}
 	}
 	for _, name := range unkept() {
-		if f := d.JSON.ExtraFields[name]; f.Valid() && f.Raw() != "[]" && f.Raw() != "{}" {
+		if raw := d.JSON.ExtraFields[name].Raw(); !slices.Contains([]string{respjson.Omitted, respjson.Null, "[]", "{}"}, raw) {
 			a.lost.Add(name)
 		}
 	}
