@@ -50,7 +50,7 @@ func restPaths(string) (string, error) {
 	p.heading(1, "REST paths")
 	p.text("`GET " + facade.DocumentPath + "` returns the same as an OpenAPI 3.1 document, with the schemas of bodies and answers. Every path " +
 		"but the health checks needs a credential: `Authorization: Bearer`, `x-api-key` or a client certificate. An error has the body " +
-		"`{\"error\":{\"code\":404,\"message\":\"…\"}}`. Unknown query parameters are ignored, unknown members of bodies are refused.")
+		"`{\"error\":{\"code\":404,\"message\":\"…\"}}`. Query parameters that a path does not know are refused with 400, and so are unknown members of bodies.")
 	p.text("The columns list what the caller needs permission for, the query parameters, and the codes of success.")
 	p.table([]string{"Path", "Permissions", "Query", "Success", "Note"}, built)
 	p.heading(2, "Not built yet")
