@@ -15,8 +15,8 @@ import (
 
 // appendTxn is one append. It passes through these phases:
 //
-//  1. prepare, on the caller's goroutine, sanitizes and encodes
-//     the events. Expensive work is done here, where appends run in parallel.
+//  1. Sanitize and prepare, on the caller's goroutine, sanitize and
+//     encode the events. Expensive work is done here, where appends run in parallel.
 //  2. lookAhead, also on the caller's goroutine, reads which de-duplication keys the store has.
 //  3. Sequence, on the commit leader, handles one append at a time. Its steps are
 //     locate, which finds the stream; decide, which finds the new events and refuses
@@ -71,7 +71,7 @@ type appendTxn struct {
 type pending struct {
 	// Set by prepare.
 
-	event    *v1alpha1.ExecutionEvent // sanitized, the log's own copy
+	event    *v1alpha1.ExecutionEvent // sanitized, a copy
 	payload  []byte                   // the record without its header
 	typ, sev uint8
 	free     bool // no limit applies to it
@@ -89,16 +89,15 @@ type pending struct {
 // size returns about how many bytes the event takes on disk.
 func (p *pending) size() int64 { return int64(len(p.payload) + headerLen + indexCost) }
 
-// prepare returns an append of copies of the events.
-func (w *Writer) prepare(s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
-	t := &appendTxn{w: w, stream: s, events: make([]pending, len(events)), seen: -1}
-	for i, e := range events {
+// prepare returns an append of the events.
+func (w *Writer) prepare(s Stream, events Sanitized) (*appendTxn, error) {
+	t := &appendTxn{w: w, stream: s, events: make([]pending, len(events.events)), seen: -1}
+	for i, e := range events.events {
 		typ, known := typeCodes[e.Type]
 		if !known { // a caller who promised to have validated the events has not
 			return nil, fmt.Errorf("event type %q has no code", e.Type)
 		}
-		e = e.DeepCopy()
-		w.metrics.sanitized(e.Type, event.Sanitize(e))
+		w.metrics.sanitized(e.Type, events.reports[i])
 		e.SessionName = s.Session
 		if e.AgentName == "" {
 			e.AgentName = s.Agent

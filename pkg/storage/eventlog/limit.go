@@ -115,7 +115,7 @@ func (w *Writer) NoteLimit(ctx context.Context, s Stream, refused, reason string
 	}
 	note.Content["reason"] = reason
 	e := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, "platform:limit:"+note.Key, note.Text, note.Content)
-	t, err := w.prepare(s, []*v1alpha1.ExecutionEvent{e})
+	t, err := w.prepare(s, Sanitize([]*v1alpha1.ExecutionEvent{e}))
 	if err == nil && t.commit(ctx) == nil {
 		w.noted.Add(known, nil)
 	}

@@ -21,7 +21,7 @@ func (w *Writer) Stage(s Stream, events ...*v1alpha1.ExecutionEvent) (engine.Par
 	if err := validate(events); err != nil {
 		return nil, fmt.Errorf("append to %s: %w", s, err)
 	}
-	t, err := w.prepare(s, events)
+	t, err := w.prepare(s, Sanitize(events))
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: %w", s, err)
 	}

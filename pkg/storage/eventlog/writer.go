@@ -41,7 +41,7 @@ func (w *Writer) Append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 		w.metrics.appended(events, nil, err, w.opts.Clock.Since(start).Seconds())
 		return nil, fmt.Errorf("append to %s: %w", s, err)
 	}
-	return w.AppendValid(ctx, s, events)
+	return w.AppendSanitized(ctx, s, Sanitize(events))
 }
 
 // validate checks events before they are prepared.
@@ -57,12 +57,11 @@ func validate(events []*v1alpha1.ExecutionEvent) error {
 	return nil
 }
 
-// AppendValid is Append for events that event.Validate has accepted. It is for callers who decide by the content of the
-// events before they append them.
-func (w *Writer) AppendValid(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+// AppendSanitized is Append for callers who decide by the content of the events before they append them.
+func (w *Writer) AppendSanitized(ctx context.Context, s Stream, events Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
 	start := w.opts.Clock.Now()
 	t, err := w.append(ctx, s, events)
-	w.metrics.appended(events, t, err, w.opts.Clock.Since(start).Seconds())
+	w.metrics.appended(events.events, t, err, w.opts.Clock.Since(start).Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("append to %s: %w", s, err)
 	}
@@ -75,7 +74,7 @@ func (w *Writer) AppendValid(ctx context.Context, s Stream, events []*v1alpha1.E
 }
 
 // append returns when the outcome is known.
-func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.ExecutionEvent) (*appendTxn, error) {
+func (w *Writer) append(ctx context.Context, s Stream, events Sanitized) (*appendTxn, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (w *Writer) append(ctx context.Context, s Stream, events []*v1alpha1.Execut
 		return nil, err
 	}
 	t.note = ctx.Value(noteKey{})
-	if len(events) == 0 {
+	if len(t.events) == 0 {
 		return t, nil
 	}
 	if err = w.checkRate(t); err == nil {

@@ -32,8 +32,8 @@ import (
 const maxInput = 1 << 30
 
 // claims returns what the model requests among the events count towards; nil if the namespace has no Budgets.
-func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (*spending.Claims, error) {
-	if r.budgetsOf == nil || !slices.ContainsFunc(events, isModelRequest) {
+func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []modelEvent) (*spending.Claims, error) {
+	if r.budgetsOf == nil || len(events) == 0 {
 		return nil, nil //nolint:nilnil // nothing counts
 	}
 	all, err := r.budgetsOf(ctx, t.Namespace)
@@ -42,10 +42,7 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.
 	}
 	of := map[string]spending.Claim{}
 	for _, e := range events {
-		if !isModelRequest(e) {
-			continue
-		}
-		c := callOf(e)
+		c := e.call
 		use, output, p, err := r.use(ctx, t, c)
 		if err != nil {
 			return nil, err
@@ -54,28 +51,11 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.
 		if p != nil {
 			price = usage.InForce(p.Spec.Prices, c.model, r.clock.Now())
 		}
-		need := budget.NeedOf(inputOf(e), output, price)
+		need := budget.NeedOf(c.most, output, price)
 		need.Of = fmt.Sprintf("model %s of Provider %s", c.model, use.Provider)
 		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Need: need, Used: c.counts}
 	}
 	return &spending.Claims{Of: of, Attempt: int64(t.Status.Attempts)}, nil
-}
-
-func isModelRequest(e *v1alpha1.ExecutionEvent) bool {
-	switch e.Type {
-	case v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
-		return true
-	}
-	return false
-}
-
-// inputOf returns how many tokens the input may have at most, as the worker says.
-func inputOf(e *v1alpha1.ExecutionEvent) int64 {
-	var c struct{ MaxInputTokens int64 }
-	if e.Content != nil {
-		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none
-	}
-	return min(max(0, c.MaxInputTokens), maxInput)
 }
 
 // use returns what Budgets select a request of the task by, how many tokens its output may have, and its Provider, nil if

@@ -131,12 +131,14 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	defer release()
-	claims, err := gated{r}.claims(ctx, t, all)
+	clean := eventlog.Sanitize(all) // checkEvent has validated them
+	models := modelEvents(clean)
+	claims, err := gated{r}.claims(ctx, t, models)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
 	}
-	settle, err := gated{r}.beginModels(ctx, t, all)
+	settle, err := gated{r}.beginModels(ctx, t, models)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
@@ -144,7 +146,7 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if claims != nil {
 		ctx = eventlog.WithNote(ctx, claims)
 	}
-	stored, err := r.writeBy(ctx, t, all, r.log.AppendValid) // checkEvent has validated them
+	stored, err := r.writeSanitized(ctx, t, clean)
 	settle(err == nil)
 	if err != nil {
 		return nil, err
@@ -176,20 +178,21 @@ func (r *Resource) appendable(ctx context.Context, t *v1alpha1.Task, events []*v
 	return r.admitApprovals(t, events)
 }
 
-// write appends events. Errors are API errors.
+// write appends events, which the log checks. Errors are API errors.
 func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
-	return r.writeBy(ctx, t, events, r.log.Append)
+	return r.writeBy(ctx, t, events, func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.Append(ctx, stream(t), events) })
 }
 
-// appender is a way to append events to a stream.
-type appender func(context.Context, eventlog.Stream, []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
+func (r *Resource) writeSanitized(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
+	return r.writeBy(ctx, t, events.Events(), func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.AppendSanitized(ctx, stream(t), events) })
+}
 
-func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents appender) ([]*v1alpha1.ExecutionEvent, error) {
+func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.ends.end(t.UID)()
 		defer r.models.Forget(t.UID)
 	}
-	stored, err := appendEvents(ctx, stream(t), events)
+	stored, err := appendEvents()
 	switch {
 	case errors.Is(err, eventlog.ErrClosed):
 		return nil, closed(t)

@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -38,6 +39,8 @@ type modelCall struct {
 	id string
 	// used is the number of tokens, and input those of the input; nil if they are not known.
 	used, input *int64
+	// most is how many tokens the input may have at most, as the worker says.
+	most int64
 	// counts are what it used in detail; nil if they are not known.
 	counts *usage.Counts
 	// class is how the request failed, empty if it did not. retried is set if its worker sends it again, and retryAfter
@@ -50,20 +53,37 @@ type modelCall struct {
 // unsent are the failures after which a vendor has used no tokens.
 var unsent = []string{"auth", "rate_limited", "quota_exhausted", "invalid_request", "context_too_long", "unreachable"}
 
-func callOf(e *v1alpha1.ExecutionEvent) modelCall {
-	if e.Seq == 0 { // not stored yet
-		e = e.DeepCopy()
-		event.Sanitize(e)
+// modelEvent is an event that begins or ends a model request.
+type modelEvent struct {
+	*v1alpha1.ExecutionEvent
+
+	call modelCall
+}
+
+// modelEvents returns those of the events that begin or end model requests.
+func modelEvents(events eventlog.Sanitized) []modelEvent {
+	var list []modelEvent
+	for _, e := range events.Events() {
+		switch e.Type {
+		case v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
+			list = append(list, modelEvent{e, callOf(e)})
+		}
 	}
+	return list
+}
+
+// callOf reads a sanitized event.
+func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	var c struct {
 		RetryInMs, RetryAfterMs int64
+		MaxInputTokens          int64
 		ErrorClass              string
 		CacheWriteInputTokens   *int64
 	}
 	if e.Content != nil {
 		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
 	}
-	call := modelCall{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens}
+	call := modelCall{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens, most: min(max(0, c.MaxInputTokens), maxInput)}
 	if e.Type == v1alpha1.EventModelRequestFailed {
 		call.class, call.retried = llm.Class(c.ErrorClass), c.RetryInMs > 0
 		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
@@ -85,12 +105,11 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 
 // beginModels lets the model requests begin whose starts are among the events, or refuses all events. The caller
 // calls stored with the result of the append.
-func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (stored func(ok bool), err error) {
+func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []modelEvent) (stored func(ok bool), err error) {
 	var undo []func()
 	var began, ended []modelCall
 	for _, e := range events {
-		switch e.Type {
-		case v1alpha1.EventModelRequestStarted:
+		if e.Type == v1alpha1.EventModelRequestStarted {
 			back, err := r.beginModel(ctx, t, e)
 			if err != nil {
 				for _, f := range undo {
@@ -99,9 +118,9 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1al
 				return nil, err
 			}
 			undo = append(undo, back)
-			began = append(began, callOf(e))
-		case v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
-			ended = append(ended, callOf(e))
+			began = append(began, e.call)
+		} else {
+			ended = append(ended, e.call)
 		}
 	}
 	return func(ok bool) {
@@ -121,9 +140,8 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []*v1al
 	}, nil
 }
 
-func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) (undo func(), err error) {
-	c := callOf(e)
-	q, err := r.modelRequest(ctx, t, c)
+func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (undo func(), err error) {
+	q, err := r.modelRequest(ctx, t, e.call)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +181,9 @@ func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 }
 
 // noteWait adds an event that says what the request waits for, once for each request. It is best effort.
-func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, wait *modelgate.WaitError) {
-	c := callOf(e)
+func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e modelEvent, wait *modelgate.WaitError) {
 	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, "platform:rate:"+e.DedupKey, wait.Error(), map[string]any{
-		"reason": v1alpha1.ReasonRateLimited, "of": wait.Limit.Of, "provider": c.provider, "retryInMs": wait.After.Milliseconds(),
+		"reason": v1alpha1.ReasonRateLimited, "of": wait.Limit.Of, "provider": e.call.provider, "retryInMs": wait.After.Milliseconds(),
 	})
 	if _, err := r.log.Append(ctx, stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil {
 		klog.FromContext(ctx).V(2).Info("Cannot record that a model request waits", "task", klog.KObj(t), "err", err)
