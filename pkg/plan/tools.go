@@ -5,15 +5,10 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 
-	"golang.org/x/net/http/httpguts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -91,7 +86,7 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	if !toolName.MatchString(key.Name) {
 		return refuse(v1alpha1.ReasonToolInvalid, "tool %q: models know tools by names of 1 to 64 letters, digits, - and _", key.Name)
 	}
-	if err := CheckTool(&o.Spec); err != nil {
+	if err := tool.CheckSpec(&o.Spec); err != nil {
 		return refuse(v1alpha1.ReasonToolInvalid, "tool %s: %v", key, err)
 	}
 	if o.Spec.MCP != nil && key.Namespace != m.namespace {
@@ -99,126 +94,11 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	}
 	m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name, Object: o})
 	if h := o.Spec.HTTP; h != nil && h.AuthSecretRef != nil && !m.withoutKeys {
-		address, err := ToolAddress(&o.Spec)
+		address, err := tool.Address(&o.Spec)
 		if err != nil {
 			return refuse(v1alpha1.ReasonToolInvalid, "tool %s: its address cannot be used", key)
 		}
 		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *h.AuthSecretRef}, address)
-	}
-	return nil
-}
-
-// CheckTool returns why no run can use a Tool as it is. The error names the field. It does not check whether the
-// credential exists.
-func CheckTool(s *v1alpha1.ToolSpec) error {
-	if s.Parameters != nil {
-		if err := tool.CheckSchema(s.Parameters.Raw); err != nil {
-			return fmt.Errorf("spec.parameters: %w", err)
-		}
-	}
-	if s.MCP != nil {
-		return checkMCP(s)
-	}
-	h := s.HTTP
-	if h == nil {
-		return errors.New("spec.http: required")
-	}
-	if !isEndpoint(h.URL) {
-		return errors.New("spec.http.url: must be an absolute http or https URL without credentials")
-	}
-	return checkHTTP(h)
-}
-
-// checkMCP checks a tool of an MCP server.
-func checkMCP(s *v1alpha1.ToolSpec) error {
-	switch m := s.MCP; {
-	case m.Workspace != nil:
-		return errors.New("spec.mcp.workspace: this server runs no MCP servers in sandboxes; use remote, or http")
-	case m.SubstrateActor != nil:
-		return errors.New("spec.mcp.substrateActor: this server has no actors; use remote, or http")
-	case m.Remote == nil:
-		return errors.New("spec.mcp.remote: required")
-	case !isEndpoint(m.Remote.URL):
-		return errors.New("spec.mcp.remote.url: must be an absolute http or https URL without credentials")
-	}
-	h := s.HTTP
-	if h == nil {
-		return nil
-	}
-	if h.URL != "" {
-		return errors.New("spec.http.url: must be left out, because the address is spec.mcp.remote.url")
-	}
-	if h.AuthInject == v1alpha1.AuthInjectBody {
-		return errors.New("spec.http.authInject: must be header for a tool with mcp")
-	}
-	for name := range h.Headers {
-		if c := http.CanonicalHeaderKey(name); strings.HasPrefix(c, "Mcp-") || c == "Accept" || c == "Content-Type" || c == "Last-Event-Id" {
-			return fmt.Errorf("spec.http.headers[%s]: the header belongs to the Model Context Protocol", name)
-		}
-	}
-	return checkHTTP(h)
-}
-
-// ToolAddress returns where a Tool that CheckTool accepts sends its credential.
-func ToolAddress(s *v1alpha1.ToolSpec) (*url.URL, error) {
-	if s.MCP != nil {
-		return url.Parse(s.MCP.Remote.URL)
-	}
-	return url.Parse(s.HTTP.URL)
-}
-
-func isEndpoint(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
-}
-
-func checkHTTP(h *v1alpha1.ToolHTTP) error {
-	if h.OutboundAccessPolicyRef != nil {
-		return errors.New("spec.http.outboundAccessPolicyRef: outbound access policies are not available; use authSecretRef")
-	}
-	if err := checkAuth(h); err != nil {
-		return err
-	}
-	return checkHeaders(h)
-}
-
-func checkAuth(h *v1alpha1.ToolHTTP) error {
-	if h.AuthSecretRef == nil {
-		return nil
-	}
-	switch h.AuthInject {
-	case v1alpha1.AuthInjectHeader, "":
-		return nil
-	case v1alpha1.AuthInjectBody:
-		if h.AuthBodyKey == "" {
-			return errors.New("spec.http.authBodyKey: required when authInject is body")
-		}
-		if h.Method == v1alpha1.ToolGet || h.Method == v1alpha1.ToolDelete {
-			return fmt.Errorf("spec.http.authInject: a %s request has no body", h.Method)
-		}
-		return nil
-	default:
-		return fmt.Errorf("spec.http.authInject: %q is not known; use header or body", h.AuthInject)
-	}
-}
-
-// checkHeaders refuses headers that the platform or HTTP itself sets. Its errors do not repeat values, which may be
-// credentials.
-func checkHeaders(h *v1alpha1.ToolHTTP) error {
-	reserved := []string{
-		"Txn-Token", "Transaction-Token", "Idempotency-Key", "Host", "Content-Length", "Connection", "Keep-Alive", "Proxy-Authenticate",
-		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	}
-	for name, value := range h.Headers {
-		canonical := http.CanonicalHeaderKey(name)
-		switch {
-		case !httpguts.ValidHeaderFieldName(name), !httpguts.ValidHeaderFieldValue(value):
-			return fmt.Errorf("spec.http.headers[%s]: must be a valid name and value of a header", name)
-		case slices.Contains(reserved, canonical):
-			return fmt.Errorf("spec.http.headers[%s]: the header is reserved", name)
-		case h.AuthSecretRef != nil && h.AuthInject != v1alpha1.AuthInjectBody && canonical == "Authorization":
-			return fmt.Errorf("spec.http.headers[%s]: the header is set by authSecretRef", name)
-		}
 	}
 	return nil
 }

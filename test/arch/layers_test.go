@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,7 +98,8 @@ func parse(t *testing.T, path string) sourceFile {
 type rules struct {
 	layers [][]string // patterns, lowest layer first
 	only   []rule     // packages besides from may not import to
-	never  []rule     // from may not import to
+	never  []rule     // from may not import to, not even through others
+	direct []rule     // from may not import to itself
 }
 
 type rule struct{ from, to []string }
@@ -119,17 +121,14 @@ func readRules(t *testing.T) rules {
 		kind, rest, _ := strings.Cut(line, " ")
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
-		case kind == "only" || kind == "never":
+		case kind == "only" || kind == "never" || kind == "direct":
 			from, to, ok := strings.Cut(rest, " : ")
 			if !ok {
 				t.Fatalf("no colon in rule %q", line)
 			}
 			ru := rule{from: fields(from), to: fields(to)}
-			if kind == "only" {
-				r.only = append(r.only, ru)
-			} else {
-				r.never = append(r.never, ru)
-			}
+			list := map[string]*[]rule{"only": &r.only, "never": &r.never, "direct": &r.direct}[kind]
+			*list = append(*list, ru)
 		default:
 			r.layers = append(r.layers, fields(line))
 		}
@@ -172,9 +171,30 @@ func (r rules) layerOf(pkg string) int {
 	return found
 }
 
+// chains returns what a package imports, directly or through others, each with a shortest chain of imports that leads to it.
+func chains(imports map[string][]string, pkg string) map[string][]string {
+	found := map[string][]string{pkg: {pkg}}
+	for next := []string{pkg}; len(next) > 0; next = next[1:] {
+		for _, to := range imports[next[0]] {
+			if _, ok := found[to]; !ok {
+				found[to] = append(slices.Clone(found[next[0]]), to)
+				next = append(next, to)
+			}
+		}
+	}
+	delete(found, pkg)
+	return found
+}
+
 func TestLayers(t *testing.T) {
 	r := readRules(t)
+	imports := map[string][]string{} // by folder; only what is in this module
 	for _, f := range sources(t, "pkg", "cmd") {
+		for _, imp := range f.imports {
+			if own, isOwn := strings.CutPrefix(imp, module+"/"); isOwn {
+				imports[f.pkg] = append(imports[f.pkg], own)
+			}
+		}
 		at := r.layerOf(f.pkg)
 		if at < 0 {
 			t.Errorf("%s: package %s has no layer in ARCHITECTURE.md", f.path, f.pkg)
@@ -194,12 +214,29 @@ func TestLayers(t *testing.T) {
 					t.Errorf("%s imports %s, which only %v may", f.path, imp, ru.from)
 				}
 			}
-			for _, ru := range r.never {
+			for _, ru := range r.direct {
 				if matchAny(ru.from, f.pkg) && matchAny(ru.to, target) {
-					t.Errorf("%s imports %s, which it may never", f.path, imp)
+					t.Errorf("%s imports %s, which it may not", f.path, imp)
 				}
 			}
 		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
+		for to, chain := range chains(imports, pkg) {
+			for _, ru := range r.never {
+				if matchAny(ru.from, pkg) && matchAny(ru.to, to) {
+					t.Errorf("%s may never be linked with %s: %s", pkg, to, strings.Join(chain, " imports "))
+				}
+			}
+		}
+	}
+}
+
+func TestChains(t *testing.T) {
+	got := chains(map[string][]string{"a": {"b", "c"}, "b": {"c"}, "c": {"a", "d"}}, "a")
+	want := map[string][]string{"b": {"a", "b"}, "c": {"a", "c"}, "d": {"a", "c", "d"}}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

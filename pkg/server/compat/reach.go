@@ -17,7 +17,6 @@ import (
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -96,7 +95,7 @@ func unusable(o *v1alpha1.Tool) string {
 	case builtin.Has(o.Name) || chat.HasTool(o.Name):
 		return "it has the name of a tool of this server"
 	}
-	if err := plan.CheckTool(&o.Spec); err != nil {
+	if err := tool.CheckSpec(&o.Spec); err != nil {
 		return err.Error()
 	}
 	return ""

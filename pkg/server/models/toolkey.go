@@ -13,6 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // Tools returns the Tools of a namespace, in the order of their names. They are shared and must not be changed. Its caller must
@@ -27,7 +28,7 @@ func (m *Models) Tools(ctx context.Context, namespace string) ([]v1alpha1.Tool, 
 	})
 }
 
-// ToolKey returns the credential of a Tool that plan.CheckTool accepts, and where it may be sent; empty if the Tool has none.
+// ToolKey returns the credential of a Tool that tool.CheckSpec accepts, and where it may be sent; empty if the Tool has none.
 // It reads the Secret with the server's own identity, so its caller must have authorized the call of the tool. The error says
 // why the Tool cannot be used, without the value.
 func (m *Models) ToolKey(ctx context.Context, t *v1alpha1.Tool) (string, egress.Hosts, error) {
@@ -35,7 +36,7 @@ func (m *Models) ToolKey(ctx context.Context, t *v1alpha1.Tool) (string, egress.
 	if h == nil || h.AuthSecretRef == nil {
 		return "", egress.Hosts{}, nil
 	}
-	to, err := plan.ToolAddress(&t.Spec)
+	to, err := tool.Address(&t.Spec)
 	if err != nil {
 		return "", egress.Hosts{}, fmt.Errorf("tool %s: its address cannot be used", t.Name) // the parser's error repeats it
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -48,7 +47,7 @@ type Options struct {
 
 // New makes a tool from a Tool object. The error names the field that is wrong.
 func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
-	if err := plan.CheckTool(&spec); err != nil {
+	if err := tool.CheckSpec(&spec); err != nil {
 		return nil, err
 	}
 	if spec.MCP != nil {

@@ -23,7 +23,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -85,7 +84,7 @@ func refused(err error) error {
 
 // newServer checks the Tool object.
 func newServer(name string, spec *v1alpha1.ToolSpec, o Options) (*server, error) {
-	if err := plan.CheckTool(spec); err != nil {
+	if err := tool.CheckSpec(spec); err != nil {
 		return nil, err
 	}
 	if spec.MCP == nil {
