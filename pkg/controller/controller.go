@@ -53,7 +53,6 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // shutdownTimeout is how long running reconciles may take to end at shutdown.
@@ -92,7 +91,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	for _, add := range []func(manager.Manager) error{
 		func(m manager.Manager) error { return task.Add(ctx, m, o.Tasks) },
 		func(m manager.Manager) error {
-			return agent.Add(ctx, m, o.Tasks.Clock, plan.Place{OtherNamespaces: o.Tasks.CrossNamespaceRefs}, o.Programs)
+			return agent.Add(ctx, m, o.Tasks.Clock, task.PlaceOf(o.Tasks), o.Programs)
 		},
 		func(m manager.Manager) error {
 			return provider.Add(m, provider.Options{Clock: o.Tasks.Clock, RequireSecretHosts: o.Tasks.RequireSecretHosts})

@@ -32,7 +32,7 @@ func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (
 		return nil, err
 	}
 	if s := a.Spec.SecretRef; s != nil {
-		if err := m.need(ctx, Secret{Use: ForMount, Namespace: a.Namespace, Ref: v1alpha1.KeyReference{Name: s.Name}}, nil); err != nil {
+		if err := m.mounted(ctx, types.NamespacedName{Namespace: a.Namespace, Name: s.Name}); err != nil {
 			return nil, err
 		}
 	}

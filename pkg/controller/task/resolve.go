@@ -77,20 +77,25 @@ type resolver struct {
 
 // newResolver makes a resolver from the controller's options.
 func newResolver(o Options, cached, live client.Reader) *resolver {
-	r := &resolver{
+	return &resolver{
 		cached: cached, live: live, searchKey: o.SearchKey, byReference: o.Executor.ByReference(), local: o.LocalRuns,
-		place: plan.Place{
-			OtherNamespaces: o.CrossNamespaceRefs, Pods: o.Executor.ByReference(),
-			RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoNetwork: o.NetworkRefusal, NoMounts: o.MountRefusal,
-		},
+		place: PlaceOf(o),
+	}
+}
+
+// PlaceOf returns the place where the tasks of a controller run. The status of Agents is decided for it as well.
+func PlaceOf(o Options) plan.Place {
+	p := plan.Place{
+		OtherNamespaces: o.CrossNamespaceRefs, Pods: o.Executor.ByReference(),
+		RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoNetwork: o.NetworkRefusal, NoMounts: o.MountRefusal,
 	}
 	if o.LocalRuns {
-		r.place.NoPodFields = "runs of this server are commands of its own machine; set value, or use a Secret or a ConfigMap"
+		p.NoPodFields = "runs of this server are commands of its own machine; set value, or use a Secret or a ConfigMap"
 	}
 	if host, ok := o.Executor.(executor.ToolHost); ok {
-		r.place.Lacks = host.Lacks
+		p.Lacks = host.Lacks
 	}
-	return r
+	return p
 }
 
 // resolve returns a *refusal if the task cannot run, and another error if that could not be decided.

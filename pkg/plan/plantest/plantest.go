@@ -166,6 +166,12 @@ func Objects() []runtime.Object {
 		agent("bad-fallback", func(s *v1alpha1.AgentSpec) {
 			s.Model = &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("strange")}}}
 		}),
+		agent("mounts-keys", func(s *v1alpha1.AgentSpec) { s.SecretRef = &v1alpha1.LocalReference{Name: "keys"} }),
+		agent("mounts-unused", func(s *v1alpha1.AgentSpec) { s.SecretRef = &v1alpha1.LocalReference{Name: "unused"} }),
+		agent("programs", func(s *v1alpha1.AgentSpec) {
+			s.Tools = []v1alpha1.AgentTool{{Name: "code_exec"}}
+			s.Sandbox = &v1alpha1.AgentSandbox{Network: v1alpha1.SandboxNetworkPublic}
+		}),
 		agent("mounts", func(s *v1alpha1.AgentSpec) { s.SecretRef = &v1alpha1.LocalReference{Name: "gone"} }),
 		agent("no-prompt-key", func(s *v1alpha1.AgentSpec) {
 			s.SystemPrompt = &v1alpha1.AgentSystemPrompt{ConfigMapRef: key("texts", "gone")}
