@@ -15,7 +15,7 @@ import (
 )
 
 // admitted appends the events if admission allows them. The events of a list are stored together or not at all.
-func (r *Resource) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+func (r appends) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
 	for i, e := range events {
 		if err := r.admit(ctx, t, e, dryRun); err != nil {
 			if len(events) > 1 {
@@ -30,7 +30,7 @@ func (r *Resource) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1a
 
 // admit runs admission for an event as a create of executionevents, even if it arrived in another way, so that
 // policies on executionevents apply to every path. Admission may change the event.
-func (r *Resource) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
+func (r appends) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
 	if r.admission == nil || !r.admission.Handles(admission.Create) {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 // admitApprovals checks approval events and completes them for storage. all are the events to
 // store: after an event that reports an approved call it inserts the outcome of that call. own[i]
 // reports whether all[i] came from the caller; nil means that every event did.
-func (r *Resource) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
+func (r appends) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
 	root, _ := rootOf(t)
 	owner := approval.Owner{Namespace: t.Namespace, Task: t.Name, UID: t.UID, RootUID: root, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
 	added := false
@@ -70,21 +70,21 @@ func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 	if approval.StateOf(e.Type) == "" {
 		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
 	}
-	if err := r.admit(ctx, t, e, false); err != nil {
+	if err := (appends{r}).admit(ctx, t, e, false); err != nil {
 		r.log.Refused(e)
 		return err
 	}
-	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	_, err := appends{r}.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
 	return err
 }
 
 // Judged appends the event that reports what policies decided about a call of a tool.
 func (r *Resource) Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
-	if err := r.admit(ctx, t, e, false); err != nil {
+	if err := (appends{r}).admit(ctx, t, e, false); err != nil {
 		r.log.Refused(e)
 		return err
 	}
-	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	_, err := appends{r}.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
 	return err
 }
 

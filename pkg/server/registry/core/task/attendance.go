@@ -134,8 +134,18 @@ func noController(namespace string) string {
 	return fmt.Sprintf("no controller handles tasks of namespace %s: it is down, or its --watch-namespace names other namespaces", namespace)
 }
 
+// attendant looks after tasks that no controller picks up.
+type attendant struct {
+	get        func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
+	tasks      store
+	status     rest.Updater
+	attendance *attendance
+	trees      *trees
+	clock      clock.PassiveClock
+}
+
 // attend marks each task that no controller picks up in time, until ctx ends.
-func (r *Resource) attend(ctx context.Context, status rest.Updater) {
+func (r attendant) attend(ctx context.Context) {
 	defer context.AfterFunc(ctx, r.attendance.due.ShutDown)()
 	log := klog.FromContext(ctx)
 	if err := r.unbegun(ctx); err != nil && ctx.Err() == nil {
@@ -147,7 +157,7 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 			return
 		}
 		if r.attendance.waits(key.uid) {
-			again, err := r.lookAfter(ctx, status, key.NamespacedName)
+			again, err := r.lookAfter(ctx, key.NamespacedName)
 			if err != nil && ctx.Err() == nil {
 				log.Error(err, "Cannot record that a task waits for a controller", "task", key.NamespacedName)
 				again = unattended
@@ -164,8 +174,8 @@ func (r *Resource) attend(ctx context.Context, status rest.Updater) {
 
 // unbegun registers the tasks that already exist at the start: those that no controller has picked up, and the trees of
 // those that were delegated.
-func (r *Resource) unbegun(ctx context.Context) error {
-	err := r.eachPage(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
+func (r attendant) unbegun(ctx context.Context) error {
+	err := eachPage(ctx, r.tasks, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
 		if t.Status.Phase == "" {
 			r.attendance.created(t)
 		}
@@ -191,7 +201,7 @@ func (t *trees) loaded(ctx context.Context) error {
 }
 
 // findLeftovers looks up the root of each tree that is known, once, at the start of the server.
-func (r *Resource) findLeftovers(ctx context.Context) error {
+func (r attendant) findLeftovers(ctx context.Context) error {
 	r.trees.mu.Lock()
 	var names []types.NamespacedName
 	for name := range r.trees.leftovers.roots {
@@ -226,7 +236,7 @@ func (r *Resource) findLeftovers(ctx context.Context) error {
 }
 
 // lookAfter marks a task that no controller picked up. It returns when to look again; 0 means that this is not needed.
-func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types.NamespacedName) (again time.Duration, err error) {
+func (r attendant) lookAfter(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	if again = r.attendance.progress(key.Namespace); again > 0 {
 		return again, nil // of a long queue nothing is read as long as it moves
 	}
@@ -253,7 +263,7 @@ func (r *Resource) lookAfter(ctx context.Context, status rest.Updater, key types
 		})
 		return now, nil
 	})
-	_, _, err = status.Update(ctx, key.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err = r.status.Update(ctx, key.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}

@@ -18,7 +18,7 @@ import (
 // asCaller returns a client of this server that acts as the caller of the
 // request. What the server does for the caller is then authorized, admitted and
 // audited like the caller's own requests.
-func (r *Resource) asCaller(ctx context.Context) (versioned.Interface, error) {
+func (r callers) asCaller(ctx context.Context) (versioned.Interface, error) {
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewUnauthorized("the caller is not known")
@@ -28,7 +28,7 @@ func (r *Resource) asCaller(ctx context.Context) (versioned.Interface, error) {
 
 // client returns a client of this server that acts as the given user or, if as
 // is nil, as the server itself.
-func (r *Resource) client(as user.Info) (versioned.Interface, error) {
+func (r callers) client(as user.Info) (versioned.Interface, error) {
 	if r.loopback == nil {
 		return nil, apierrors.NewServiceUnavailable("the server has no client of itself")
 	}

@@ -22,11 +22,13 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 const (
@@ -48,8 +50,20 @@ const (
 
 type parent = resource.Parent[*v1alpha1.Task]
 
+// contents serves the result, the log and the artifacts of tasks.
+type contents struct {
+	callers
+
+	get   func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
+	log   *eventlog.Log
+	blobs *blob.Store
+	clock clock.Clock
+	ends  *ends
+	guard resource.Guard[*v1alpha1.Task]
+}
+
 // result serves GET and POST of the result.
-func (r *Resource) result(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *contents) result(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	if p.Path != "" {
 		return nil, notFound("result/" + p.Path)
 	}
@@ -84,7 +98,7 @@ func noResult(t *v1alpha1.Task) error {
 	return err
 }
 
-func (r *Resource) putResult(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, respond rest.Responder) {
+func (r *contents) putResult(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, respond rest.Responder) {
 	data, err := r.body(w, req, t)
 	if err == nil && len(bytes.TrimSpace(data)) == 0 {
 		err = apierrors.NewBadRequest("a result must not be blank")
@@ -104,7 +118,7 @@ func (r *Resource) putResult(w http.ResponseWriter, req *http.Request, t *v1alph
 }
 
 // log serves GET and POST of the log.
-func (r *Resource) logs(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *contents) logs(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	if p.Path != "" {
 		return nil, notFound("log/" + p.Path)
 	}
@@ -148,7 +162,7 @@ func boolean(req *http.Request, name string) (bool, error) {
 // readLog writes a view of the log: its present content and, when following, what is appended until
 // the task has ended or is gone. After that it reads the log once more, so that nothing written
 // before the end is missed.
-func (r *Resource) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
+func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
 	ended := !view.follow || t.Status.Phase.Terminal()
 	var offset int64
@@ -198,7 +212,7 @@ func write(w http.ResponseWriter, out io.Writer, data []byte) bool {
 }
 
 // ended reports whether the task will write nothing more.
-func (r *Resource) ended(ctx context.Context, t *v1alpha1.Task) bool {
+func (r *contents) ended(ctx context.Context, t *v1alpha1.Task) bool {
 	// The context of a connected request lacks the namespace.
 	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
 	if err != nil {
@@ -208,7 +222,7 @@ func (r *Resource) ended(ctx context.Context, t *v1alpha1.Task) bool {
 }
 
 // artifacts serves the list of artifacts and, below it, each file.
-func (r *Resource) artifacts(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *contents) artifacts(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var err error
 		switch {
@@ -225,7 +239,7 @@ func (r *Resource) artifacts(_ context.Context, p parent, respond rest.Responder
 	}), nil
 }
 
-func (r *Resource) putArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
+func (r *contents) putArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
 	if err := checkFilename(p.Path); err != nil {
 		return err
 	}
@@ -244,7 +258,7 @@ func (r *Resource) putArtifact(w http.ResponseWriter, req *http.Request, p paren
 	return nil
 }
 
-func (r *Resource) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond rest.Responder) error {
+func (r *contents) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond rest.Responder) error {
 	files, err := r.blobs.Files(ctx, t.UID)
 	if err != nil {
 		return err
@@ -263,7 +277,7 @@ func (r *Resource) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond 
 
 // getArtifact sends a file as an attachment: a worker chose its type, and a browser must not open
 // it as a page of this server.
-func (r *Resource) getArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
+func (r *contents) getArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
 	f, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, artifactBlob+p.Path)
 	if err != nil {
 		return err
@@ -310,7 +324,7 @@ func contentType(req *http.Request, name string, data []byte) string {
 }
 
 // body reads content that a worker sends about its task. Call it before anything is written to w.
-func (r *Resource) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
+func (r *contents) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
 	if err := r.mayKeep(req.Context(), t); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (r kin) orphan(ctx context.Context, t *v1alpha1.Task) error {
 		var parts []engine.Part
 		selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
 		var owned []string
-		err := r.eachPage(request.WithUser(ctx, nil), &internalversion.ListOptions{LabelSelector: selector}, func(c *v1alpha1.Task) {
+		err := eachPage(request.WithUser(ctx, nil), tasks, &internalversion.ListOptions{LabelSelector: selector}, func(c *v1alpha1.Task) {
 			if slices.ContainsFunc(c.OwnerReferences, refersTo) {
 				owned = append(owned, c.Name)
 			}

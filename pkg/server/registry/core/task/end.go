@@ -37,7 +37,7 @@ func (e *ends) end(uid types.UID) (done func()) {
 
 // keep calls store, which stores content of the task, if that is still allowed. Receiving the body may have taken
 // long, so the caller's permission is checked again.
-func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
+func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
 	m := r.ends.of(t.UID)
 	m.RLock()
 	defer m.RUnlock()
@@ -64,7 +64,7 @@ func (r *Resource) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 
 // mayKeep decides whether content of the task may be written. Anyone with permission may while the task runs and its
 // stream is open; only controllers may after that.
-func (r *Resource) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
+func (r *contents) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
 	if t.DeletionTimestamp != nil {
 		return deleted(t)
 	}

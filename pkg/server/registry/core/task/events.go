@@ -22,9 +22,12 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
+// appends serves the events of tasks, and appends events for the rest of this package.
+type appends struct{ *Resource }
+
 // events serves GET of a page of events and of their counts, and POST of one event or of a list of events that are stored as one commit.
 // It is a Connect subresource because a Create subresource accepts only one kind.
-func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r appends) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
 			r.timelines.Answer(req, timelineOf(p), p.Path, respond) //nolint:contextcheck // the request has it
@@ -47,7 +50,7 @@ func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (
 	}), nil
 }
 
-func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) (runtime.Object, error) {
+func (r appends) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) (runtime.Object, error) {
 	obj, err := r.decodeEvents(w, req)
 	if err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func (r *Resource) postEvents(w http.ResponseWriter, req *http.Request, t *v1alp
 }
 
 // decodeEvents reads the body, JSON or YAML. A body without a kind is an ExecutionEvent.
-func (r *Resource) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
+func (r appends) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
 	data, err := resource.ReadBody(w, req, maxEvents)
 	if err != nil {
 		return nil, err
@@ -112,10 +115,10 @@ func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.
 		r.log.Refused(events...)
 		return nil, err
 	}
-	return r.append(ctx, t, events, false)
+	return appends{r}.append(ctx, t, events, false)
 }
 
-func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
 	all, own, err := r.appendable(ctx, t, events)
 	if err != nil {
 		r.log.Refused(events...)
@@ -133,12 +136,12 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	defer release()
 	clean := eventlog.Sanitize(all) // checkEvent has validated them
 	models := modelEvents(clean)
-	claims, err := gated{r}.claims(ctx, t, models)
+	claims, err := gated{r.Resource}.claims(ctx, t, models)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
 	}
-	settle, err := gated{r}.beginModels(ctx, t, models)
+	settle, err := gated{r.Resource}.beginModels(ctx, t, models)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
@@ -151,12 +154,12 @@ func (r *Resource) append(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	if err != nil {
 		return nil, err
 	}
-	gated{r}.warn(ctx, t, claims)
+	gated{r.Resource}.warn(ctx, t, claims)
 	return ownOnly(stored, own), nil
 }
 
 // appendable returns the events to store if the caller may append the given ones; see admitApprovals.
-func (r *Resource) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
+func (r appends) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
 	if len(events) == 0 {
 		return nil, nil, apierrors.NewBadRequest("items: at least one event is needed")
 	}
@@ -179,15 +182,15 @@ func (r *Resource) appendable(ctx context.Context, t *v1alpha1.Task, events []*v
 }
 
 // write appends events, which the log checks. Errors are API errors.
-func (r *Resource) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+func (r appends) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
 	return r.writeBy(ctx, t, events, func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.Append(ctx, stream(t), events) })
 }
 
-func (r *Resource) writeSanitized(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
+func (r appends) writeSanitized(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
 	return r.writeBy(ctx, t, events.Events(), func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.AppendSanitized(ctx, stream(t), events) })
 }
 
-func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
+func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.ends.end(t.UID)()
 		defer r.models.Forget(t.UID)
@@ -200,10 +203,10 @@ func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1al
 		return nil, deleted(t)
 	case err != nil:
 		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
-			return nil, gated{r}.exhausted(ctx, t, events, spent)
+			return nil, gated{r.Resource}.exhausted(ctx, t, events, spent)
 		}
 		if e, ok := errors.AsType[*budget.UnpricedError](err); ok {
-			return nil, gated{r}.unpriced(ctx, t, events, e)
+			return nil, gated{r.Resource}.unpriced(ctx, t, events, e)
 		}
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
@@ -212,7 +215,7 @@ func (r *Resource) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1al
 
 // mayAppend decides by the state of the task and the types of the events; owned is a type that only controllers may
 // write, if there is one. Only controllers may still write to a task that has ended or is being deleted.
-func (r *Resource) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
+func (r appends) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
 	gone, ended := t.DeletionTimestamp != nil, t.Status.Phase.Terminal()
 	if owned == "" && !gone && !ended {
 		return nil

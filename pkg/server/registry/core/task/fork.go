@@ -38,12 +38,20 @@ const (
 	forkDigits = 8
 )
 
+// forks serves the forks of tasks.
+type forks struct {
+	callers
+
+	get func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
+	log *eventlog.Log
+}
+
 // fork creates a task that continues another from a point of its history. The new task is created
 // through the API as the caller. A caller who may fork but may not create tasks is therefore
 // refused, and policies on tasks apply. The caller must also be allowed to get the source. The fork
 // events are appended afterwards and can be repeated: if a request is cut off in between, a retry
 // adds what is missing.
-func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
 	f, ok := obj.(*v1alpha1.TaskFork)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskFork, not %T", obj))
@@ -85,7 +93,7 @@ func (r *Resource) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], 
 }
 
 // forkPoint returns the sequence number that afterSeq refers to.
-func (r *Resource) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
+func (r forks) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
 	head, err := r.log.Head(ctx, stream(t))
 	if err != nil {
 		return 0, err
@@ -127,7 +135,7 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 
 // makeFork creates the task and returns it with the history that it was given. If an earlier
 // identical request has already created the task, it is returned without history.
-func (r *Resource) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
+func (r forks) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
 	source, keyed := p.Object, f.IdempotencyKey != "" && f.NewTaskName == ""
 	name := forkName(source.Name, f)
 	if keyed {
@@ -194,7 +202,7 @@ func forkName(source string, f *v1alpha1.TaskForkSpec) string {
 
 // forkOf returns the task of that name; nil if there is none. It is a conflict if a different
 // request created it.
-func (r *Resource) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
+func (r forks) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
 	made, err := r.get(request.WithNamespace(ctx, source.Namespace), name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
@@ -244,7 +252,7 @@ func forkedAt(t *v1alpha1.Task) int64 {
 }
 
 // newFork returns the new task, without its name.
-func (r *Resource) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
+func (r forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{Spec: *source.Spec.DeepCopy()}
 	withoutOwnBranch(&t.Spec, source)
 	t.Namespace = source.Namespace
@@ -303,7 +311,7 @@ func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.
 }
 
 // detach removes the fork from a session that is gone or belongs to a gateway.
-func (r *Resource) detach(ctx context.Context, t *v1alpha1.Task) error {
+func (r forks) detach(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Spec.SessionRef == nil {
 		return nil
 	}
@@ -323,7 +331,7 @@ func (r *Resource) detach(ctx context.Context, t *v1alpha1.Task) error {
 }
 
 // forkContext reads the history of a task up to a sequence number.
-func (r *Resource) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v1alpha1.ForkContext, error) {
+func (r forks) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v1alpha1.ForkContext, error) {
 	first := max(0, seq-fork.MaxEvents)
 	if seq == 0 {
 		return fork.Context(t.Namespace, t.Name, 0, nil, false), nil
@@ -338,7 +346,7 @@ func (r *Resource) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64)
 
 // tellFork appends the events of a fork. The fork exists even if that fails, so an error is only
 // logged.
-func (r *Resource) tellFork(ctx context.Context, source, made *v1alpha1.Task, seq int64) {
+func (r forks) tellFork(ctx context.Context, source, made *v1alpha1.Task, seq int64) {
 	ctx = context.WithoutCancel(ctx) // the caller may disconnect; the events must still be stored
 	events := func(types ...v1alpha1.EventType) []*v1alpha1.ExecutionEvent {
 		var out []*v1alpha1.ExecutionEvent

@@ -25,7 +25,7 @@ import (
 // allowed to read it. The session is made before the task,
 // which might otherwise begin without the messages; undo removes it if there will be no task. A repeated request finds
 // and completes it, since copied messages keep their ids.
-func (r *Resource) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, dryRun bool) (undo func(), err error) {
+func (r forks) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, dryRun bool) (undo func(), err error) {
 	undo = func() {}
 	ref := t.Spec.SessionRef
 	if ref == nil || f.Session == v1alpha1.ForkSessionShared {
@@ -91,7 +91,7 @@ func sameFork(have, want map[string]string) bool {
 const copyPage = 100
 
 // copySession copies the messages of a session up to a point of the history of one of its tasks.
-func (r *Resource) copySession(ctx context.Context, client typed.CoreV1alpha1Interface, source *v1alpha1.Task, from, to string, seq int64) error {
+func (r forks) copySession(ctx context.Context, client typed.CoreV1alpha1Interface, source *v1alpha1.Task, from, to string, seq int64) error {
 	until, err := r.sessionPoint(ctx, source, seq)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ type sessionPoint struct {
 	seen  bool // one of the task's own messages was seen
 }
 
-func (r *Resource) sessionPoint(ctx context.Context, t *v1alpha1.Task, seq int64) (*sessionPoint, error) {
+func (r forks) sessionPoint(ctx context.Context, t *v1alpha1.Task, seq int64) (*sessionPoint, error) {
 	p := &sessionPoint{own: "task:" + string(t.UID) + ":", at: t.CreationTimestamp.Time}
 	if seq == 0 {
 		return p, nil

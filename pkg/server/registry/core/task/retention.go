@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -37,9 +38,16 @@ func (r Retention) age(terminal v1alpha1.EventType) time.Duration {
 // old.
 const retentionInterval = time.Hour
 
+// trimmer applies a Retention.
+type trimmer struct {
+	log       *eventlog.Log
+	clock     clock.Clock
+	retention Retention
+}
+
 // retain trims events that are too old, immediately and then every hour, until
 // ctx ends.
-func (r *Resource) retain(ctx context.Context) {
+func (r trimmer) retain(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	for ctx.Err() == nil {
 		n, err := r.trimEnded(ctx)
@@ -61,7 +69,7 @@ func (r *Resource) retain(ctx context.Context) {
 // trimEnded trims the streams of tasks that ended too long ago and returns how
 // many it trimmed. It takes the time of the end from the terminal event, so a
 // status that is missing or wrong does not matter.
-func (r *Resource) trimEnded(ctx context.Context) (int, error) {
+func (r trimmer) trimEnded(ctx context.Context) (int, error) {
 	n := 0
 	err := r.log.Streams(ctx, func(s eventlog.Stream) error {
 		h, err := r.log.Head(ctx, s)

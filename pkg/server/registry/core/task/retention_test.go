@@ -33,9 +33,8 @@ func (c timers) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// retainer returns a Resource that can only apply retention, over a store on
-// disk.
-func retainer(t *testing.T, policy Retention) (*Resource, timers) {
+// retainer returns a trimmer of a store on disk.
+func retainer(t *testing.T, policy Retention) (trimmer, timers) {
 	t.Helper()
 	c := timers{clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)), make(chan struct{})}
 	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
@@ -51,14 +50,14 @@ func retainer(t *testing.T, policy Retention) (*Resource, timers) {
 			t.Error(err)
 		}
 	})
-	return &Resource{log: l, clock: c, retention: policy}, c
+	return trimmer{log: l, clock: c, retention: policy}, c
 }
 
 func named(task string) eventlog.Stream {
 	return eventlog.Stream{Namespace: "default", Task: task, UID: types.UID(task)}
 }
 
-func (r *Resource) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
+func (r trimmer) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
 	t.Helper()
 	for _, typ := range list {
 		if _, err := r.log.Append(t.Context(), named(task), []*v1alpha1.ExecutionEvent{{Type: typ}}); err != nil {
@@ -68,7 +67,7 @@ func (r *Resource) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
 }
 
 // oldest returns the first seq that each task still has.
-func (r *Resource) oldest(t *testing.T, tasks ...string) map[string]int64 {
+func (r trimmer) oldest(t *testing.T, tasks ...string) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, task := range tasks {

@@ -32,6 +32,9 @@ type stamp struct {
 
 type stampKey struct{}
 
+// stamps decides for whom tasks are created.
+type stamps struct{ *Resource }
+
 // stampOf returns the stamp of a create; nil if there is none.
 func stampOf(ctx context.Context) *stamp {
 	s, _ := ctx.Value(stampKey{}).(*stamp)
@@ -40,7 +43,7 @@ func stampOf(ctx context.Context) *stamp {
 
 // beginStamp decides for whom the task of a caller other than a worker is created. It also refuses what clients must not
 // send, because the server overwrites it later.
-func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, error) {
+func (r stamps) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, error) {
 	invalid := func(errs field.ErrorList) error {
 		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
 	}
@@ -54,7 +57,7 @@ func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool
 		}
 		s := &stamp{requester: &i.Requester, transaction: i.Transaction}
 		if !dryRun {
-			if err := (transacted{r}).obtain(ctx, t, s); err != nil {
+			if err := (transacted{r.Resource}).obtain(ctx, t, s); err != nil {
 				return nil, err
 			}
 		}
@@ -76,7 +79,7 @@ func (r *Resource) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool
 
 // scheduleOf returns the scheduled task whose run a controller creates; nil for every other task. That an owner
 // reference names a task is not enough, since everybody can write one.
-func (r *Resource) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+func (r stamps) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
 	owner := metav1.GetControllerOfNoCopy(t)
 	if owner == nil || owner.Kind != "Task" || t.Labels[v1alpha1.LabelScheduledRun] == "" {
 		return nil, nil //nolint:nilnil // none
@@ -84,7 +87,7 @@ func (r *Resource) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.
 	if ok, err := r.controller(ctx, request.NamespaceValue(ctx)); !ok || err != nil {
 		return nil, err
 	}
-	parent, err := kin{r}.get(ctx, owner.Name)
+	parent, err := kin{r.Resource}.get(ctx, owner.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // none any more
@@ -97,12 +100,12 @@ func (r *Resource) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.
 }
 
 // inherit decides for whom a worker creates a child: for whoever asked for the parent, if that is verified.
-func (r *Resource) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error) {
+func (r stamps) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error) {
 	if parent.Spec.RequestedBy == nil {
 		return ctx, nil
 	}
 	s := &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}
-	if (transacted{r}).mark(t, parent) {
+	if (transacted{r.Resource}).mark(t, parent) {
 		s.pending = r.clock.Now()
 	}
 	if errs := validateServerSet(t); len(errs) > 0 {
@@ -117,7 +120,7 @@ func (r *Resource) inherit(ctx context.Context, t, parent *v1alpha1.Task) (conte
 	return context.WithValue(ctx, stampKey{}, s), nil
 }
 
-func (r *Resource) check(ctx context.Context, t, parent *v1alpha1.Task) error {
+func (r stamps) check(ctx context.Context, t, parent *v1alpha1.Task) error {
 	if r.checkTask == nil {
 		return nil
 	}

@@ -16,14 +16,24 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
+
+// sweeper removes what is left of tasks.
+type sweeper struct {
+	get    func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
+	forget func(ctx context.Context, s eventlog.Stream) error             // removes the content of a task
+	tasks  store
+	log    *eventlog.Log
+	blobs  *blob.Store
+}
 
 // sweep removes the content of tasks that no longer exist. Such content remains
 // if a crash occurs after a task is removed and before its content is. It first
 // lists the content and then looks up each owner, for the reason given at
 // resource.Sweep.
-func (r *Resource) sweep(ctx context.Context) {
+func (r sweeper) sweep(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	known := map[types.UID]bool{}
 	orphans := 0
@@ -54,16 +64,12 @@ func (r *Resource) sweep(ctx context.Context) {
 
 // sweepBlobs removes blobs whose owner has no event stream. Their owners are
 // known by UID only, so if there are any, all tasks are listed.
-func (r *Resource) sweepBlobs(ctx context.Context, known map[types.UID]bool) (int, error) {
-	tasks, err := r.storage()
-	if err != nil {
-		return 0, err
-	}
-	return resource.Sweep(ctx, r.blobs, known, tasks)
+func (r sweeper) sweepBlobs(ctx context.Context, known map[types.UID]bool) (int, error) {
+	return resource.Sweep(ctx, r.blobs, known, r.tasks)
 }
 
 // exists reports whether the stream's task is in the object store.
-func (r *Resource) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
+func (r sweeper) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
 	t, err := r.get(request.WithNamespace(ctx, s.Namespace), s.Task)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -75,11 +81,7 @@ func (r *Resource) exists(ctx context.Context, s eventlog.Stream) (bool, error) 
 }
 
 // eachPage calls f for the tasks of a list that is read in pages.
-func (r *Resource) eachPage(ctx context.Context, opts *internalversion.ListOptions, f func(*v1alpha1.Task)) error {
-	tasks, err := r.storage()
-	if err != nil {
-		return err
-	}
+func eachPage(ctx context.Context, tasks store, opts *internalversion.ListOptions, f func(*v1alpha1.Task)) error {
 	return resource.EachObject(ctx, tasks, opts, func(o metav1.Object) {
 		if t, ok := o.(*v1alpha1.Task); ok {
 			f(t)

@@ -92,9 +92,11 @@ type Options struct {
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. It has many methods
-// because each subresource is one or a few, over the same store and event log.
+// because other resources read and change tasks through it. What a subresource does is the method of a type of its own.
 type Resource struct {
 	resource.Resource
+	callers
+
 	definition *resource.Definition[*v1alpha1.Task] // the same
 	guard      resource.Guard[*v1alpha1.Task]
 	ends       ends
@@ -108,9 +110,7 @@ type Resource struct {
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
-	authorizer authorizer.Authorizer
 	clock      clock.Clock
-	loopback   *restclient.Config
 	retention  Retention
 	attendance *attendance
 	models     *modelgate.Gate
@@ -160,7 +160,7 @@ type rules struct {
 
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, loopback: o.Loopback, retention: o.Retention}
+	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
 	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock)), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask = o.UpdateProvider, o.Seal, o.CheckTask
@@ -168,6 +168,8 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
+	r.meters.log = o.Log
+	content := &contents{callers: r.callers, get: r.get, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, guard: guard}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.definition = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -176,7 +178,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
 		Fields:     fields(&r.trees),
-		Columns:    columns(r.usage),
+		Columns:    columns(r.meters.usage),
 		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
@@ -197,19 +199,19 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
-			{Name: "events", Subpath: true, MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "events", Subpath: true, MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: appends{r}.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
-			{Name: "trace", Methods: []string{http.MethodGet}, Connect: r.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
+			{Name: "trace", Methods: []string{http.MethodGet}, Connect: traces{r.log, r.blobs, r.clock}.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: resource.Writers()},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
-			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: r.fork, Creators: resource.Writers()},
-			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, r.get, r.log}.fork, Creators: resource.Writers()},
+			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 		},
 	}
 	r.Resource = r.definition
@@ -284,14 +286,14 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	r.mu.Lock()
 	r.tasks = tasks
 	r.mu.Unlock()
-	go r.sweep(ctx) // ends with ctx
+	go sweeper{r.get, r.forget, tasks, r.log, r.blobs}.sweep(ctx) // ends with ctx
 	status, ok := paths["tasks/status"].(rest.Updater)
 	if !ok {
 		return nil, fmt.Errorf("resource tasks: %T has no update", paths["tasks/status"])
 	}
-	go r.attend(ctx, status) // ends with ctx
+	go attendant{r.get, tasks, status, r.attendance, &r.trees, r.clock}.attend(ctx) // ends with ctx
 	if r.retention != (Retention{}) {
-		go r.retain(ctx) // ends with ctx
+		go trimmer{r.log, r.clock, r.retention}.retain(ctx) // ends with ctx
 	}
 	return paths, nil
 }

@@ -13,11 +13,14 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 // meters count the tokens of tasks that run, for columns: status.usage is written when a task ends. They are derived
 // from the events when somebody looks, each event once, so that they need no write and outlive nothing.
 type meters struct {
+	log *eventlog.Log
+
 	mu   sync.Mutex
 	list map[types.UID]*meter
 }
@@ -49,40 +52,40 @@ func (m *meters) forget(uid types.UID) {
 }
 
 // usage returns what a task has used: what its status says, or while it runs what its events say; nil if nothing is known.
-func (r *Resource) usage(t *v1alpha1.Task) *v1alpha1.TaskUsage {
-	return r.usageAt(context.Background(), t, math.MaxUint64) //nolint:forbidigo // columns get no context
+func (m *meters) usage(t *v1alpha1.Task) *v1alpha1.TaskUsage {
+	return m.usageAt(context.Background(), t, math.MaxUint64) //nolint:forbidigo // columns get no context
 }
 
 // usageAt is usage as of a revision, which is that of the task or a later one.
-func (r *Resource) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
+func (m *meters) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
 	if t.Status.Usage != nil || t.Status.Phase.Terminal() || t.Status.JobUID == "" || t.Spec.Type == v1alpha1.TaskTypeContainer {
 		if revision == math.MaxUint64 {
-			r.meters.forget(t.UID)
+			m.forget(t.UID)
 		}
 		return t.Status.Usage
 	}
-	m := r.meters.of(t.UID)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.revision > revision { // it has counted later events
-		m = &meter{}
+	one := m.of(t.UID)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.revision > revision { // it has counted later events
+		one = &meter{}
 	}
 	for {
-		page, err := r.log.TaskPage(ctx, stream(t), m.after, usagePage, trace.UsageTypes())
+		page, err := m.log.TaskPage(ctx, stream(t), one.after, usagePage, trace.UsageTypes())
 		if err != nil { // the task may be gone
-			r.meters.forget(t.UID)
-			return m.usage.Sum()
+			m.forget(t.UID)
+			return one.usage.Sum()
 		}
 		for _, e := range page.Events {
 			at, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
 			if err == nil && at > revision {
-				return m.usage.Sum()
+				return one.usage.Sum()
 			}
-			m.usage.Add(e)
-			m.after, m.revision = e.Seq, at
+			one.usage.Add(e)
+			one.after, one.revision = e.Seq, at
 		}
-		if m.after = page.Next; m.after >= page.Latest {
-			return m.usage.Sum()
+		if one.after = page.Next; one.after >= page.Latest {
+			return one.usage.Sum()
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
@@ -25,11 +26,18 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
+// traces serves the traces of tasks.
+type traces struct {
+	log   *eventlog.Log
+	blobs *blob.Store
+	clock clock.PassiveClock
+}
+
 // trace serves GET of the trace: one TaskTrace as JSON, of any length, written as the events are
 // read. It covers the events up to the newest one at the time of the request. timeline=false leaves
 // out the events themselves. limit bounds the number of events; metadata.continue requests the
 // following ones, without the groups. spans bounds the groups to a part of the stream, which begins after the event after.
-func (r *Resource) trace(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r traces) trace(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		q, err := parseTrace(req, p.Object.UID)
 		if err != nil {
@@ -111,7 +119,7 @@ func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
 }
 
 // writeTrace writes a page of the trace. The first page has the groups.
-func (r *Resource) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task, q *traceQuery) error {
+func (r traces) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task, q *traceQuery) error {
 	head, err := r.log.Head(ctx, stream(t))
 	switch {
 	case err != nil:
@@ -142,7 +150,7 @@ func (r *Resource) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.T
 	return err
 }
 
-func (r *Resource) traceTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TraceTask, error) {
+func (r traces) traceTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TraceTask, error) {
 	about := &v1alpha1.TraceTask{
 		Namespace: t.Namespace, Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: t.Status.Phase,
 		AgentName: t.Status.AgentName, SessionName: session(t),
