@@ -75,7 +75,7 @@ lint: ## golangci-lint, at the pinned version; vet is one of its linters
 	$(TOOLS) golangci-lint run ./...
 
 test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestName' and PKG=./pkg/event/... narrow it
-	$(GO) test $(or $(PKG),./pkg/... ./hack/reference/... ./test/arch/... ./test/corpus/...) $(ARGS)
+	$(GO) test $(TESTFLAGS) $(or $(PKG),./pkg/... ./hack/reference/... ./test/arch/... ./test/corpus/...) $(ARGS)
 
 $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
