@@ -98,7 +98,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and it is no matter that programs read the keys of their own run")
-	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "search service behind the tool web_search; empty is none")
+	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "address of the search service that the tool web_search uses; empty disables the tool")
 	fs.StringVar(&o.Runs.SearchSecret, "search-secret", o.Runs.SearchSecret, "Secret of a task's namespace whose key api-key is that of the search service; it need not exist")
 	o.Runs.Exchange.AddFlags(fs)
 	(&envflag.Set{FlagSet: fs}).Text(&o.CAFile, "context-token-ca-file", "", "PEM file with the authorities of the certificate of --context-token-tts-endpoint (default: those of the system)")

@@ -32,7 +32,7 @@ var _ pflag.Value = (*Address)(nil)
 
 // AddFlag binds the address to the flag.
 func (a *Address) AddFlag(fs *pflag.FlagSet) {
-	fs.Var(a, Flag, "loopback address:port that serves /debug/pprof without TLS and credentials; port 0 takes a free one, empty is none")
+	fs.Var(a, Flag, "loopback address:port that serves /debug/pprof without TLS and credentials; port 0 takes a free one, empty disables it")
 }
 
 // String returns the address.

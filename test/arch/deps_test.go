@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the lists of dependencies anew")
 
-// TestDependencies: the list of modules that each program links changes only on purpose. The import rules of
-// ARCHITECTURE.md look at direct imports; this test covers transitive ones.
+// TestDependencies: the list of modules that each program links changes only on purpose. The rules "only" of ARCHITECTURE.md
+// look at direct imports; this test covers what programs link through others.
 func TestDependencies(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(root, "cmd"))
 	if err != nil {

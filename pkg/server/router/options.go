@@ -84,7 +84,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RoutesReloadInterval, "routes-reload-interval", o.RoutesReloadInterval, "how often --routes-file is looked at for changes, which hold for later requests; a wrong file is reported and the routes stay as they were. 0 reads it at start only")
 	fs.StringVar(&o.OriginCAFile, "origin-ca-file", o.OriginCAFile, "certificates, as PEM, that those of the installations may be signed with, beside the system's")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server that reviews tokens; empty is the cluster that this runs in. The one permission that is needed is create on tokenreviews")
-	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address:port that serves /metrics without TLS; empty is none")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address:port that serves /metrics without TLS; empty disables it")
 	o.Profiling.AddFlag(fs)
 	fs.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout, "how long the upload of a request may take")
 	fs.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "how long a client may take to accept one write or flush of an answer; the whole answer may take as long as it likes")

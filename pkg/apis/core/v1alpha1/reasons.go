@@ -36,7 +36,7 @@ const (
 	ReasonNotSupported = "NotSupported"
 	// ReasonInvalidSchedule: spec.schedule or spec.timeZone cannot be read.
 	ReasonInvalidSchedule = "InvalidSchedule"
-	// ReasonUnknownType: spec.type is none that this version knows.
+	// ReasonUnknownType: this version does not know spec.type. Use ai or container.
 	ReasonUnknownType = "UnknownType"
 	// ReasonRuntimeNotAvailable: tasks of type agent need an agent runtime, and none is installed. Use type ai or container.
 	ReasonRuntimeNotAvailable = "RuntimeNotAvailable"
