@@ -98,7 +98,7 @@ race: build kubectl scriptedmodel ## unit and integration tests under the race d
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
 
-bench: build etcd control ## our store beside etcd, our server beside kube-apiserver, events beside fsync; writes _output/bench.json
+bench: build etcd kubectl control ## our store beside etcd, our server beside kube-apiserver, events beside fsync; writes _output/bench.json
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -kube $(OUT)/cluster/bin -rows '$(ROWS)' -out $(OUT)/bench.json
 
 robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n

@@ -4,12 +4,14 @@
 package serverbench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -24,7 +26,9 @@ const (
 	rowManyCreate = "20,000 tasks: created, 64 clients"
 	rowManyCPU    = "20,000 tasks: processor time a create"
 	rowManyList   = "20,000 tasks: one whole list"
+	rowManyWall   = "20,000 tasks: one whole list, time"
 	rowManyTable  = "20,000 tasks: as kubectl lists them"
+	rowManyTool   = "20,000 tasks: kubectl get tasks, time"
 	rowManyPeak   = "20,000 tasks: peak memory"
 	rowManyRest   = "20,000 tasks: memory a minute later"
 )
@@ -38,7 +42,7 @@ const tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 // many measures the processor time of the server, because a busy machine does not change it much, and its memory.
 func many(ctx context.Context, o Options, r *report.Report) (err error) {
 	wanted := false
-	for _, name := range []string{rowManyCreate, rowManyCPU, rowManyList, rowManyTable, rowManyPeak, rowManyRest} {
+	for _, name := range []string{rowManyCreate, rowManyCPU, rowManyList, rowManyWall, rowManyTable, rowManyTool, rowManyPeak, rowManyRest} {
 		wanted = wanted || o.wants(name)
 	}
 	if !wanted {
@@ -63,7 +67,7 @@ func many(ctx context.Context, o Options, r *report.Report) (err error) {
 	if err := s.createMany(ctx, r); err != nil {
 		return err
 	}
-	if err := s.listMany(ctx, r); err != nil {
+	if err := s.listMany(ctx, o, r); err != nil {
 		return err
 	}
 	peak, err := s.peak()
@@ -118,7 +122,7 @@ func (s *server) createMany(ctx context.Context, r *report.Report) error {
 }
 
 // listMany lists all tasks at once, and in pages as kubectl does.
-func (s *server) listMany(ctx context.Context, r *report.Report) error {
+func (s *server) listMany(ctx context.Context, o Options, r *report.Report) error {
 	c, url, err := s.client("")
 	if err != nil {
 		return err
@@ -134,8 +138,11 @@ func (s *server) listMany(ctx context.Context, r *report.Report) error {
 		after, err := s.cpu()
 		return after - before, err
 	}
+	var took time.Duration
 	whole, err := cpu(func() error {
+		from := time.Now()
 		_, err := fetch(ctx, c, url+base+"tasks", "")
+		took = time.Since(from)
 		return err
 	})
 	if err != nil {
@@ -145,9 +152,39 @@ func (s *server) listMany(ctx context.Context, r *report.Report) error {
 	if err != nil {
 		return err
 	}
+	if err := s.kubectlMany(ctx, o, r); err != nil {
+		return err
+	}
 	return addAll(r,
+		report.Row{Name: rowManyWall, Unit: "s", Better: report.Lower, Ours: took.Seconds(), Other: 0.7, OtherName: "(aim)"},
 		report.Row{Name: rowManyList, Unit: "s CPU", Better: report.Lower, Ours: whole, Other: 0.7, OtherName: "(aim)"},
 		report.Row{Name: rowManyTable, Unit: "s CPU", Better: report.Lower, Ours: table, Other: 3, OtherName: "(aim)"})
+}
+
+// kubectlMany lists all tasks with kubectl, if it is built.
+func (s *server) kubectlMany(ctx context.Context, o Options, r *report.Report) error {
+	program := filepath.Join(o.Bin, "kubectl")
+	if _, missing := os.Stat(program); missing != nil {
+		return nil
+	}
+	list := func() (time.Duration, error) {
+		cmd := exec.CommandContext(ctx, program, "get", "tasks")
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(s.dir, "kubeconfig"), "HOME="+o.Dir)
+		from := time.Now()
+		out, err := cmd.Output()
+		if n := bytes.Count(out, []byte("\n")); err == nil && n != manyTasks+1 {
+			err = fmt.Errorf("kubectl printed %d lines", n)
+		}
+		return time.Since(from), err
+	}
+	if _, err := list(); err != nil { // fills the cache of what the server has
+		return err
+	}
+	took, err := list()
+	if err != nil {
+		return err
+	}
+	return r.Add(report.Row{Name: rowManyTool, Unit: "s", Better: report.Lower, Ours: took.Seconds(), Other: 3, OtherName: "(aim)"})
 }
 
 // pages walks through all tasks as kubectl get does.

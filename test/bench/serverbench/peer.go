@@ -31,6 +31,8 @@ type peer struct {
 	url string
 	ca  *x509.CertPool
 	end []func() error // in reverse order
+	// pids are those of its programs.
+	pids []int
 }
 
 // startPeer starts the programs of bin in dir, and waits until the kind is served.
@@ -118,6 +120,7 @@ func (p *peer) run(ctx context.Context, program string, args ...string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	p.pids = append(p.pids, cmd.Process.Pid)
 	p.end = append(p.end, func() error {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err

@@ -75,9 +75,12 @@ func (s *server) resetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0)
 }
 
-// memory reads a figure of the process in MiB.
-func (s *server) memory(figure string) (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+// memory reads a figure of the server in MiB.
+func (s *server) memory(figure string) (float64, error) { return memory(s.cmd.Process.Pid, figure) }
+
+// memory reads a figure of a process in MiB.
+func memory(pid int, figure string) (float64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +90,7 @@ func (s *server) memory(figure string) (float64, error) {
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("no %s of process %d", figure, s.cmd.Process.Pid)
+	return 0, fmt.Errorf("no %s of process %d", figure, pid)
 }
 
 // client returns an HTTP client with a connection of its own, for the administrator or, with a token, for its owner.

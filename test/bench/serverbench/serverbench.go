@@ -61,6 +61,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	if err := many(ctx, o, r); err != nil {
 		return err
 	}
+	if err := small(ctx, o, r); err != nil {
+		return err
+	}
 	if err := beside(ctx, o, r); err != nil {
 		return err
 	}

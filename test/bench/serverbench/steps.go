@@ -66,3 +66,17 @@ func (l *load) events(ctx context.Context, task string) (map[string]time.Time, e
 	}
 	return at, nil
 }
+
+// medianRun returns the median time from the start of a task to its end, of all that measureMany has run, in ms.
+func (l *load) medianRun(ctx context.Context) (float64, error) {
+	var took []float64
+	for i := range atOnce {
+		at, err := l.events(ctx, fmt.Sprintf("many-%04d", i))
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, at["TaskSucceeded"].Sub(at["TaskStarted"]).Seconds()*1000)
+	}
+	slices.Sort(took)
+	return took[atOnce/2], nil
+}

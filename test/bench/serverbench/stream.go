@@ -39,6 +39,7 @@ const (
 	rowReplay     = "replay of 10,000 stored events over SSE"
 	rowIdleCPU    = "CPU of 1000 idle streams"
 	rowIdleMemory = "memory of an open stream"
+	rowIdleMany   = "memory with 3,000 open streams"
 )
 
 func delayName(streams int, what string) string {
@@ -55,7 +56,7 @@ func streams(ctx context.Context, o Options, dir string, r *report.Report) (err 
 	for _, n := range openStreams {
 		delays = delays || o.wants(delayName(n, "median")) || o.wants(delayName(n, "p99")) || o.wants(delayName(n, "beyond fsync"))
 	}
-	idle := o.wants(rowIdleCPU) || o.wants(rowIdleMemory)
+	idle := o.wants(rowIdleCPU) || o.wants(rowIdleMemory) || o.wants(rowIdleMany)
 	if !delays && !idle && !o.wants(rowReplay) {
 		return nil
 	}
@@ -252,7 +253,19 @@ func (b *streamBench) idle(ctx context.Context) error {
 	if err == nil && b.o.wants(rowIdleMemory) {
 		err = b.r.Add(report.Row{Name: rowIdleMemory, Unit: "KiB", Better: report.Lower, Ours: (rss - before) * 1024 / n, Other: 90, OtherName: "peer"})
 	}
-	return err
+	if err != nil || !b.o.wants(rowIdleMany) {
+		return err
+	}
+	_, endMore, err := b.openAll(ctx, 2*n)
+	if err != nil {
+		return err
+	}
+	defer endMore()
+	wait(ctx, 2*time.Second)
+	if rss, err = b.s.rss(); err != nil {
+		return err
+	}
+	return b.r.Add(report.Row{Name: rowIdleMany, Unit: "MiB", Better: report.Lower, Ours: rss, Other: 1041, OtherName: "(before)"})
 }
 
 func wait(ctx context.Context, d time.Duration) {

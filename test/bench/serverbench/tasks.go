@@ -176,7 +176,12 @@ func (l *load) measureMany(ctx context.Context, o Options, name string, r *repor
 	if err != nil {
 		return err
 	}
+	run, err := l.medianRun(ctx)
+	if err != nil {
+		return err
+	}
 	return addAll(r,
+		report.Row{Name: name + ": started to succeeded, median", Unit: "ms", Better: report.Lower, Ours: run, Other: 100, OtherName: "(aim)"},
 		report.Row{Name: name + ": creations", Unit: "tasks/s", Better: report.Higher, Ours: atOnce / created.Seconds()},
 		report.Row{Name: name + ": ends", Unit: "tasks/s", Better: report.Higher, Ours: atOnce / took.Seconds(), Other: bare, OtherName: "bare runs of true/s"},
 		report.Row{Name: name + ": ends, beside the aim", Unit: "tasks/s", Better: report.Higher, Ours: atOnce / took.Seconds(), Other: 50, OtherName: "(aim)"},
