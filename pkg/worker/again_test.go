@@ -11,6 +11,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/runspec"
 )
 
 // TestRemovedEverywhereAfter gives a run a secret that something identifies once, in an event, in its log or in its result.
@@ -50,7 +51,9 @@ func TestRemovedEverywhereAfter(t *testing.T) {
 				}
 				return sent
 			},
-			"termination": func(w *worker, text string) string { return string(termination("Reason", text, 1, w.secret)) },
+			"termination": func(w *worker, text string) string {
+				return string(termination(runspec.Termination{Reason: "Reason", Message: text, ExitCode: 1}, w.secret))
+			},
 		}
 		for first, tell := range says {
 			w := newTestWorker(t, nil)
