@@ -21,6 +21,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,10 +91,16 @@ type Info struct {
 	Admin *rest.Config
 }
 
+// lockTimeout is how long a start waits for a server that is ending, which takes up to 2 s with many open watches.
+const lockTimeout = 4 * time.Second
+
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
-		Options:    server.Options{DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, Console: true, Chat: server.ChatDefaults()},
+		Options: server.Options{
+			DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, LockTimeout: lockTimeout,
+			Console: true, Chat: server.ChatDefaults(),
+		},
 		MaxRunning: DefaultMaxRunning, RunDiskLimit: resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
 	}
 }
