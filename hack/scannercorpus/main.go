@@ -95,11 +95,7 @@ func run(out string, clones []string) error {
 		secrets, unreadable, without := 0, 0, 0
 		for _, r := range rules {
 			r.id = scanner + ":" + r.id
-			for _, text := range r.innocent {
-				if quoted := strconv.Quote(text); len(text) >= 8 && len(text) <= 20_000 {
-					innocent[quoted] = sample{r.id, "negative", quoted}
-				}
-			}
+			r.spare(innocent)
 			if r.public {
 				continue
 			}
@@ -117,6 +113,15 @@ func run(out string, clones []string) error {
 	}
 	return errors.Join(write(filepath.Join(out, "distinctive.tsv"), distinctive), write(filepath.Join(out, "context.tsv"), context),
 		write(filepath.Join(out, "innocent.tsv"), innocent))
+}
+
+// spare adds the texts in which the rule finds nothing.
+func (r rule) spare(innocent map[string]sample) {
+	for _, text := range r.innocent {
+		if quoted := strconv.Quote(text); len(text) >= 8 && len(text) <= 20_000 {
+			innocent[quoted] = sample{r.id, "negative", quoted}
+		}
+	}
 }
 
 // sort adds the samples of a rule to their class and reports whether there were any.

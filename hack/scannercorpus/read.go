@@ -170,19 +170,7 @@ func trufflehog(clone string) ([]rule, error) {
 			d.inputs = append(d.inputs, inputs(f, known)...)
 			return nil
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if _, ok := n.(*ast.BlockStmt); ok {
-				return false // a variable within a function is not the pattern of a secret
-			}
-			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 && !public.MatchString(v.Names[0].Name) {
-				if call, ok := v.Values[0].(*ast.CallExpr); ok && function(call) == "MustCompile" {
-					if p := text(call.Args[0], known); p != "" {
-						d.patterns[v.Names[0].Name] = p
-					}
-				}
-			}
-			return true
-		})
+		patterns(f, known, d.patterns)
 		return nil
 	})
 	var rules []rule
@@ -193,6 +181,23 @@ func trufflehog(clone string) ([]rule, error) {
 	}
 	slices.SortFunc(rules, func(a, b rule) int { return strings.Compare(a.id, b.id) })
 	return rules, err
+}
+
+// patterns adds the patterns of the package's variables, by their names, but for those of what is public.
+func patterns(f *ast.File, known, found map[string]string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if _, ok := n.(*ast.BlockStmt); ok {
+			return false // a variable within a function is not the pattern of a secret
+		}
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 && !public.MatchString(v.Names[0].Name) {
+			if call, ok := v.Values[0].(*ast.CallExpr); ok && function(call) == "MustCompile" {
+				if p := text(call.Args[0], known); p != "" {
+					found[v.Names[0].Name] = p
+				}
+			}
+		}
+		return true
+	})
 }
 
 // inputs returns the field input of each case of a test whose field want is neither nil nor empty.

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,12 +128,7 @@ func TestEveryFieldOfMadeAgents(t *testing.T) {
 }
 
 func isApart(typ reflect.Type) bool {
-	for _, a := range apart {
-		if a == typ {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(apart, typ)
 }
 
 // TestNetworkOfMadeAgents: programs of an agent that a task creates have the network only if those of the task have it.

@@ -3,7 +3,10 @@
 
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Limits of the values that are removed wherever they occur again, in bytes.
 const (
@@ -58,13 +61,8 @@ func note(found []string, v string) []string {
 }
 
 func once(found []string, v string) []string {
-	if len(found) >= seenOnce {
+	if len(found) >= seenOnce || slices.Contains(found, v) {
 		return found
-	}
-	for _, f := range found {
-		if f == v {
-			return found
-		}
 	}
 	return append(found, v)
 }
@@ -89,7 +87,7 @@ func distinct(v string) bool {
 	}
 	digits, capitals, small := count(v)
 	letters := capitals + small
-	if letters < 2 || strings.ContainsAny(v, ",:{}") && strings.Trim(v, "0123456789+-.eE,:{}truefalsn") == "" {
+	if letters < 2 || strings.ContainsAny(v, ",:{}") && strings.Trim(v, "0123456789+-.eE,:{}trufalsn") == "" {
 		return false // what stands between strings of JSON: {}, 12, true
 	}
 	if digits > 1 {

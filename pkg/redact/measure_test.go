@@ -73,7 +73,8 @@ func TestCorpusInnocent(t *testing.T) {
 		ext     []string
 	}
 	all := []corpusFolder{
-		{[]string{filepath.Join(root, "src")}, code}, {[]string{"../../pkg"}, code},
+		{[]string{filepath.Join(root, "src")}, code},
+		{[]string{"../../pkg"}, code},
 		{[]string{"../../artifacts", "../../hack", "../../manifests", "../../test", "../../cmd", "../../ARCHITECTURE.md", "../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md", "../../SECURITY.md"}, []string{".md"}},
 		{strings.Fields(output(t, "go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Dir}}{{end}}", "all")), []string{".md"}},
 	}

@@ -82,23 +82,7 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 			parts(llm.Part{Text: text})
 		}
 	}
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		// Compatible servers stream what a reasoning model thinks in these fields. It is not kept.
-		if raw := d.JSON.ExtraFields[name].Raw(); raw != respjson.Null { // the SDK calls no such member valid
-			a.size += len(raw)
-		}
-	}
-	for _, name := range unkept() {
-		if raw := d.JSON.ExtraFields[name].Raw(); !slices.Contains([]string{respjson.Omitted, respjson.Null, "[]", "{}"}, raw) {
-			a.lost.Add(name)
-		}
-	}
-	if d.FunctionCall.Name+d.FunctionCall.Arguments != "" { // of the API before tools
-		a.lost.Add("function_call")
-	}
-	if d.JSON.Audio.Valid() {
-		a.lost.Add("audio")
-	}
+	a.leaveOut(d)
 	for _, t := range d.ToolCalls {
 		if t.Type != "" && t.Type != callFunction {
 			a.lost.Add("a tool call of type " + t.Type)
@@ -118,6 +102,27 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 		return malformed("the answer is larger than 8 MiB")
 	}
 	return nil
+}
+
+// leaveOut notes the members of a delta that are not kept.
+func (a *answer) leaveOut(d sdk.ChatCompletionChunkChoiceDelta) {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		// Compatible servers stream what a reasoning model thinks in these fields. It is not kept.
+		if raw := d.JSON.ExtraFields[name].Raw(); raw != respjson.Null { // the SDK calls no such member valid
+			a.size += len(raw)
+		}
+	}
+	for _, name := range unkept() {
+		if raw := d.JSON.ExtraFields[name].Raw(); !slices.Contains([]string{respjson.Omitted, respjson.Null, "[]", "{}"}, raw) {
+			a.lost.Add(name)
+		}
+	}
+	if call := d.FunctionCall; call.Name+call.Arguments != "" { //nolint:staticcheck // older servers send this call of the API before tools
+		a.lost.Add("function_call")
+	}
+	if d.JSON.Audio.Valid() {
+		a.lost.Add("audio")
+	}
 }
 
 // callFunction is the only type of call that is asked for.

@@ -127,7 +127,7 @@ type Server struct {
 func (c *Config) Complete() (CompletedConfig, error) {
 	switch {
 	case c.Generic == nil || c.Scheme == nil || c.Generic.RESTOptionsGetter == nil:
-		return CompletedConfig{}, errors.New("Generic, its RESTOptionsGetter and Scheme are needed")
+		return CompletedConfig{}, errors.New("the configuration needs Generic with its RESTOptionsGetter, and Scheme")
 	case c.Generic.Authentication.Authenticator == nil || c.Generic.Authorization.Authorizer == nil:
 		return CompletedConfig{}, errors.New("authentication and authorization are needed")
 	case c.Generic.LoopbackClientConfig == nil:

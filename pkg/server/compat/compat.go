@@ -124,10 +124,10 @@ type Handler struct {
 // New makes a handler. It fails if its metrics are already registered.
 func New(o Options) (*Handler, error) {
 	if o.Models == nil {
-		return nil, errors.New("Models is required")
+		return nil, errors.New("the option Models is required")
 	}
 	if o.Chat != nil && o.Judge == nil {
-		return nil, errors.New("Judge is required with Chat")
+		return nil, errors.New("the option Judge is required with Chat")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -109,14 +109,14 @@ func TestDrain(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() { say <- begin }()
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := http.DefaultClient.Do(req) //nolint:bodyclose // stream closes it
 			if err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				if err := a.stream(resp); err != nil { //nolint:contextcheck // of the request to the vendor
+				if err := a.stream(resp); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -164,7 +165,7 @@ func (s *server) listMany(ctx context.Context, o Options, r *report.Report) erro
 // kubectlMany lists all tasks with kubectl, if it is built.
 func (s *server) kubectlMany(ctx context.Context, o Options, r *report.Report) error {
 	program := filepath.Join(o.Bin, "kubectl")
-	if _, missing := os.Stat(program); missing != nil {
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	list := func() (time.Duration, error) {

@@ -79,7 +79,7 @@ type Filter struct {
 // New makes a Filter. It fails if an option is missing or if the metrics are already registered.
 func New(o Options) (*Filter, error) {
 	if o.Pods == nil || o.Jobs == nil || o.Task == nil || o.Serializer == nil {
-		return nil, errors.New("Pods, Jobs, Task and Serializer are needed")
+		return nil, errors.New("the filter needs Pods, Jobs, Task and Serializer")
 	}
 	if o.Remember == 0 {
 		o.Remember = defaultRemember

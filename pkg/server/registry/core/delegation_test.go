@@ -30,7 +30,7 @@ func (k *kinsfolk) delegate(by, name, spec string) (*v1alpha1.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.by[name] = k.worker(made.(*v1alpha1.Task))
+	k.by[name] = k.worker(made.(*v1alpha1.Task)) //nolint:fatcontext // a caller of its own, not a nested one
 	return made.(*v1alpha1.Task), nil
 }
 
@@ -44,7 +44,7 @@ func (k *kinsfolk) coordinate(name, coordination string) {
 func (k *kinsfolk) root(name, spec string) *v1alpha1.Task {
 	k.t.Helper()
 	task := k.mustTask(name, spec)
-	k.by[name] = k.worker(task)
+	k.by[name] = k.worker(task) //nolint:fatcontext // a caller of its own, not a nested one
 	return task
 }
 

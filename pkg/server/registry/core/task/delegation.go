@@ -43,7 +43,7 @@ type kin struct{ *Resource }
 func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || !guard.IsWorker(user) {
-		next, err := stamps{r.Resource}.beginStamp(ctx, t, dryRun)
+		next, err := stamps(r).beginStamp(ctx, t, dryRun)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -61,7 +61,7 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	unlock := r.trees.creating(root)
 	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
 	if err == nil {
-		ctx, err = stamps{r.Resource}.inherit(ctx, t, now)
+		ctx, err = stamps(r).inherit(ctx, t, now)
 	}
 	if err == nil && !dryRun {
 		err = r.markParent(ctx, now)

@@ -136,12 +136,12 @@ func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 	defer release()
 	clean := eventlog.Sanitize(all) // checkEvent has validated them
 	models := modelEvents(clean)
-	claims, err := gated{r.Resource}.claims(ctx, t, models)
+	claims, err := gated(r).claims(ctx, t, models)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
 	}
-	settle, err := gated{r.Resource}.beginModels(ctx, t, models)
+	settle, err := gated(r).beginModels(ctx, t, models)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
@@ -154,7 +154,7 @@ func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 	if err != nil {
 		return nil, err
 	}
-	gated{r.Resource}.warn(ctx, t, claims)
+	gated(r).warn(ctx, t, claims)
 	return ownOnly(stored, own), nil
 }
 

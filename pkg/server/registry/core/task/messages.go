@@ -143,7 +143,7 @@ func (r mail) deliver(ctx context.Context, to *v1alpha1.Task, m inbox.Message, d
 	if err != nil || e == nil || dryRun {
 		return err
 	}
-	_, err = appends{r.Resource}.write(ctx, to, []*v1alpha1.ExecutionEvent{e})
+	_, err = appends(r).write(ctx, to, []*v1alpha1.ExecutionEvent{e})
 	return err
 }
 
@@ -220,7 +220,7 @@ func (r mail) event(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dry
 	}
 	e.AgentName = to.Status.AgentName
 	e.TaskName, e.StreamType, e.StreamID = to.Name, v1alpha1.StreamTask, to.Name
-	return e, appends{r.Resource}.admit(ctx, to, e, dryRun)
+	return e, appends(r).admit(ctx, to, e, dryRun)
 }
 
 // errFull is the cause of the errors about recipients that take no more messages.
@@ -279,7 +279,7 @@ func (r mail) read(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj r
 	if want := b.Spec.ParentTask; want != "" && !slices.Contains(families, want) {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks/inbox"), t.Name, fmt.Errorf("spec.parentTask: %q is not the parent of a family of the task", want))
 	}
-	if err := (appends{r.Resource}).mayAppend(ctx, t, ""); err != nil {
+	if err := appends(r).mayAppend(ctx, t, ""); err != nil {
 		return nil, err
 	}
 	defer r.inboxes.lock([]*v1alpha1.Task{t})()

@@ -54,7 +54,7 @@ func (r plans) update(ctx context.Context, p resource.Parent[*v1alpha1.Task], ob
 	if err := progress.Check(plan); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if err := (appends{r.Resource}).mayAppend(ctx, t, ""); err != nil {
+	if err := appends(r).mayAppend(ctx, t, ""); err != nil {
 		return nil, err
 	}
 	e, err := progress.Event(plan, t.Status.Iteration)
@@ -62,7 +62,7 @@ func (r plans) update(ctx context.Context, p resource.Parent[*v1alpha1.Task], ob
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	e.AgentName = t.Status.AgentName
-	if err := (appends{r.Resource}).admit(ctx, t, e, p.DryRun); err != nil {
+	if err := appends(r).admit(ctx, t, e, p.DryRun); err != nil {
 		return nil, err
 	}
 	first, newest, err := r.log.Newest(ctx, stream(t), v1alpha1.EventPlanUpdated)
@@ -74,7 +74,7 @@ func (r plans) update(ctx context.Context, p resource.Parent[*v1alpha1.Task], ob
 		e.TaskName, e.StreamNamespace = t.Name, t.Namespace
 		newest = e
 	default:
-		stored, err := appends{r.Resource}.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+		stored, err := appends(r).write(ctx, t, []*v1alpha1.ExecutionEvent{e})
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,7 @@ func (r stamps) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (
 		}
 		s := &stamp{requester: &i.Requester, transaction: i.Transaction}
 		if !dryRun {
-			if err := (transacted{r.Resource}).obtain(ctx, t, s); err != nil {
+			if err := transacted(r).obtain(ctx, t, s); err != nil {
 				return nil, err
 			}
 		}
@@ -87,7 +87,7 @@ func (r stamps) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Tas
 	if ok, err := r.controller(ctx, request.NamespaceValue(ctx)); !ok || err != nil {
 		return nil, err
 	}
-	parent, err := kin{r.Resource}.get(ctx, owner.Name)
+	parent, err := kin(r).get(ctx, owner.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // none any more
@@ -105,7 +105,7 @@ func (r stamps) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.
 		return ctx, nil
 	}
 	s := &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}
-	if (transacted{r.Resource}).mark(t, parent) {
+	if transacted(r).mark(t, parent) {
 		s.pending = r.clock.Now()
 	}
 	if errs := validateServerSet(t); len(errs) > 0 {
