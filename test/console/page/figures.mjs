@@ -220,8 +220,6 @@ async function tree(b) {
   row(`tree of ${many} tasks: elements`, await nodes(page), '', 1500, true);
   const passed = await page.evaluate(scroll, [0, 120, 300]);
   row(`tree of ${many} tasks, a wheel: p95 frame`, Math.round(p95(passed.frames)), 'ms', 20);
-  await page.keyboard.press(']');
-  await page.waitForURL('**at=child-2*'); // the first failure
   await it.close();
   assert.deepEqual(it.complaints, []);
 }
