@@ -37,7 +37,8 @@ func TestCorpusFolderInnocent(t *testing.T) {
 	t.Logf("%d of %d texts are changed, %.2f %%", touched, len(rows), 100*float64(touched)/float64(len(rows)))
 }
 
-// TestKeptVersions are the versions of packages whose names tell of secrets, and other values that only name a secret.
+// TestKeptVersions: redaction keeps the version of a package whose name sounds like a secret ("cookie": "0.6.0"), and values that
+// only name a secret.
 func TestKeptVersions(t *testing.T) {
 	for _, text := range []string{
 		`"jsonwebtoken": "^9.0.2",`, `"cookie": "0.6.0"`, `{"dependencies":{"cookie":"~0.5.0","auth-token":">=1.2","tough-cookie":"4.1.3-rc.1"}}`, "cookie: ^0.5.0\n", "secretstorage==3.3.3\n",
