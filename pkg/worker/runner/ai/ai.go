@@ -60,7 +60,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
-	network, closeNetwork, err := openNetwork(ctx, r, p)
+	network, closeNetwork, err := r.OpenNetwork(ctx, plan.PublicNetwork(p.Agent))
 	if err != nil {
 		return runner.Result{}, err
 	}

@@ -52,7 +52,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)
 	env, dir := r.containerEnv(), r.containerDir()
-	network, closeNetwork, err := r.openNetwork(ctx)
+	network, closeNetwork, err := r.OpenNetwork(ctx, command.Public(t))
 	if err != nil {
 		return runner.Result{}, err
 	}

@@ -28,6 +28,16 @@ func (r appends) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	return r.append(ctx, t, events, dryRun)
 }
 
+// report appends an event that the server itself made, if admission allows it.
+func (r appends) report(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	if err := r.admit(ctx, t, e, false); err != nil {
+		r.log.Refused(e)
+		return err
+	}
+	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	return err
+}
+
 // admit runs admission for an event as a create of executionevents, even if it arrived in another way, so that
 // policies on executionevents apply to every path. Admission may change the event.
 func (r appends) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {

@@ -70,22 +70,12 @@ func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 	if approval.StateOf(e.Type) == "" {
 		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
 	}
-	if err := (appends{r}).admit(ctx, t, e, false); err != nil {
-		r.log.Refused(e)
-		return err
-	}
-	_, err := appends{r}.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
-	return err
+	return appends{r}.report(ctx, t, e)
 }
 
 // Judged appends the event that reports what policies decided about a call of a tool.
 func (r *Resource) Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
-	if err := (appends{r}).admit(ctx, t, e, false); err != nil {
-		r.log.Refused(e)
-		return err
-	}
-	_, err := appends{r}.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
-	return err
+	return appends{r}.report(ctx, t, e)
 }
 
 // Annotate changes annotations of the task, provided that it was not replaced by another of that
