@@ -50,29 +50,38 @@ func (s *stream) follow(ctx context.Context) (last v1alpha1.EventType, err error
 }
 
 // once opens the stream and reads it to its end.
-func (s *stream) once(ctx context.Context) (v1alpha1.EventType, error) {
-	r := s.client.Get().Namespace(s.namespace).Resource(s.resource).Name(s.name).SubResource("stream").
-		Param("after", strconv.FormatInt(s.after, 10)).SetHeader("Accept", sse.ContentType)
-	for _, t := range s.types {
+func (s *stream) once(ctx context.Context) (last v1alpha1.EventType, err error) {
+	r := s.client.Get().Namespace(s.namespace).Resource(s.resource).Name(s.name).SubResource("stream").Param("after", strconv.FormatInt(s.after, 10))
+	err = readStream(ctx, r, s.types, func(e *sse.Event) (bool, error) {
+		last, err = s.take(e)
+		return last != "", err
+	})
+	return last, err
+}
+
+// readStream sends a request for a stream of these types of events, or of all, and gives each frame to take until that says
+// that the stream is over. A stream that ends before is errCut.
+func readStream(ctx context.Context, r *rest.Request, types []string, take func(*sse.Event) (over bool, err error)) error {
+	r = r.SetHeader("Accept", sse.ContentType)
+	for _, t := range types {
 		r = r.Param("type", t)
 	}
 	body, err := r.Stream(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = body.Close() }() // it was only read
 	in := sse.NewReader(body, sse.Options{})
 	for {
 		e, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return "", errCut
+			return errCut
 		}
 		if err != nil {
-			return "", fmt.Errorf("stream: %w", err)
+			return fmt.Errorf("stream: %w", err)
 		}
-		last, err := s.take(e)
-		if last != "" || err != nil {
-			return last, err
+		if over, err := take(e); over || err != nil {
+			return err
 		}
 	}
 }

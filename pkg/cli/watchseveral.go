@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -81,37 +79,18 @@ func (w *severalWatch) once(ctx context.Context) error {
 	if len(left) == 0 {
 		return nil
 	}
-	r := w.client.Get().Namespace(w.namespace).Resource("tasks").Name(left[0].name).SubResource("stream").
-		Param("after", strconv.FormatInt(left[0].after, 10)).SetHeader("Accept", sse.ContentType)
+	r := w.client.Get().Namespace(w.namespace).Resource("tasks").Name(left[0].name).SubResource("stream").Param("after", strconv.FormatInt(left[0].after, 10))
 	for _, t := range left[1:] {
 		r = r.Param("tasks", fmt.Sprintf("%s:%d", t.name, t.after))
 	}
-	for _, t := range w.types {
-		r = r.Param("type", t)
-	}
-	body, err := r.Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = body.Close() }() // it was only read
-	in := sse.NewReader(body, sse.Options{})
-	for n := len(left); n > 0; {
-		e, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return errCut
-		}
-		if err != nil {
-			return fmt.Errorf("stream: %w", err)
-		}
+	n := len(left)
+	return readStream(ctx, r, w.types, func(e *sse.Event) (bool, error) {
 		over, err := w.take(e)
-		if err != nil {
-			return err
-		}
 		if over {
 			n--
 		}
-	}
-	return nil
+		return n == 0, err
+	})
 }
 
 // take handles one frame, and reports whether a task has ended with it.
