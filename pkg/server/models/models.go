@@ -79,7 +79,7 @@ type Models struct {
 // New makes Models. It makes no request.
 func New(o Options) (*Models, error) {
 	if o.Loopback == nil || o.Authorizer == nil {
-		return nil, errors.New("Loopback and Authorizer are required")
+		return nil, errors.New("the options Loopback and Authorizer are required")
 	}
 	o.Provider = cmp.Or(o.Provider, DefaultProvider)
 	if o.Clock == nil {

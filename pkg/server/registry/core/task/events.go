@@ -203,10 +203,10 @@ func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 		return nil, deleted(t)
 	case err != nil:
 		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
-			return nil, gated{r.Resource}.exhausted(ctx, t, events, spent)
+			return nil, gated(r).exhausted(ctx, t, events, spent)
 		}
 		if e, ok := errors.AsType[*budget.UnpricedError](err); ok {
-			return nil, gated{r.Resource}.unpriced(ctx, t, events, e)
+			return nil, gated(r).unpriced(ctx, t, events, e)
 		}
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}

@@ -304,11 +304,11 @@ func (r mail) open(ctx context.Context, t *v1alpha1.Task, through int64, mark, d
 	if through = min(through, last); mark && through > read {
 		e := inbox.Mark(newest, reader(t), through)
 		e.AgentName = t.Status.AgentName
-		if err := (appends{r.Resource}).admit(ctx, t, e, dryRun); err != nil {
+		if err := appends(r).admit(ctx, t, e, dryRun); err != nil {
 			return nil, err
 		}
 		if !dryRun {
-			if _, err := (appends{r.Resource}).write(ctx, t, []*v1alpha1.ExecutionEvent{e}); err != nil {
+			if _, err := appends(r).write(ctx, t, []*v1alpha1.ExecutionEvent{e}); err != nil {
 				return nil, err
 			}
 		}
