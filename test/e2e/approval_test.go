@@ -162,7 +162,8 @@ func approvalsAndCrashes(t *testing.T, s place) {
 		t.Helper()
 		// The events of an attempt's end precede the status that reports it, so the status may still be that of the last approval.
 		name := awaitPending(t, s, "spec.taskName=crashes,status.state=pending")
-		status := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "task", "crashes", "--watch", "--output", `jsonpath={.status.message}{"\n"}`)
+		// Of an object by name kubectl hides what changes between its get and its watch; of a list it does not.
+		status := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "tasks", "--field-selector=metadata.name=crashes", "--watch", "--output", `jsonpath={.status.message}{"\n"}`)
 		status.Await(t, name)
 		_ = status.Stop() // a signal ended it
 		return awaitParked(t, s, "crashes")

@@ -74,7 +74,10 @@ func (t Target) processes() []attempt {
 			if err != nil {
 				return err
 			}
-			return unix.Kill(-group, unix.SIGCONT)
+			if err = unix.Kill(-group, unix.SIGCONT); group == 1 && errors.Is(err, unix.ESRCH) {
+				return unix.EPERM // -1 is everyone that may be signalled but 1 itself: there is no one
+			}
+			return err
 		})...)
 		attempts = append(attempts, each("signal by descriptor", t.Processes, func(pid int) error {
 			fd, err := unix.PidfdOpen(pid, 0)
