@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/console"
+	"github.com/platform-ai/platform/pkg/profiling"
 )
 
 const consoleHelp = `Open the web console, with the credentials of the kubeconfig.
@@ -46,7 +47,14 @@ func consoleCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the link without opening a browser")
 	cmd.Flags().Uint16Var(&port, "port", 0, "port of this machine to serve the console on; 0 is a free one")
+	var profiles profiling.Address
+	profiles.AddFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		stop, err := profiles.Serve(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer stop()
 		return a.console(cmd.Context(), port, !noOpen)
 	}
 	return cmd

@@ -41,6 +41,8 @@ func TestProfiling(t *testing.T) {
 		{"platform-controller", nil, []string{"--kubeconfig", s.Kubeconfig, "--worker-image=w", "--leader-elect=false", "--health-probe-bind-address="}},
 		{"platform-router", nil, []string{"--kubeconfig", s.Kubeconfig, "--routes-file", routes, "--bind-address=127.0.0.1:0"}},
 		{"platform-worker", worker, nil},
+		{"platform-worker-command", worker, nil},
+		{"platform", nil, []string{"console", "--no-open", "--kubeconfig", s.Kubeconfig}},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			address := net.JoinHostPort("127.0.0.1", harness.FreePort(t))
