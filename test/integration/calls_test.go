@@ -18,7 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -30,8 +32,9 @@ import (
 
 // calls are the requests of the controllers, without their watches.
 type calls struct {
-	mu   sync.Mutex
-	made []string
+	mu         sync.Mutex
+	made       []string
+	reconciles map[types.UID]bool // those that sent them
 }
 
 // apiPrefix is the part of a path before the resource.
@@ -58,18 +61,21 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		c.calls.mu.Lock()
 		c.calls.made = append(c.calls.made, call)
+		if id := runtimecontroller.ReconcileIDFromContext(r.Context()); id != "" {
+			c.calls.reconciles[id] = true
+		}
 		c.calls.mu.Unlock()
 	}
 	return c.next.RoundTrip(r)
 }
 
-// take returns the requests since it was last called.
-func (c *calls) take() []string {
+// take returns the requests since it was last called, and how many reconciles sent them.
+func (c *calls) take() (made []string, reconciles int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	made := c.made
-	c.made = nil
-	return made
+	made, reconciles = c.made, len(c.reconciles)
+	c.made, c.reconciles = nil, map[types.UID]bool{}
+	return made, reconciles
 }
 
 // reconciles is how often the controller of tasks has reconciled, in this process.
@@ -121,7 +127,7 @@ var (
 // TestCallsOfAPlainTask pins which requests the controllers send for a task of type ai without an Agent, and how often
 // they reconcile it. It does not run in parallel with other tests, because they share the counter of reconciles.
 func TestCallsOfAPlainTask(t *testing.T) { //nolint:paralleltest // see above
-	c := &calls{}
+	c := &calls{reconciles: map[types.UID]bool{}}
 	goOn := filepath.Join(t.TempDir(), "go")
 	script := "while [ ! -e " + goOn + " ]; do sleep 0.01; done\n"
 	p := newPlatform(t, script, func(o *standalone.Options) {
@@ -166,12 +172,14 @@ func TestCallsOfAPlainTask(t *testing.T) { //nolint:paralleltest // see above
 	p.await("t", func(k *v1alpha1.Task) bool {
 		return meta.IsStatusConditionTrue(k.Status.Conditions, v1alpha1.ConditionJobCreated)
 	})
-	start, begun := c.take(), reconciles(t)
+	start, starting := c.take()
+	begun := reconciles(t)
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitPhase("t", v1alpha1.TaskSucceeded)
-	end, ended := c.take(), reconciles(t)
+	end, ending := c.take()
+	ended := reconciles(t)
 	t.Logf("%d reconciles until the run is recorded, with %d requests:\n  %s", begun-before, len(start), strings.Join(start, "\n  "))
 	t.Logf("%d reconciles after that, with %d requests:\n  %s", ended-begun, len(end), strings.Join(end, "\n  "))
 	if n := len(end); n < 2 || end[n-2] != "POST tasks/t/events" || end[n-1] != "PATCH tasks/t/status" {
@@ -184,8 +192,11 @@ func TestCallsOfAPlainTask(t *testing.T) { //nolint:paralleltest // see above
 	if d := cmp.Diff(wantEnd, end); d != "" {
 		t.Errorf("requests at the end (-want +got):\n%s", d)
 	}
-	// Two reconciles start the run and one ends it. Each patch causes one more reconcile, which sends no requests. Those of the
-	// previous task and of this one's end may or may not be counted.
+	if starting != 2 || ending != 1 {
+		t.Errorf("%d reconciles sent the requests of the start and %d those of the end, want 2 and 1", starting, ending)
+	}
+	// Each patch causes one more reconcile, which sends no requests. Those of the previous task and of this one's end may or may
+	// not be counted.
 	if n := ended - before; n > 8 {
 		t.Errorf("%d reconciles of the task, want 8 at most", n)
 	}
