@@ -1,0 +1,82 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregated
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Policies of the cluster judge the calls of agents' tools, which its own admission never sees: one is denied, one is held for
+// a person, one is allowed, and what was found is in the stream of the task.
+func TestToolCallPolicies(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "calls")
+	const names = "no-curl.test held-amounts.test"
+	policy := func(name, label, expression, message, action string) string {
+		return `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + name + label + `}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [core.platform.ai], apiVersions: [v1alpha1], operations: [CREATE], resources: [toolcalls]}]}
+  validations: [{expression: "` + expression + `", message: ` + message + `}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: ` + name + `}
+spec:
+  policyName: ` + name + `
+  validationActions: [` + action + `]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: calls}}}
+`
+	}
+	s.apply(policy("no-curl.test", "", "!has(object.spec.codeExec) || !object.spec.codeExec.code.contains('curl')", "no curl", "Deny") + "---" +
+		policy("held-amounts.test", `, labels: {platform.ai/require-approval: "true"}`, "!('amount' in object.spec.numbers) || object.spec.numbers['amount'] <= 100.0", "above 100", "Audit"))
+	t.Cleanup(func() {
+		s.c.Kubectl(t, append([]string{"delete", "validatingadmissionpolicy,validatingadmissionpolicybinding"}, strings.Fields(names)...)...)
+	})
+	_, worker := w.run(t, "judged", "")
+	call := func(tool, arguments string) string {
+		return fmt.Sprintf(`{"apiVersion": "core.platform.ai/v1alpha1", "kind": "ToolCall", "spec": {"taskName": "judged", "toolName": %q, "arguments": %s}}`, tool, arguments)
+	}
+	const curl, pay = `{"language": "bash", "code": "curl x"}`, `{"amount": 101}`
+	// The server learns of policies by a watch, so they take effect a moment later.
+	for _, probe := range []struct{ tool, arguments, verdict string }{{"code_exec", curl, "Denied"}, {"pay", pay, "ApprovalRequired"}} {
+		for !strings.Contains(s.send(t, worker, "POST", w.path("toolcalls?dryRun=All"), call(probe.tool, probe.arguments)).body, `"verdict":"`+probe.verdict+`"`) {
+			if t.Context().Err() != nil {
+				t.Fatal("the policies have no effect")
+			}
+		}
+	}
+	for way, via := range s.ways() {
+		t.Run(way, func(t *testing.T) {
+			c := via(worker)
+			post := func(tool, arguments string) reply {
+				return s.send(t, c, "POST", w.path("toolcalls"), call(tool, arguments))
+			}
+			post("code_exec", curl).want(t, 201, `"verdict":"Denied"`).want(t, 201, `"message":"no curl"`)
+			post("pay", pay).want(t, 201, `"verdict":"ApprovalRequired"`).want(t, 201, `"message":"above 100"`)
+			post("pay", `{"amount": 100}`).want(t, 201, `"verdict":"Allowed"`)
+		})
+	}
+	events, err := w.platform.CoreV1alpha1().ExecutionEvents(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=judged,type=ToolCallJudged"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, e := range events.Items {
+		for _, name := range strings.Fields(names) {
+			if strings.Contains(string(e.Content.Raw), name) {
+				found[e.ToolName+" "+name]++
+			}
+		}
+	}
+	if len(events.Items) != 4 || found["code_exec no-curl.test"] != 2 || found["pay held-amounts.test"] != 2 {
+		t.Errorf("%d verdicts are recorded: %v", len(events.Items), found)
+	}
+}
