@@ -110,9 +110,14 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 	t.Helper()
 	var got v1alpha1.Task
 	getJSON(t, s, "task "+task, &got)
-	marks := [][]byte{
-		[]byte(runspec.EnvTaskUID + "=" + string(got.UID) + "\x00"), []byte(runspec.EnvAttempt + "=" + strconv.Itoa(attempt) + "\x00"),
+	if killRun(t, runspec.EnvTaskUID+"="+string(got.UID), runspec.EnvAttempt+"="+strconv.Itoa(attempt)) == 0 {
+		t.Fatalf("attempt %d of %s has no process", attempt, task)
 	}
+}
+
+// killRun kills the worker and the programs that have the given variables in their environment, and returns how many it killed.
+func killRun(t *testing.T, variables ...string) (killed int) {
+	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +125,8 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 	parents := map[int]int{} // of the run's processes
 	for _, file := range processes {
 		env, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(env, marks[0]) || !bytes.Contains(env, marks[1]) {
+		lacks := func(v string) bool { return !bytes.Contains(env, []byte(v+"\x00")) }
+		if err != nil || slices.ContainsFunc(variables, lacks) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -136,7 +142,6 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 			t.Fatal(err)
 		}
 	}
-	killed := 0
 	for _, programs := range []bool{false, true} { // the worker first, or it would see its program end
 		for pid, parent := range parents {
 			if _, child := parents[parent]; child == programs && syscall.Kill(pid, syscall.SIGKILL) == nil {
@@ -144,9 +149,7 @@ func killWorker(t *testing.T, s place, task string, attempt int) {
 			}
 		}
 	}
-	if killed == 0 {
-		t.Fatalf("attempt %d of %s has no process", attempt, task)
-	}
+	return killed
 }
 
 // TestApprovalsAndCrashes: an approval ends with the worker that requested it, and

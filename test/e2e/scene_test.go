@@ -46,12 +46,12 @@ func coordination(t *testing.T, p place) {
 	}
 	play := &play{place: p, tasks: api.Tasks(p.Namespace()), approvals: api.Approvals(p.Namespace())}
 	model := cast(t, p, scene.Script(p.Image()), scene.Agents())
-	play.begin(ctx, t)
+	play.begin(ctx, t, nil)
 	start := time.Now()
 	complaints := filepath.Join(t.TempDir(), "complaints")
 	watch := harness.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+complaints)
 	ended := make(chan error, 1)
-	go func() { ended <- play.decide(ctx) }()
+	go func() { ended <- play.decide(ctx, nil) }()
 	both := func(t *testing.T) { p.KillController(t); p.KillServer(t) }
 	for _, blow := range []struct {
 		after  int // tasks that were delegated
@@ -128,10 +128,10 @@ func cast(t *testing.T, p place, text string, agents []v1alpha1.Agent) *script.S
 }
 
 // begin makes the root.
-func (p *play) begin(ctx context.Context, t *testing.T) {
+func (p *play) begin(ctx context.Context, t *testing.T, again *v1alpha1.RetryPolicy) {
 	t.Helper()
 	_, err := p.tasks.Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: scene.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: scene.Chief},
+		Type: v1alpha1.TaskTypeAI, Prompt: scene.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: scene.Chief}, RetryPolicy: again,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -164,12 +164,20 @@ func (p *play) await(ctx context.Context, delegated int) error {
 	})
 }
 
-// decide approves whatever waits in the tree of the root, until the root has ended.
-func (p *play) decide(ctx context.Context) error {
+// decide approves whatever waits in the tree of the root, until the root has ended. After the first iteration it does so only
+// once hold is closed, if there is one: before that the root cannot end.
+func (p *play) decide(ctx context.Context, hold <-chan struct{}) error {
 	return insist(ctx, func(ctx context.Context) (bool, error) {
 		root, err := p.tasks.Get(ctx, "root", metav1.GetOptions{})
 		if err != nil || root.Status.Phase.Terminal() {
 			return true, err
+		}
+		if hold != nil && root.Status.Iteration > 0 {
+			select {
+			case <-hold:
+			default:
+				return false, nil
+			}
 		}
 		list, err := p.approvals.List(ctx, metav1.ListOptions{FieldSelector: "spec.rootTask=root,status.state=pending"})
 		if err != nil {

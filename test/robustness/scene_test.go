@@ -32,7 +32,7 @@ func TestCoordinationUnderKills(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	p := newTeam(t, scene.Script(""), scene.Agents()...)
+	p := newTeam(t, scene.Slow(""), scene.Agents()...)
 	kills := max(sceneKills, rounds(t))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(kills)*10*time.Second+5*time.Minute)
 	defer cancel()
@@ -49,14 +49,15 @@ func TestCoordinationUnderKills(t *testing.T) {
 		args := []string{"--kubeconfig", p.Kubeconfig, "task", "watch", "root", "--tree", "-o", "json"}
 		watched <- cli.Main(ctx, "platform", args, cli.Streams{In: strings.NewReader(""), Out: &printed, Err: &complaints})
 	}()
-	ended := make(chan error, 1)
-	go func() { ended <- p.decideAll(ctx) }()
+	ended, enough := make(chan error, 1), make(chan struct{})
+	go func() { ended <- p.decideAll(ctx, enough) }()
 
-	done := 0
-	for over := false; done < kills && !over; done++ {
+	for done := 0; done < kills; {
 		pause(ctx, time.Duration(random.Int64N(int64(1500*time.Millisecond))))
 		if random.IntN(2) == 0 {
-			killWorker(p.DataDir, random)
+			if !killWorker(p.DataDir, random) {
+				continue // nobody was at work
+			}
 		} else {
 			if random.IntN(3) == 0 {
 				_ = p.Stop() // as an operator does; its exit says how
@@ -68,14 +69,15 @@ func TestCoordinationUnderKills(t *testing.T) {
 			}
 			p.Restart(t)
 		}
+		done++
 		select {
 		case err := <-ended:
-			ended <- err
-			over = true
+			t.Fatalf("the root has ended after %d kills: %v", done, err)
 		default:
 		}
 	}
-	t.Logf("%d kills", done)
+	close(enough)
+	t.Logf("%d kills", kills)
 	if err := <-ended; err != nil {
 		t.Fatalf("%v\n%s", err, p.MustShell(t, "platform task tree root"))
 	}
@@ -87,8 +89,9 @@ func TestCoordinationUnderKills(t *testing.T) {
 	}
 }
 
-// decideAll approves whatever waits in the tree of the root, until the root has ended.
-func (p *team) decideAll(ctx context.Context) error {
+// decideAll approves whatever waits in the tree of the root, until the root has ended. After the first iteration it does so only
+// once hold is closed: before that the root cannot end.
+func (p *team) decideAll(ctx context.Context, hold <-chan struct{}) error {
 	for {
 		var root v1alpha1.Task
 		if err := p.raw.insist(ctx, http.MethodGet, base+"tasks/root", nil, &root); err != nil {
@@ -96,6 +99,14 @@ func (p *team) decideAll(ctx context.Context) error {
 		}
 		if root.Status.Phase.Terminal() {
 			return nil
+		}
+		if root.Status.Iteration > 0 {
+			select {
+			case <-hold:
+			default:
+				pause(ctx, 100*time.Millisecond)
+				continue
+			}
 		}
 		var list v1alpha1.ApprovalList
 		if err := p.raw.insist(ctx, http.MethodGet, base+"approvals?fieldSelector=spec.rootTask%3Droot,status.state%3Dpending", nil, &list); err != nil {

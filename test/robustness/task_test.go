@@ -109,7 +109,7 @@ func createTask(t *testing.T, ctx context.Context, c *client, name string, milli
 }
 
 // killWorker kills one worker that is alive, if there is one.
-func killWorker(dir string, random *rand.Rand) {
+func killWorker(dir string, random *rand.Rand) bool {
 	paths, _ := filepath.Glob(filepath.Join(dir, "runs", "*", "*", "run.json"))
 	random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 	for _, path := range paths {
@@ -117,9 +117,9 @@ func killWorker(dir string, random *rand.Rand) {
 		if err != nil || rec.State != "running" || !belongs(rec.PID, rec.UID) {
 			continue
 		}
-		_ = syscall.Kill(rec.PID, syscall.SIGKILL)
-		return
+		return syscall.Kill(rec.PID, syscall.SIGKILL) == nil
 	}
+	return false
 }
 
 // runRecord is what the server records about a run.

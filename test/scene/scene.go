@@ -150,6 +150,9 @@ func Script(image string) string {
 	return out
 }
 
+// Slow returns the script with clerks that take seconds, so that there is always somebody at work.
+func Slow(image string) string { return strings.ReplaceAll(Script(image), "sleep 0.3", "sleep 2") }
+
 // Chief is the agent of the root.
 const Chief = "chief"
 
