@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/test/escape"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 // escapeImage has the program that tries to escape, and next to nothing else.
@@ -65,6 +66,45 @@ func TestEscapesInPods(t *testing.T) {
 		t.Errorf("not tried:\n%s\nof\n%s", strings.Join(left, "\n"), result.Result)
 	}
 	t.Logf("%d ways were denied", strings.Count(result.Result, "denied: "))
+}
+
+// leaks are what a model's program in a Pod must not get: the keys of the run, the token of its worker, what the worker has yet to
+// deliver, and the worker's memory, by name and by way of a link. Each line of the output is one way.
+const leaks = `
+try() { what=$1; shift; if out=$("$@" 2>&1 | head -c 1) && [ -n "$out" ] && "$@" > /dev/null 2>&1; then echo "OPEN: $what"; else echo "denied: $what: $("$@" 2>&1 > /dev/null | head -n 1)"; fi; }
+for f in /secrets/run/providers/NAMESPACE/PROVIDER /secrets/run/..data/providers/NAMESPACE/PROVIDER /var/run/secrets/platform.ai/token /var/run/secrets/platform.ai/..data/token /spool/events /proc/1/environ /proc/1/mem /proc/1/maps /proc/1/cmdline; do
+  try "read $f" head -c 1 "$f"
+  ln -sf "$f" link && try "read through a link $f" head -c 1 link
+  try "copy $f" dd if="$f" bs=1 count=1
+done
+for d in /secrets/run /var/run/secrets/platform.ai /spool /proc /proc/1/fd /proc/1/root/secrets/run; do try "list $d" ls "$d"; done
+try "mount" mount -t tmpfs none /workspace
+try "make a user namespace" unshare -U true
+if (exec 3<>/dev/tcp/KUBERNETES/443) 2> /dev/null; then echo "OPEN: connect"; else echo "denied: connect"; fi
+echo "tried $(id -u)"`
+
+// TestLeaksInPods tries the leaks from code_exec in a Pod.
+func TestLeaksInPods(t *testing.T) {
+	t.Parallel()
+	if err := sandbox.Probe().Check(); err != nil {
+		t.Skip(err)
+	}
+	p := newTeam(t)
+	service := p.MustShell(t, "kubectl -n default get service kubernetes -o jsonpath={.spec.clusterIP}")
+	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
+		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": strings.NewReplacer(
+			"NAMESPACE", p.Namespace(), "PROVIDER", "model", "KUBERNETES", service).Replace(leaks)})},
+		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
+	}}))
+	applyTask(t, p, "leaks", "Try.")
+	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/leaks")
+	var result struct{ Result string }
+	if err := json.Unmarshal([]byte(p.MustShell(t, "kubectl get --raw "+native(p, "tasks/leaks/result"))), &result); err != nil {
+		t.Fatal(err)
+	}
+	if open, tried := escape.Open(result.Result); !tried || len(open) > 0 || strings.Count(result.Result, "denied: ") != 36 {
+		t.Errorf("open:\n%s\nof\n%s", strings.Join(open, "\n"), result.Result)
+	}
 }
 
 // imageOfEscape makes the image, with this program, and returns its tarball. Programs that are run in namespaces are this one

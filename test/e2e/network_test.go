@@ -13,8 +13,8 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// TestNetworkOfPrograms: programs of an agent have no network on either host, unless the Agent opens it. Then they connect to the
-// proxy of their run, which asks for its password, and to nothing else.
+// TestNetworkOfPrograms: programs of an agent, and commands that it delegates, have no network on either host, unless the Agent
+// opens it. Then they connect to the proxy of their run, which asks for its password, and to nothing else.
 func TestNetworkOfPrograms(t *testing.T) {
 	t.Parallel()
 	everywhere(t, networkOfPrograms)
@@ -27,21 +27,21 @@ func networkOfPrograms(t *testing.T, p place) {
 		}
 		t.Skip(err)
 	}
-	call, err := json.Marshal(map[string]any{"language": "bash", "code": `
+	connect := `
 if [ -z "$http_proxy" ]; then echo "no proxy"; else
   address=${http_proxy#*@}
   exec 3<>"/dev/tcp/${address/://}"
   printf 'GET http://example.com/ HTTP/1.0\r\n\r\n' >&3
   cat <&3
 fi
-for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/dev/tcp/$address") 2>&1; done`})
-	if err != nil {
-		t.Fatal(err)
-	}
+for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/dev/tcp/$address") 2>&1; done; true`
 	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
-		{Match: script.Match{Turn: 1}, Reply: script.Reply{ToolCalls: []script.ToolCall{{Name: "code_exec", Arguments: call}}}},
-		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
+		{Match: script.Match{Turn: 1, Contains: "Connect"}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": connect})},
+		{Match: script.Match{Turn: 1, Contains: "Delegate"}, Reply: calling(t, "create_container_task", map[string]any{"image": p.Image(), "command": []string{"bash", "-c", connect}})},
+		{Match: script.Match{Turn: 2, Contains: `"output"`}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
+		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "It is delegated."}},
 	}}))
+	p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"coordination":{"enabled":true}}}'`)
 	for name, first := range map[string]string{"closed": "no proxy", "open": "407 Proxy Authentication Required"} {
 		if name == "open" {
 			p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"sandbox":{"network":"Public"}}}'`)
@@ -49,11 +49,25 @@ for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/de
 			p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"sandbox":null}}'`)
 		}
 		applyTask(t, p, name, "Connect.")
-		p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/"+name)
-		out := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/"+name+"/result"))
-		if !strings.Contains(out, first) || strings.Count(out, "Permission denied") < 3 {
-			t.Errorf("%s: %s", name, out)
+		applyTask(t, p, name+"-parent", "Delegate it.")
+		p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/"+name+" task/"+name+"-parent")
+		child := strings.TrimSpace(p.MustShell(t, "kubectl get tasks -l platform.ai/parent-task="+name+"-parent -o jsonpath='{.items[*].metadata.name}'"))
+		for _, task := range []string{name, child} {
+			out := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/"+task+"/result"))
+			if !strings.Contains(out, first) || strings.Count(out, "Permission denied") < 3 {
+				t.Errorf("%s, %s: %s", name, task, out)
+			}
 		}
 	}
 	p.MustShell(t, "kubectl wait --for=jsonpath='{.status.conditions[?(@.type==\"SandboxReady\")].reason}' --timeout=30s agent/coder")
+}
+
+// calling is a model's answer that calls a tool.
+func calling(t *testing.T, name string, arguments map[string]any) script.Reply {
+	t.Helper()
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script.Reply{ToolCalls: []script.ToolCall{{Name: name, Arguments: raw}}}
 }

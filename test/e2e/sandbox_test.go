@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -82,11 +83,15 @@ func TestSandbox(t *testing.T) {
 			if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(data, 0o700), os.Chown(data, uid, uid)); err != nil {
 				t.Fatal(err)
 			}
+			var owned []string
+			if os.Getuid() == 0 {
+				owned = escape.Owned(t, program, uid)
+			}
 			args := []string{"--allow-host-commands", "--sandbox-read-path", filepath.Dir(program)}
 			if uid != os.Getuid() {
 				args = append(args, asNobody(t)...)
 			}
-			escapes(t, local{harness.StartServer(t, data, args...)}, program)
+			escapes(t, local{harness.StartServer(t, data, args...)}, program, owned)
 		})
 	}
 }
@@ -102,7 +107,22 @@ func installEscape(t *testing.T, dir string) string {
 	return program
 }
 
-func escapes(t *testing.T, p local, program string) {
+// sockets are a named and an abstract socket of another program.
+func sockets(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	for _, address := range []string{filepath.Join(dir, "socket"), "@" + filepath.Base(dir)} {
+		l, err := net.Listen("unix", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		all = append(all, address)
+	}
+	return all
+}
+
+func escapes(t *testing.T, p local, program string, owned []string) {
 	command(t, p, "other", "echo other > kept; echo begun; sleep 600", nil)
 	kept := awaitFile(t, filepath.Join(p.DataDir, "runs", "*", "1", "work", "kept"))
 	pki := filepath.Join(p.DataDir, "pki")
@@ -110,6 +130,7 @@ func escapes(t *testing.T, p local, program string) {
 		Secrets: []string{p.Kubeconfig, kept, filepath.Join(filepath.Dir(filepath.Dir(kept)), "run.json")},
 		Hidden:  []string{p.DataDir, pki, filepath.Join(p.DataDir, "runs"), filepath.Join(p.DataDir, "store"), filepath.Dir(kept)},
 		Later:   filepath.Join(pki, "later"), Processes: []int{p.Pid()}, Signals: sandbox.Probe().Landlock >= 6,
+		Owned: owned, Sockets: sockets(t, filepath.Dir(p.DataDir)),
 	}
 	keys, err := filepath.Glob(filepath.Join(pki, "*"))
 	if err != nil || len(keys) == 0 {
@@ -168,6 +189,9 @@ func nothingOpen(t *testing.T, p local, name string) {
 	}
 	if open, tried := escape.Open(out); !tried || len(open) > 0 {
 		t.Errorf("open: %s\nof\n%s", strings.Join(open, "\n"), out)
+	}
+	if left := escape.Missing(out, escape.Impossible()...); len(left) > 0 {
+		t.Errorf("not tried:\n%s\nof\n%s", strings.Join(left, "\n"), out)
 	}
 }
 

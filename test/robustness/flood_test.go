@@ -6,10 +6,12 @@ package robustness
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -29,61 +31,96 @@ import (
 
 const tasksPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks"
 
-// dialer connects to the secure listener with the administrator's certificate.
-func dialer(t *testing.T, s *harness.Server) (base *url.URL, dial func(protocol string) *tls.Conn) {
+// listener is one of the server's, with what identifies a client to it.
+type listener struct {
+	base *url.URL
+	dial func(protocol string) net.Conn
+	// token is a bearer token, where there are no certificates.
+	token string
+	// scheme is that of requests, and native says that the paths of the native API are served.
+	scheme string
+	native bool
+}
+
+// listeners returns the secure listener with the administrator's certificate, and the plain one with a token of an editor.
+func listeners(t *testing.T, s *harness.Server) map[string]listener {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err = url.Parse(config.Host)
+	secureBase, err := url.Parse(config.Host)
 	if err != nil {
 		t.Fatal(err)
+	}
+	plainBase, err := url.Parse(regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`).FindString(s.Output()))
+	if err != nil || plainBase.Port() == "" {
+		t.Fatalf("the server names no plain listener: %v\n%s", err, s.Output())
 	}
 	secure, err := rest.TLSConfigFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return base, func(protocol string) *tls.Conn {
-		t.Helper()
-		own := secure.Clone()
-		own.NextProtos = []string{protocol}
-		c, err := (&tls.Dialer{Config: own}).DialContext(t.Context(), "tcp", base.Host)
-		if err != nil {
-			t.Fatal(err)
+	s.MustShell(t, "kubectl create serviceaccount flood && kubectl create rolebinding flood --clusterrole=platform-editor --serviceaccount=default:flood && until kubectl auth can-i create tasks --as system:serviceaccount:default:flood; do :; done")
+	dial := func(base *url.URL, with func(protocol string) *tls.Config) func(protocol string) net.Conn {
+		return func(protocol string) net.Conn {
+			t.Helper()
+			var d interface {
+				DialContext(ctx context.Context, network, address string) (net.Conn, error)
+			} = &net.Dialer{}
+			if with != nil {
+				d = &tls.Dialer{Config: with(protocol)}
+			}
+			c, err := d.DialContext(t.Context(), "tcp", base.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			return c
 		}
-		t.Cleanup(func() { c.Close() })
-		return c.(*tls.Conn)
+	}
+	return map[string]listener{
+		"secure": {base: secureBase, scheme: "https", native: true, dial: dial(secureBase, func(protocol string) *tls.Config {
+			own := secure.Clone()
+			own.NextProtos = []string{protocol}
+			return own
+		})},
+		"plain": {base: plainBase, scheme: "http", dial: dial(plainBase, nil), token: strings.TrimSpace(s.MustShell(t, "kubectl create token flood"))},
 	}
 }
 
 // TestRapidResets: requests that are reset as soon as they are sent (CVE-2023-44487) write one line per cause and interval
-// into the log, whoever sends them, and the server serves on.
+// into the log, whoever sends them and to whichever listener, and the server serves on. The plain listener speaks HTTP/2 to
+// clients that begin with it.
 func TestRapidResets(t *testing.T) {
 	const resets, batch = 20_000, 200
 	s := harness.StartServer(t, t.TempDir())
-	base, dial := dialer(t, s)
-	before, began := len(s.Output()), time.Now()
-	paths := []string{tasksPath, tasksPath + "?watch=1", tasksPath + "/none/events", "/api/v1/tasks", "/openapi/v3", "/no/such/path", tasksPath + "?timeout=never"}
-	for sent := 0; sent < resets; {
-		n, err := reset(dial("h2"), base, paths, resets-sent, batch, sent%2 == 0)
-		if n == 0 {
-			t.Fatalf("the server took no request: %v", err)
+	for name, l := range listeners(t, s) {
+		before, began := len(s.Output()), time.Now()
+		paths := []string{"/api/v1/tasks", "/api/v1/tasks/none/stream", "/api/v1/tasks/none/events", "/healthz", "/no/such/path", "/api/v1/tasks?limit=never"}
+		if l.native {
+			paths = []string{tasksPath, tasksPath + "?watch=1", tasksPath + "/none/events", "/api/v1/tasks", "/openapi/v3", "/no/such/path", tasksPath + "?timeout=never"}
 		}
-		sent += n
-	}
-	s.MustShell(t, "kubectl get tasks")
-	log := s.Output()[before:]
-	most := 1 + int(time.Since(began)/sparse.Interval) + 1
-	for cause, n := range causes(log) {
-		if n > most {
-			t.Errorf("%d lines %q, and %d were due", n, cause, most)
+		for sent := 0; sent < resets; {
+			n, err := l.reset(paths, resets-sent, batch, sent%2 == 0)
+			if n == 0 {
+				t.Fatalf("%s: the server took no request: %v", name, err)
+			}
+			sent += n
 		}
+		s.MustShell(t, "kubectl get tasks")
+		log := s.Output()[before:]
+		most := 1 + int(time.Since(began)/sparse.Interval) + 1
+		for cause, n := range causes(log) {
+			if n > most {
+				t.Errorf("%s: %d lines %q, and %d were due", name, n, cause, most)
+			}
+		}
+		if len(log) > 64<<10 {
+			t.Errorf("%s: %d bytes of log", name, len(log))
+		}
+		t.Logf("%s: %d bytes of log after %d resets in %v: %v", name, len(log), resets, time.Since(began).Round(time.Millisecond), causes(log))
 	}
-	if len(log) > 64<<10 {
-		t.Errorf("%d bytes of log", len(log))
-	}
-	t.Logf("%d bytes of log after %d resets in %v: %v", len(log), resets, time.Since(began).Round(time.Millisecond), causes(log))
 }
 
 // causes counts the lines of a log by the first words of their messages.
@@ -102,7 +139,8 @@ func causes(log string) map[string]int {
 
 // reset sends and resets requests until there are enough or the server ends the connection, and returns how many it
 // sent. After each batch it waits until the server has read it.
-func reset(c *tls.Conn, base *url.URL, paths []string, most, batch int, named bool) (sent int, err error) {
+func (l listener) reset(paths []string, most, batch int, named bool) (sent int, err error) {
+	c := l.dial("h2")
 	defer c.Close()
 	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
 		return 0, err
@@ -122,9 +160,12 @@ func reset(c *tls.Conn, base *url.URL, paths []string, most, batch int, named bo
 			if strings.Contains(path, "such") {
 				path = fmt.Sprintf("%s/%d", path, sent) // another one each time
 			}
-			fields := []string{":method", "GET", ":scheme", "https", ":authority", base.Host, ":path", path}
-			if !named {
+			fields := []string{":method", "GET", ":scheme", l.scheme, ":authority", l.base.Host, ":path", path}
+			switch {
+			case !named:
 				fields = append(fields, "authorization", "Bearer forged")
+			case l.token != "":
+				fields = append(fields, "authorization", "Bearer "+l.token)
 			}
 			for i := 0; i < len(fields); i += 2 {
 				if err := encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}); err != nil {
@@ -156,48 +197,65 @@ func reset(c *tls.Conn, base *url.URL, paths []string, most, batch int, named bo
 }
 
 // TestLongBodiesAreAnswered: a client of HTTP/1 that sends more than a path takes, and reads while it writes, gets the answer
-// 413 with the limit before the connection ends, whether it says the length or not.
+// 413 with the limit before the connection ends, whether it says the length or not, on either listener.
 func TestLongBodiesAreAnswered(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
-	base, dial := dialer(t, s)
-	const length = 40 << 20
-	for path, limit := range map[string]string{
-		tasksPath: "3145728", tasksPath + "/none/result": "10485760", tasksPath + "/none/events": "15728640",
-		"/api/v1/tasks": "3145728", "/internal/v1/results/default/none": "10485760",
-	} {
-		for _, framing := range []string{fmt.Sprintf("Content-Length: %d", length), "Transfer-Encoding: chunked"} {
-			missing := strings.Contains(path, "none") && framing[0] == 'T' // that there is no such task is known before the length
-			c := dial("http/1.1")
-			written := make(chan error, 1)
-			go func() {
-				out := bufio.NewWriter(c)
-				_, _ = fmt.Fprintf(out, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s\r\n\r\n", path, base.Host, framing)
-				piece := strings.Repeat(" ", 32<<10)
-				var err error
-				for n := 0; n < length && err == nil; n += len(piece) {
-					if framing[0] == 'T' {
-						_, err = fmt.Fprintf(out, "%x\r\n%s\r\n", len(piece), piece)
-					} else {
-						_, err = out.WriteString(piece)
-					}
-				}
-				written <- errors.Join(err, out.Flush())
-			}()
-			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Errorf("%s, %s: no answer: %v", path, framing, err)
-			} else {
-				body, err := io.ReadAll(resp.Body)
-				long := resp.StatusCode == http.StatusRequestEntityTooLarge && strings.Contains(string(body), limit)
-				if err != nil || !long && (!missing || resp.StatusCode != http.StatusNotFound) {
-					t.Errorf("%s, %s: %s %s, %v", path, framing, resp.Status, body, err)
-				}
-				resp.Body.Close()
+	for name, l := range listeners(t, s) {
+		for path, limit := range map[string]string{
+			tasksPath: "3145728", tasksPath + "/none/result": "10485760", tasksPath + "/none/events": "15728640",
+			"/api/v1/tasks": "3145728", "/internal/v1/results/default/none": "10485760",
+		} {
+			if strings.HasPrefix(path, tasksPath) && !l.native {
+				continue
 			}
-			c.Close()
-			if err := <-written; err != nil {
-				t.Logf("%s, %s: the rest of the body: %v", path, framing, err) // the connection ended
+			for _, framing := range []string{fmt.Sprintf("Content-Length: %d", longBody), "Transfer-Encoding: chunked"} {
+				missing := strings.Contains(path, "none") && framing[0] == 'T' // that there is no such task is known before the length
+				code, body, err := l.post(t, path, framing)
+				long := code == http.StatusRequestEntityTooLarge && strings.Contains(body, limit)
+				if err != nil || !long && (!missing || code != http.StatusNotFound) {
+					t.Errorf("%s, %s, %s: %d %s, %v", name, path, framing, code, body, err)
+				}
 			}
 		}
 	}
+}
+
+// longBody is more than any path takes, in bytes.
+const longBody = 40 << 20
+
+// post sends a long body and reads the answer meanwhile.
+func (l listener) post(t *testing.T, path, framing string) (code int, answer string, err error) {
+	t.Helper()
+	c := l.dial("http/1.1")
+	written := make(chan error, 1)
+	go func() {
+		out := bufio.NewWriter(c)
+		if l.token != "" {
+			framing += "\r\nAuthorization: Bearer " + l.token
+		}
+		_, _ = fmt.Fprintf(out, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s\r\n\r\n", path, l.base.Host, framing)
+		piece := strings.Repeat(" ", 32<<10)
+		var err error
+		for n := 0; n < longBody && err == nil; n += len(piece) {
+			if framing[0] == 'T' {
+				_, err = fmt.Fprintf(out, "%x\r\n%s\r\n", len(piece), piece)
+			} else {
+				_, err = out.WriteString(piece)
+			}
+		}
+		written <- errors.Join(err, out.Flush())
+	}()
+	defer func() {
+		c.Close()
+		if err := <-written; err != nil {
+			t.Logf("%s: the rest of the body: %v", path, err) // the connection ended
+		}
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
 }
