@@ -1,0 +1,48 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// TestWaitingForAQuota: tasks for whose Pods a quota has no room wait, longer than their timeout if need be, say so meanwhile, and
+// succeed. Waiting is not running.
+func TestWaitingForAQuota(t *testing.T) {
+	t.Parallel()
+	p := newTeam(t)
+	const timeout = 20 * time.Second
+	p.MustShell(t, "kubectl create quota one --hard=pods=1")
+	p.MustShell(t, `kubectl wait quota/one --for=jsonpath='{.status.hard.pods}'=1 --timeout=60s`)
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		command(t, p, name, "sleep 12; echo worked", map[string]any{"timeout": timeout.String()})
+	}
+	awaitEvent(t, p, "a", v1alpha1.EventTaskCreated)
+	waiting := p.MustShell(t, "kubectl wait --for=condition=WaitingToStart --timeout=120s task --all >/dev/null || true; kubectl get tasks -o "+
+		`jsonpath='{range .items[*]}{.status.conditions[?(@.type=="WaitingToStart")].reason}{"\n"}{end}'`)
+	if !strings.Contains(waiting, v1alpha1.ReasonQuotaExceeded) {
+		t.Errorf("tasks wait for %q", waiting)
+	}
+	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=600s task/"+strings.Join(names, " task/"))
+	var took []time.Duration
+	for _, name := range names {
+		task, result, _ := ended(t, p, name)
+		if task.Status.Attempts != 1 || !strings.Contains(result, "worked") || meta.IsStatusConditionTrue(task.Status.Conditions, v1alpha1.ConditionWaitingToStart) {
+			t.Errorf("%s: %+v, result %s", name, task.Status, result)
+		}
+		took = append(took, task.Status.CompletionTime.Sub(task.CreationTimestamp.Time))
+	}
+	if slices.Max(took) <= timeout {
+		t.Error(fmt.Sprint("no task waited longer than its timeout: ", took))
+	}
+}
