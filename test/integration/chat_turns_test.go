@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -171,64 +172,122 @@ turns:
 	}
 }
 
-// TestChatTurnsAtOnce: of 200 turns, ten at a time, every fifth client leaves; no slot is lost, and no session has what
-// was said in another.
+// TestChatTurnsAtOnce: of 200 turns, ten at a time, every fifth client leaves, and half of the clients may do nothing but chat.
+// Each denial is data of its turn. No slot is lost, sessions have nothing of each other, and in each a question and what was
+// said to it alternate.
 func TestChatTurnsAtOnce(t *testing.T) {
 	t.Parallel()
+	metrics := prometheus.NewRegistry()
 	p, _ := withChat(t, `
 models: [scripted-1]
 turns:
+- match: {contains: wait for it}
+  reply: {toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}
 - match: {lastRole: tool}
   reply: {text: "end {{ .LastWord }}"}
 - match: {contains: list}
   reply: {text: "I list {{ .LastWord }}.", toolCalls: [{name: list_tasks, arguments: {}}]}
-- reply: {text: "echo {{ .LastWord }}"}`)
-	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+- reply: {text: "echo {{ .LastWord }}"}`, func(o *standalone.Options) { o.Metrics = metrics })
+	p.chatOnly()
+	c, talker := restAs(t, p.Server, "default", "editor", "platform-editor"), restAs(t, p.Server, "default", "talker", "chat-only")
 	const workers, turns = 10, 20
 	var all sync.WaitGroup
+	sessions := make([][]string, workers)
 	for w := range workers {
 		all.Go(func() {
-			session := fmt.Sprintf("session-%d", w)
+			as, may := c, w%2 == 0
+			if !may {
+				as = talker
+			}
 			for n := range turns {
-				word := fmt.Sprintf("w%dn%d", w, n)
+				word, session, leaves := fmt.Sprintf("w%dn%d", w, n), fmt.Sprintf("session-%d", w), n%5 == 3
+				if !may { // it cannot go on with a session
+					session += fmt.Sprintf("-%d", n)
+				}
+				if !may || n == 0 {
+					sessions[w] = append(sessions[w], session)
+				}
 				body := map[string]any{"sessionId": session, "message": "say " + word}
 				if n%2 == 0 {
 					body["message"] = "list and say " + word
 				}
-				one := p.turn(c, body, n%5 == 3)
-				if n%5 != 3 && !strings.HasSuffix(one, word) {
-					t.Errorf("turn %s was answered %q", word, one)
+				text, denials := p.turn(as, body, leaves)
+				if !leaves && !strings.HasSuffix(text, word) {
+					t.Errorf("turn %s was answered %q", word, text)
+				}
+				if denied := !may && n%2 == 0; !leaves && denied != (denials == 1) {
+					t.Errorf("turn %s shows %d denials", word, denials)
 				}
 			}
 		})
 	}
 	all.Wait()
-	for w := range workers {
-		mark := fmt.Sprintf("w%dn", w)
-		for i, m := range p.transcript(fmt.Sprintf("session-%d", w), 500) {
-			if (m.Role == v1alpha1.RoleUser || strings.HasPrefix(m.Content, "e")) && !strings.Contains(m.Content, mark) && !strings.HasPrefix(m.Content, "[") {
-				t.Errorf("message %d of session %d is %q", i, w, m.Content)
+	p.poll("end of the turns whose clients left", func() bool { return gauge(t, metrics, "platform_chat_turns_running") == 0 })
+	for w, names := range sessions {
+		for _, session := range names {
+			p.alternates(session, fmt.Sprintf("w%dn", w))
+		}
+	}
+	// All ten slots are free again, and no more than these.
+	p.neverEnds("forever")
+	for i := range workers {
+		next, code := c.openChat(t.Context(), map[string]any{"message": "wait for it", "sessionId": fmt.Sprintf("open-%d", i)})
+		if next == nil {
+			t.Fatalf("slot %d is not free: %d", i, code)
+		}
+		for kind := ""; kind != "tool_call"; kind, _ = next() {
+		}
+	}
+	if n := gauge(t, metrics, "platform_chat_turns_running"); n != workers {
+		t.Errorf("%v turns run", n)
+	}
+	busy := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"say more"}`)
+	if busy.code != http.StatusTooManyRequests || busy.header.Get("Retry-After") != "5" {
+		t.Errorf("with all slots taken: %d, Retry-After %q", busy.code, busy.header.Get("Retry-After"))
+	}
+	for i := range workers {
+		c.do(http.MethodDelete, fmt.Sprintf("/api/v1/chat/open-%d", i), "").want(t, http.StatusNoContent)
+	}
+	p.poll("end of the turns that were cancelled", func() bool { return gauge(t, metrics, "platform_chat_turns_running") == 0 })
+}
+
+// alternates checks that a session consists of turns: one question each, and what was said to it.
+func (p *platform) alternates(session, mark string) {
+	p.t.Helper()
+	question, answers := "", 1
+	for i, m := range p.transcript(session, 500) {
+		words := strings.Fields(m.Content)
+		switch {
+		case m.Role == v1alpha1.RoleUser:
+			if answers == 0 {
+				p.t.Errorf("message %d of %s, %q, follows the question %q", i, session, m.Content, question)
+			}
+			question, answers = words[len(words)-1], 0
+			if !strings.HasPrefix(question, mark) {
+				p.t.Errorf("message %d of %s is %q", i, session, m.Content)
+			}
+		case m.Role == v1alpha1.RoleAssistant:
+			answers++
+			if !strings.HasPrefix(m.Content, "[") && len(words) > 0 && strings.TrimSuffix(words[len(words)-1], ".") != question {
+				p.t.Errorf("message %d of %s is %q, to the question %q", i, session, m.Content, question)
 			}
 		}
 	}
-	// All ten slots are free again: ten turns can be open at once.
-	var open sync.WaitGroup
-	for i := range workers {
-		open.Go(func() { c.chat(map[string]any{"message": fmt.Sprintf("say last%d", i)}, http.StatusOK) })
+	if question == "" {
+		p.t.Errorf("session %s has no question", session)
 	}
-	open.Wait()
 }
 
-// turn has a turn, again while its session or all slots are taken, and returns the last text. A client that leaves does so
-// after the first frame.
-func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text string) {
+// turn has a turn, again while its session or all slots are taken, and returns the last text and how many calls were denied. A
+// client that leaves does so after the first frame.
+func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text string, denials int) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
 	for {
 		raw, err := json.Marshal(body)
 		if err != nil {
 			p.t.Error(err)
-			return ""
+			return "", 0
 		}
 		resp := c.open(ctx, http.MethodPost, "/api/v1/chat", string(raw))
 		if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusConflict {
@@ -238,7 +297,7 @@ func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text st
 		}
 		if resp.StatusCode != http.StatusOK {
 			p.t.Errorf("turn: %d", resp.StatusCode)
-			return ""
+			return "", 0
 		}
 		in := sse.NewReader(resp.Body, sse.Options{})
 		for {
@@ -256,11 +315,29 @@ func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text st
 				p.t.Error(err)
 			}
 			text += f.Content
+			if e.Type == "tool_result" {
+				denials += strings.Count(e.Data, `"permission_denied"`)
+			}
 			if e.Type == "done" {
 				break
 			}
 		}
 		_ = resp.Body.Close()
-		return text
+		return text, denials
 	}
+}
+
+// gauge returns the value of a gauge without labels; 0 if there is none.
+func gauge(t *testing.T, metrics *prometheus.Registry, name string) float64 {
+	t.Helper()
+	all, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return 0
 }

@@ -6,11 +6,13 @@ package integration
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -26,14 +28,22 @@ func TestRESTObjects(t *testing.T) {
 	s := Start(t)
 	ed := restAs(t, s, "default", "ed", "edit")
 	viewer := restAs(t, s, "default", "vi", "view")
+	runtime := func(key string) string {
+		return `{"contractVersion":"platform.harness.v1","deployment":{"mode":"external-endpoint","endpoint":"https://h.example/"},"clientAuth":{"bearerTokenSecretRef":{"name":"s","key":"` + key + `"}}}`
+	}
 	for _, tc := range []struct{ path, kind, spec, other, bad, wrong string }{
 		{"agents", "Agent", `{"model":{"name":"m1"},"systemPrompt":{"inline":"x"}}`, `{"model":{"name":"m2"}}`, `{"model":{"temperature":9}}`, "spec.model.temperature"},
 		{"skills", "Skill", `{"description":"d1","version":"1","content":{"inline":"# one"}}`, `{"description":"d2","content":{"inline":"# two"}}`, `{"description":"d"}`, "spec.content.inline"},
 		{"providers", "Provider", `{"type":"openai","secretRef":{"name":"s"},"defaultModel":"m1"}`, `{"type":"openai","secretRef":{"name":"s"}}`, `{"type":"other","secretRef":{"name":"s"}}`, "spec.type"},
 		{"tools", "Tool", `{"description":"d1","http":{"url":"https://h.example/a"}}`, `{"description":"d2","http":{"url":"https://h.example/b"}}`, `{"description":"d"}`, "spec.http.url"},
+		{"agent-runtimes", "AgentRuntime", runtime("k1"), runtime("k2"), strings.Replace(runtime("k"), "https", "http", 1), "spec.deployment.endpoint"},
 	} {
 		t.Run(tc.path, func(t *testing.T) {
-			all := "/api/v1/" + tc.path
+			all, ed := "/api/v1/"+tc.path, ed
+			if tc.path == "agent-runtimes" {
+				ed.post(all, `{"name":"a","spec":`+tc.spec+`}`).problem(t, 403, "cannot create")
+				ed = restAs(t, s, "default", "op", "platform-operator")
+			}
 			first := decode[map[string]any](t, ed.post(all, `{"name":"a","labels":{"team":"x"},"spec":`+tc.spec+`}`).want(t, 201, `"kind":"`+tc.kind+`"`, `"team":"x"`))
 			manifest := `{"apiVersion":"core.platform.ai/v1alpha1","kind":"` + tc.kind + `","metadata":{"name":"b"},"spec":` + tc.spec + `}`
 			ed.post(all, manifest).want(t, 201, `"name":"b"`)
@@ -59,7 +69,8 @@ func TestRESTObjects(t *testing.T) {
 			if tc.path != "tools" { // which have a test of their own
 				list := viewer.get(all+"?limit=2").want(t, 200)
 				p := decode[page](t, list)
-				if len(p.Items) != 2 || p.Metadata.Continue == "" || *p.Metadata.RemainingItemCount != 1 || strings.Contains(list.body, `"resourceVersion":""`) {
+				native := strings.Contains(list.body, `"kind":"`+tc.kind+`List"`) && strings.Contains(list.body, `"apiVersion":"core.platform.ai/v1alpha1"`)
+				if len(p.Items) != 2 || p.Metadata.Continue == "" || *p.Metadata.RemainingItemCount != 1 || strings.Contains(list.body, `"resourceVersion":""`) || native != (tc.path == "agent-runtimes") {
 					t.Errorf("page: %s", list.body)
 				}
 				if rest := decode[page](t, viewer.get(all+"?limit=2&continue="+p.Metadata.Continue).want(t, 200)); len(rest.Items) != 1 || rest.Metadata.Continue != "" {
@@ -102,6 +113,20 @@ func TestRESTObjects(t *testing.T) {
 		t.Errorf("content: %q %v", a.body, a.header)
 	}
 	viewer.get("/api/v1/skills/none/content").problem(t, 404, "not found")
+
+	// Pools are read, and nobody but a controller makes them.
+	pool := &v1alpha1.RuntimePool{}
+	if err := yaml.Unmarshal(must[[]byte](t)(os.ReadFile("../../artifacts/examples/runtimepool.yaml")), pool); err != nil {
+		t.Fatal(err)
+	}
+	must[*v1alpha1.RuntimePool](t)(clientOf(t, s).RuntimePools("default").Create(t.Context(), pool, metav1.CreateOptions{}))
+	viewer.get("/api/v1/runtime-pools/coders").want(t, 200, `"kind":"RuntimePool"`, `"model":"example-model"`)
+	viewer.get("/api/v1/runtime-pools?limit=1").want(t, 200, `"kind":"RuntimePoolList"`, `"apiVersion":"core.platform.ai/v1alpha1"`, `"name":"coders"`, `"resourceVersion":"`)
+	viewer.get("/api/v1/runtime-pools/none").problem(t, 404, "not found")
+	viewer.get("/api/v1/runtime-pools?namespace=other").problem(t, 403, "cannot list")
+	ed.post("/api/v1/runtime-pools", `{"name":"more","spec":{}}`).problem(t, 405, "allowed: GET")
+	ed.do("DELETE", "/api/v1/runtime-pools/coders", "").problem(t, 405, "allowed: GET")
+
 	row := decode[struct{ Items []map[string]any }](t, viewer.get("/api/v1/skills?limit=1").want(t, 200)).Items[0]
 	if row["name"] != "b" || row["description"] != "d1" || row["version"] != "1" || row["spec"] != nil {
 		t.Errorf("row of a skill: %v", row)

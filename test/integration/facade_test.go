@@ -101,7 +101,7 @@ func (c *restClient) do(method, path, body string) answer {
 	if path == "/api/v1/secrets" && strings.HasPrefix(c.base, "https:") {
 		return a // Kubernetes' own path
 	}
-	return a.comply(c.t, method, path)
+	return a.comply(c.t, method, path, body)
 }
 
 func (c *restClient) get(path string) answer { c.t.Helper(); return c.do(http.MethodGet, path, "") }
