@@ -103,6 +103,45 @@ subjects: [{kind: ServiceAccount, name: platform-apiserver, namespace: platform-
 	}
 }
 
+// A policy of the cluster on executionevents holds for what a worker appends to its task, on both paths to the server.
+func TestPolicyOnEvents(t *testing.T) {
+	s := Start(t)
+	w := newWorkload(t, s, "events")
+	_, worker := w.run(t, "a", "")
+	s.apply(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: good-events.test}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [core.platform.ai], apiVersions: [v1alpha1], operations: [CREATE], resources: [executionevents]}]}
+  validations:
+  - {expression: "!has(object.summary) || object.summary != 'bad'", message: events say nothing bad}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: good-events.test}
+spec:
+  policyName: good-events.test
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: events}}}
+`)
+	t.Cleanup(func() {
+		s.c.Kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "good-events.test")
+	})
+	s.poll(func() bool {
+		r := s.send(t, s.c.Config(), "POST", w.path("executionevents")+"?dryRun=All", `{"taskName": "a", "type": "ModelMessage", "summary": "bad"}`)
+		return r.code == http.StatusUnprocessableEntity
+	})
+	for way, via := range s.ways() {
+		for summary, code := range map[string]int{"good": http.StatusCreated, "bad": http.StatusUnprocessableEntity} {
+			r := s.send(t, via(worker), "POST", w.events("a"), `{"type": "ModelMessage", "summary": "`+summary+`"}`)
+			if r.code != code || summary == "bad" && !strings.Contains(r.body, "events say nothing bad") {
+				t.Errorf("%s, %s: %d %s", way, summary, r.code, r.body)
+			}
+		}
+	}
+}
+
 func TestMutatingPolicy(t *testing.T) {
 	s := Start(t)
 	s.namespace("map")

@@ -337,6 +337,11 @@ func TestBrokenChains(t *testing.T) {
 	_, labelled := w.job(t, "labelled", "b", o)
 	_, ended := w.job(t, "ended", "a", o)
 	_, gone := w.job(t, "gone", "a", o)
+	_, debugged := w.job(t, "debugged", "a", o)
+	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "none"}}}
+	if _, err := w.host.CoreV1().Pods(w.namespace).UpdateEphemeralContainers(t.Context(), debugged.Name, debugged, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	w.publish(t, o, v1alpha1.TaskRunning, good.Name, good.UID, own)
 
 	bare := own.DeepCopy()
@@ -363,6 +368,7 @@ func TestBrokenChains(t *testing.T) {
 				"Job free is not controlled by a Task":      w.worker(t, free),
 				`is \"b\", its Job is controlled by Task a`: w.worker(t, labelled),
 				"Pod " + ended.Name + " has ended":          endedToken,
+				"has ephemeral containers":                  w.worker(t, debugged),
 			} {
 				s.send(t, via(c), "POST", w.events("a"), message).want(t, 403, want)
 				s.send(t, via(c), "GET", w.path("tasks"), "").want(t, 403, want)
