@@ -26,7 +26,7 @@ const talking = `
 models: [m]
 turns:
 - match: {lastRole: tool}
-  reply: {text: "[goal: reached]\nThe tool said {{ .Results.create_container_task.errorType }}."}
+  reply: {text: "[goal: reached]\nThe tool said {{ index .Results.create_container_task \"errorType\" }}."}
 - match: {contains: run it}
   reply: {toolCalls: [{name: create_container_task, arguments: {name: made, command: ["true"]}}]}
 - match: {contains: hello}

@@ -76,7 +76,7 @@ spec:
 			}
 		}
 	}
-	if len(events.Items) != 4 || found["code_exec no-curl.test"] != 2 || found["pay held-amounts.test"] != 2 {
+	if len(events.Items) != 2 || found["code_exec no-curl.test"] != 1 || found["pay held-amounts.test"] != 1 { // an equal call is recorded once
 		t.Errorf("%d verdicts are recorded: %v", len(events.Items), found)
 	}
 }
