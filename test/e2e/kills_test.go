@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +24,26 @@ import (
 	"github.com/platform-ai/platform/test/scene"
 )
 
-const (
-	// sceneKills is how often something is killed while the scene is played.
-	sceneKills = 20
-	// leastDelegated is how many tasks there are at least: a task that delegates again what failed does so for one at a time, so
-	// of two that failed at once one is replaced.
-	leastDelegated = scene.Delegated - 4
-)
+// leastDelegated is how many tasks there are at least: a task that delegates again what failed does so for one at a time, so
+// of two that failed at once one is replaced.
+const leastDelegated = scene.Delegated - 4
+
+// sceneKills returns how often something is killed while the scene is played: KILLS, by default 20, and in a cluster, where a
+// server takes longer to come back, 4.
+func sceneKills(t *testing.T, p place) int {
+	t.Helper()
+	if text := os.Getenv("KILLS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("KILLS: %q: must be a number and at least 1", text)
+		}
+		return n
+	}
+	if _, cluster := p.(*team); cluster {
+		return 4
+	}
+	return 20
+}
 
 // TestCoordinationUnderKills plays the scene of coordination while the API server, the controller and workers are killed at
 // random moments. What fails is delegated again, and the root is tried again, so it ends as it should; each attempt was begun
@@ -55,7 +69,7 @@ func coordinationUnderKills(t *testing.T, p place) {
 	ended, enough := make(chan error, 1), make(chan struct{})
 	go func() { ended <- play.decide(ctx, enough) }()
 	killed := map[string]int{}
-	for n := 0; n < sceneKills; {
+	for n, kills := 0, sceneKills(t, p); n < kills; {
 		select {
 		case err := <-ended:
 			t.Fatalf("the root has ended after %d kills: %v\n%s", n, err, p.Shell(t, "platform task tree root").Output)

@@ -24,14 +24,16 @@ func TestWaitingForAQuota(t *testing.T) {
 	p.MustShell(t, "kubectl create quota one --hard=pods=1")
 	p.MustShell(t, `kubectl wait quota/one --for=jsonpath='{.status.hard.pods}'=1 --timeout=60s`)
 	names := []string{"a", "b", "c"}
-	for _, name := range names {
+	for i, name := range names {
 		command(t, p, name, "sleep 12; echo worked", map[string]any{"timeout": timeout.String()})
+		if i == 0 {
+			awaitEvent(t, p, name, v1alpha1.EventWorkerStarted) // it has the only Pod
+		}
 	}
-	awaitEvent(t, p, "a", v1alpha1.EventTaskCreated)
-	waiting := p.MustShell(t, "kubectl wait --for=condition=WaitingToStart --timeout=120s task --all >/dev/null || true; kubectl get tasks -o "+
-		`jsonpath='{range .items[*]}{.status.conditions[?(@.type=="WaitingToStart")].reason}{"\n"}{end}'`)
-	if !strings.Contains(waiting, v1alpha1.ReasonQuotaExceeded) {
-		t.Errorf("tasks wait for %q", waiting)
+	p.MustShell(t, "kubectl wait --for=condition=WaitingToStart --timeout=60s task/b task/c")
+	const reason = v1alpha1.ReasonQuotaExceeded
+	if told := p.MustShell(t, "kubectl get events -o name --field-selector involvedObject.name=b,reason="+reason); told == "" {
+		t.Error("no event says what b waits for")
 	}
 	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=600s task/"+strings.Join(names, " task/"))
 	var took []time.Duration

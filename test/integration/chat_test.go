@@ -281,15 +281,20 @@ func jsonText(t *testing.T, v any) string {
 	return string(must[[]byte](t)(json.Marshal(v)))
 }
 
-// chatOnly makes a role that permits chats and nothing else.
+// chatOnly makes two roles: chat-only permits chats and nothing else, chat-on also to go on with sessions.
 func (p *platform) chatOnly() {
 	p.t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chat-only"}, Rules: []rbacv1.PolicyRule{
+	chat := []rbacv1.PolicyRule{
 		{Verbs: []string{"create"}, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"chats"}},
 		{Verbs: []string{"list"}, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"providers"}},
-	}}
-	if _, err := p.Kubernetes(p.t).RbacV1().ClusterRoles().Create(p.t.Context(), role, metav1.CreateOptions{}); err != nil {
-		p.t.Fatal(err)
+	}
+	goOn := rbacv1.PolicyRule{Verbs: []string{"get", "update"}, APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"sessions"}}
+	for _, role := range []*rbacv1.ClusterRole{
+		{ObjectMeta: metav1.ObjectMeta{Name: "chat-only"}, Rules: chat}, {ObjectMeta: metav1.ObjectMeta{Name: "chat-on"}, Rules: append(chat, goOn)},
+	} {
+		if _, err := p.Kubernetes(p.t).RbacV1().ClusterRoles().Create(p.t.Context(), role, metav1.CreateOptions{}); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 }
 

@@ -189,10 +189,9 @@ turns:
   reply: {text: "I list {{ .LastWord }}.", toolCalls: [{name: list_tasks, arguments: {}}]}
 - reply: {text: "echo {{ .LastWord }}"}`, func(o *standalone.Options) { o.Metrics = metrics })
 	p.chatOnly()
-	c, talker := restAs(t, p.Server, "default", "editor", "platform-editor"), restAs(t, p.Server, "default", "talker", "chat-only")
+	c, talker := restAs(t, p.Server, "default", "editor", "platform-editor"), restAs(t, p.Server, "default", "talker", "chat-on")
 	const workers, turns = 10, 20
 	var all sync.WaitGroup
-	sessions := make([][]string, workers)
 	for w := range workers {
 		all.Go(func() {
 			as, may := c, w%2 == 0
@@ -201,12 +200,6 @@ turns:
 			}
 			for n := range turns {
 				word, session, leaves := fmt.Sprintf("w%dn%d", w, n), fmt.Sprintf("session-%d", w), n%5 == 3
-				if !may { // it cannot go on with a session
-					session += fmt.Sprintf("-%d", n)
-				}
-				if !may || n == 0 {
-					sessions[w] = append(sessions[w], session)
-				}
 				body := map[string]any{"sessionId": session, "message": "say " + word}
 				if n%2 == 0 {
 					body["message"] = "list and say " + word
@@ -223,10 +216,8 @@ turns:
 	}
 	all.Wait()
 	p.poll("end of the turns whose clients left", func() bool { return gauge(t, metrics, "platform_chat_turns_running") == 0 })
-	for w, names := range sessions {
-		for _, session := range names {
-			p.alternates(session, fmt.Sprintf("w%dn", w))
-		}
+	for w := range workers {
+		p.alternates(fmt.Sprintf("session-%d", w), fmt.Sprintf("w%dn", w))
 	}
 	// All ten slots are free again, and no more than these.
 	p.neverEnds("forever")

@@ -15166,11 +15166,10 @@ func schema_pkg_apis_core_v1alpha1_UsageTask(ref common.ReferenceCallback) commo
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is the phase of the task at asOf.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
+							Description: "phase is the phase of the task at asOf; empty for usage without a task.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
 						},
 					},
 					"role": {

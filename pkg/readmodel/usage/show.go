@@ -53,7 +53,7 @@ func (r *report) task(n *node, workID string) (*v1alpha1.UsageTask, error) {
 	}
 	out := &v1alpha1.UsageTask{
 		Namespace: n.Namespace, NamespaceUID: types.UID(n.NamespaceUID), TaskUID: types.UID(n.UID), TaskName: n.Name, SessionName: n.SessionName,
-		ParentTaskUID: types.UID(n.ParentTaskUID), WorkID: workID, Repository: n.Repository, PRNumber: n.PRNumber, Phase: v1alpha1.TaskPhase(n.Phase),
+		ParentTaskUID: types.UID(n.ParentTaskUID), WorkID: workID, Repository: n.Repository, PRNumber: n.PRNumber, Phase: n.Phase,
 		Role: n.Role, Runtime: cmp.Or(n.Runtime, n.Type), Agent: n.Agent, StartedAt: stamp(n.CreatedAt), GatewayOwner: n.GatewayOwner,
 		Usage: s.totals(), Measurements: make([]v1alpha1.UsageMeasured, len(n.used)), Shared: len(n.works) > 1,
 	}

@@ -180,7 +180,7 @@ func Rows() []rest.Row {
 		{
 			Method: get, Path: worker + "/sessions/:namespace/:name/transcript", Ignored: []string{"taskName"}, // the credential says which task asks
 			Native: []rest.Native{{Verb: "get", Path: "sessions/:name/transcript", Set: map[string]string{"format": "lines"}}},
-			Answer: rest.Answer{Media: "application/x-ndjson"},
+			Answer: rest.Answer{Media: "application/jsonl"},
 		},
 		{Method: get, Path: worker + "/plans/:namespace/:task", Native: one("get", "tasks/:task/plan"), Answer: rest.Answer{Fields: plan()}},
 		{Method: post, Path: worker + "/results/:namespace/:task", Native: one("create", "tasks/:task/result"), Body: &rest.Body{Max: maxUpload, Raw: true}, Answer: rest.Answer{Passes: http.StatusNoContent}},

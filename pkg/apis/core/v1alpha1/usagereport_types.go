@@ -399,8 +399,8 @@ type UsageTask struct {
 	Repository string `json:"repository"`
 	// prNumber is the pull request that the task reviews or repairs; 0 for none.
 	PRNumber int64 `json:"prNumber"`
-	// phase is the phase of the task at asOf.
-	Phase TaskPhase `json:"phase"`
+	// phase is the phase of the task at asOf; empty for usage without a task.
+	Phase string `json:"phase"`
 	// role is what the task does for the request, such as planning or review.
 	Role string `json:"role"`
 	// runtime is the AgentRuntime, or the type of the task: ai or container.

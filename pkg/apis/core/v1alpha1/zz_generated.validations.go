@@ -21122,29 +21122,7 @@ func Validate_UsageTask(
 	// field UsageTask.WorkID has no validation
 	// field UsageTask.Repository has no validation
 	// field UsageTask.PRNumber has no validation
-
-	{ // field UsageTask.Phase
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskPhase,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskPhase(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageTask) *TaskPhase {
-				return &oldObj.Phase
-			})
-		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
-	}
-
+	// field UsageTask.Phase has no validation
 	// field UsageTask.Role has no validation
 	// field UsageTask.Runtime has no validation
 	// field UsageTask.Agent has no validation

@@ -108,7 +108,11 @@ func (c *call) begin(b *Body, names []string) (body any, err error) {
 	if err != nil || inPath {
 		return body, err
 	}
-	c.ns, err = c.namespace(named, c.query.Get("namespace"))
+	asked := c.query.Get("namespace")
+	if named != "" && asked != "" && named != asked {
+		return nil, badRequest("namespace: is %q in the body and %q in the query", named, asked)
+	}
+	c.ns, err = c.namespace(named, asked)
 	return body, err
 }
 
