@@ -70,7 +70,7 @@ spec:
 	}
 	found := map[string]int{}
 	for _, e := range events.Items {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			if strings.Contains(string(e.Content.Raw), name) {
 				found[e.ToolName+" "+name]++
 			}

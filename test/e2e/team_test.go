@@ -180,6 +180,7 @@ func (p team) KillServer(t *testing.T) {
 
 func (p team) KillController(t *testing.T) {
 	t.Helper()
+	p.MustShell(t, "kubectl -n "+system+" wait --for=condition=Available --timeout=180s deployment/platform-controller") // the kubelet puts off its next start
 	p.killPod(t, "platform-controller")
 }
 

@@ -248,8 +248,8 @@ func (p *platform) alternates(session, mark string) {
 	question, answers := "", 1
 	for i, m := range p.transcript(session, 500) {
 		words := strings.Fields(m.Content)
-		switch {
-		case m.Role == v1alpha1.RoleUser:
+		switch m.Role {
+		case v1alpha1.RoleUser:
 			if answers == 0 {
 				p.t.Errorf("message %d of %s, %q, follows the question %q", i, session, m.Content, question)
 			}
@@ -257,7 +257,7 @@ func (p *platform) alternates(session, mark string) {
 			if !strings.HasPrefix(question, mark) {
 				p.t.Errorf("message %d of %s is %q", i, session, m.Content)
 			}
-		case m.Role == v1alpha1.RoleAssistant:
+		case v1alpha1.RoleAssistant:
 			answers++
 			if !strings.HasPrefix(m.Content, "[") && len(words) > 0 && strings.TrimSuffix(words[len(words)-1], ".") != question {
 				p.t.Errorf("message %d of %s is %q, to the question %q", i, session, m.Content, question)

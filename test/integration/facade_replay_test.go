@@ -87,7 +87,7 @@ func (r *replay) call(as *restClient, method, path, body string) answer {
 		return a
 	}
 	for _, p := range params {
-		joins := strings.HasSuffix(bare, "/stream") && p.Name == "tasks" // those that have not ended, and so no end
+		joins := strings.HasSuffix(bare, "/stream") && p.Name == "tasks"              // those that have not ended, and so no end
 		if p.In != "query" || p.Name == "continue" || p.Name == "sessions" || joins { // a token of the server; streams of sessions have no end
 			continue
 		}
