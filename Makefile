@@ -82,7 +82,7 @@ $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 
 # What runs under the race detector: the packages, and of the integration tests those in which many act at once. With RACE=1,
 # "make test" runs the packages so and not once more without it, except expression, whose bounds on memory hold only without it.
-AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|Priority|BusySession|GoesAway|Rates
+AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|BusySession|GoesAway|Rates
 ONCE    := $(if $(RACE),-e /platform/pkg/)
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", each test once

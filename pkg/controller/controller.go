@@ -29,6 +29,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,6 +132,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	return nil
 }
 
+// setLogger guards the global logger of controller-runtime, which parts of it use: a process may run several managers.
+var setLogger sync.Once
+
 func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Manager, error) {
 	if o.Tasks.Clock == nil {
 		o.Tasks.Clock = clock.RealClock{}
@@ -151,7 +155,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		}
 	}
 	log := klog.FromContext(ctx).WithName("controller")
-	crlog.SetLogger(log) // parts of controller-runtime use the global logger only
+	setLogger.Do(func() { crlog.SetLogger(log) })
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:                  scheme,
 		Logger:                  log,

@@ -163,7 +163,7 @@ func (p team) awaitServer(t *testing.T) {
 	t.Helper()
 	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s statefulset/platform-apiserver")
 	p.MustShell(t, "kubectl wait --for=condition=Available --timeout=60s apiservice/v1alpha1.core.platform.ai")
-	p.MustShell(t, "timeout 60 bash -c 'until kubectl get tasks; do sleep 0.2; done'")
+	p.MustShell(t, "timeout 180 bash -c 'until kubectl get tasks; do sleep 0.2; done'")
 }
 
 func (p team) RestartController(t *testing.T) {

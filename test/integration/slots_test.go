@@ -171,8 +171,8 @@ func TestPriorityOfManyTasks(t *testing.T) {
 		want = append(want, k)
 	}
 	last := want[tasks-1]
-	last.Spec.Priority = new(int32(401))
-	if _, err := p.tasks().Patch(t.Context(), last.Name, types.MergePatchType, []byte(`{"spec":{"priority":401}}`), metav1.PatchOptions{}); err != nil {
+	last.Spec.Priority = new(int32(600))
+	if _, err := p.tasks().Patch(t.Context(), last.Name, types.MergePatchType, []byte(`{"spec":{"priority":600}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(want, func(a, b *v1alpha1.Task) int {
