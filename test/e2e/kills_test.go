@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -28,29 +29,22 @@ import (
 // of two that failed at once one is replaced.
 const leastDelegated = scene.Delegated - 4
 
-// sceneKills returns how often something is killed while the scene is played: KILLS, by default 20, and in a cluster, where a
-// server takes longer to come back, 4.
-func sceneKills(t *testing.T, p place) int {
+// sceneKills returns how often something is killed while the scene is played: KILLS, by default 4, because a server that was
+// killed several times is started again later and later.
+func sceneKills(t *testing.T) int {
 	t.Helper()
-	if text := os.Getenv("KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("KILLS: %q: must be a number and at least 1", text)
-		}
-		return n
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("KILLS"), "4"))
+	if err != nil || n < 1 {
+		t.Fatalf("KILLS: %q: must be a number and at least 1", os.Getenv("KILLS"))
 	}
-	if _, cluster := p.(*team); cluster {
-		return 4
-	}
-	return 20
+	return n
 }
 
 // TestCoordinationUnderKills plays the scene of coordination while the API server, the controller and workers are killed at
 // random moments. What fails is delegated again, and the root is tried again, so it ends as it should; each attempt was begun
 // once, and one watch of the root has all of it in order.
-func TestCoordinationUnderKills(t *testing.T) { everywhere(t, coordinationUnderKills) }
-
-func coordinationUnderKills(t *testing.T, p place) {
+func TestCoordinationUnderKills(t *testing.T) {
+	p := newTeam(t) // test/robustness plays it on one machine
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -69,7 +63,7 @@ func coordinationUnderKills(t *testing.T, p place) {
 	ended, enough := make(chan error, 1), make(chan struct{})
 	go func() { ended <- play.decide(ctx, enough) }()
 	killed := map[string]int{}
-	for n, kills := 0, sceneKills(t, p); n < kills; {
+	for n, kills := 0, sceneKills(t); n < kills; {
 		select {
 		case err := <-ended:
 			t.Fatalf("the root has ended after %d kills: %v\n%s", n, err, p.Shell(t, "platform task tree root").Output)
