@@ -34,10 +34,10 @@ const sceneTime = 10 * time.Minute
 // TestCoordination plays the scene of coordination while the API server and the controller are killed and replaced: 20 tasks
 // on three levels, of which one fails and is asked for again and one is cancelled, messages between siblings, and two
 // approvals at the lowest level, decided by whoever watches the root. Nothing is done twice, and one watch of the root has
-// the whole of it in order.
-func TestCoordination(t *testing.T) { everywhere(t, coordination) }
-
-func coordination(t *testing.T, p place) {
+// the whole of it in order. TestCoordinationUnderKills plays it in a cluster.
+func TestCoordination(t *testing.T) {
+	t.Parallel()
+	p := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
 	ctx, cancel := context.WithTimeout(t.Context(), sceneTime)
 	defer cancel()
 	api, err := typed.NewForConfig(p.Config(t))
