@@ -82,10 +82,11 @@ $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 
 # What runs under the race detector: the packages, and of the integration tests those in which many act at once. With RACE=1,
 # "make test" runs the packages so and not once more without it, except expression, whose bounds on memory hold only without it.
+RACED   := GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 30m
 AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|BusySession|GoesAway|Rates
 ONCE    := $(if $(RACE),-e /platform/pkg/)
 
-test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", each test once
+test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", and unit tests only there
 	$(if $(RACE),$(MAKE) race)
 	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -timeout 30m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
 	cd hack/images && $(GO) test $(TESTFLAGS) ./...
@@ -93,8 +94,8 @@ test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLI
 	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
 
 race: build kubectl scriptedmodel ## unit tests under the race detector, and integration tests in which many act at once
-	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 30m ./pkg/...
-	GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 30m ./test/integration -run '$(AT_ONCE)'
+	$(RACED) ./pkg/...
+	$(RACED) ./test/integration -run '$(AT_ONCE)'
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh

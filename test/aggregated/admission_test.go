@@ -103,31 +103,36 @@ subjects: [{kind: ServiceAccount, name: platform-apiserver, namespace: platform-
 	}
 }
 
+// policy makes a policy of the cluster for what is created of a resource in a namespace, until the test ends. labels are YAML.
+func (s *Server) policy(namespace, resource, name, labels, expression, message, action string) {
+	s.t.Helper()
+	s.apply(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + name + `, labels: {` + labels + `}}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [core.platform.ai], apiVersions: [v1alpha1], operations: [CREATE], resources: [` + resource + `]}]}
+  validations: [{expression: "` + expression + `", message: ` + message + `}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: ` + name + `}
+spec:
+  policyName: ` + name + `
+  validationActions: [` + action + `]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + namespace + `}}}
+`)
+	s.t.Cleanup(func() {
+		s.c.Kubectl(s.t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name)
+	})
+}
+
 // A policy of the cluster on executionevents holds for what a worker appends to its task, on both paths to the server.
 func TestPolicyOnEvents(t *testing.T) {
 	s := Start(t)
 	w := newWorkload(t, s, "events")
 	_, worker := w.run(t, "a", "")
-	s.apply(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: good-events.test}
-spec:
-  matchConstraints: {resourceRules: [{apiGroups: [core.platform.ai], apiVersions: [v1alpha1], operations: [CREATE], resources: [executionevents]}]}
-  validations:
-  - {expression: "!has(object.summary) || object.summary != 'bad'", message: events say nothing bad}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: good-events.test}
-spec:
-  policyName: good-events.test
-  validationActions: [Deny]
-  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: events}}}
-`)
-	t.Cleanup(func() {
-		s.c.Kubectl(t, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "good-events.test")
-	})
+	s.policy("events", "executionevents", "good-events.test", "", "!has(object.summary) || object.summary != 'bad'", "events say nothing bad", "Deny")
 	s.poll(func() bool {
 		r := s.send(t, s.c.Config(), "POST", w.path("executionevents")+"?dryRun=All", `{"taskName": "a", "type": "ModelMessage", "summary": "bad"}`)
 		return r.code == http.StatusUnprocessableEntity

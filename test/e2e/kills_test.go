@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,10 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/event"
-	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/test/harness"
 	"github.com/platform-ai/platform/test/scene"
 )
 
@@ -50,16 +46,7 @@ func TestCoordinationUnderKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	ctx, cancel := context.WithTimeout(t.Context(), sceneTime)
 	defer cancel()
-	api, err := typed.NewForConfig(p.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	play := &play{place: p, tasks: api.Tasks(p.Namespace()), approvals: api.Approvals(p.Namespace())}
-	model := cast(t, p, scene.Slow(p.Image()), scene.Agents())
-	play.begin(ctx, t, &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: v1alpha1.DurationOf(time.Millisecond)})
-	start := time.Now()
-	complaints := filepath.Join(t.TempDir(), "complaints")
-	watch := harness.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+complaints)
+	play := open(ctx, t, p, scene.Slow(p.Image()), &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: v1alpha1.DurationOf(time.Millisecond)})
 	ended, enough := make(chan error, 1), make(chan struct{})
 	go func() { ended <- play.decide(ctx, enough) }()
 	killed := map[string]int{}
@@ -86,27 +73,11 @@ func TestCoordinationUnderKills(t *testing.T) {
 		n++
 	}
 	close(enough)
-	t.Logf("killed %v within %s", killed, time.Since(start).Round(time.Second))
-	if err := <-ended; err != nil {
-		t.Fatalf("%v\n%s", err, p.Shell(t, "platform task tree root").Output)
-	}
-	t.Logf("the root has ended after %s", time.Since(start).Round(time.Second))
-	if err := watch.Wait(); err != nil {
-		said, _ := os.ReadFile(complaints)
-		t.Errorf("the watch: %v: %s", err, said)
-	}
-	events, err := api.ExecutionEvents(p.Namespace()).List(ctx, metav1.ListOptions{FieldSelector: "rootTask=root"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	parents := play.checkKilled(ctx, t, events.Items)
-	for _, err := range []error{
-		scene.CheckPlan(events.Items), scene.CheckMessages(model.Exchanges()), scene.CheckDelegations(events.Items, parents),
-		scene.CheckPrinted(events.Items, strings.NewReader(watch.Output())),
-	} {
-		if err != nil {
-			t.Error(err)
-		}
+	t.Logf("killed %v within %s", killed, time.Since(play.began).Round(time.Second))
+	play.end(t, <-ended)
+	tasks, events := play.tree(ctx, t)
+	for _, err := range play.told(events, checkKilled(t, tasks, events)) {
+		t.Error(err)
 	}
 	if t.Failed() {
 		t.Log(p.Shell(t, "platform task tree root").Output)
@@ -133,15 +104,11 @@ func (p *play) killSome(ctx context.Context, t *testing.T, random *rand.Rand) bo
 }
 
 // checkKilled checks the tasks and their streams, and returns the parents of the delegated tasks.
-func (p *play) checkKilled(ctx context.Context, t *testing.T, events []v1alpha1.ExecutionEvent) map[string]string {
+func checkKilled(t *testing.T, tasks []v1alpha1.Task, events []v1alpha1.ExecutionEvent) map[string]string {
 	t.Helper()
-	tasks, err := p.tasks.List(ctx, metav1.ListOptions{FieldSelector: "rootTask=root"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	counts, parents := map[v1alpha1.TaskPhase]int{}, map[string]string{}
-	for i := range tasks.Items {
-		x := &tasks.Items[i]
+	for i := range tasks {
+		x := &tasks[i]
 		counts[x.Status.Phase]++
 		if d := x.Status.Delegation; d != nil {
 			parents[x.Name] = d.Parent
@@ -161,34 +128,21 @@ func (p *play) checkKilled(ctx context.Context, t *testing.T, events []v1alpha1.
 	return parents
 }
 
-// checkAttempts checks the events of one task among those of its tree: their sequence has no holes, no attempt was begun twice,
-// and the last event, which is the only end, says how the task ended.
+// checkAttempts checks the events of one task among those of its tree as walk does, and that no attempt was begun twice.
 func checkAttempts(all []v1alpha1.ExecutionEvent, task *v1alpha1.Task) error {
-	var seq int64
-	var end v1alpha1.EventType
 	begun := map[string]bool{}
-	for i := range all {
-		e := &all[i]
-		if e.TaskName != task.Name {
-			continue
+	err := walk(all, task, func(e *v1alpha1.ExecutionEvent) error {
+		if e.Type != v1alpha1.EventTaskStarted {
+			return nil
 		}
-		if seq++; e.Seq != seq {
-			return fmt.Errorf("%s: event %d has seq %d", task.Name, seq, e.Seq)
-		}
-		if end != "" && !event.Late(e.Type) {
-			return fmt.Errorf("%s: %s follows %s", task.Name, e.Type, end)
-		}
-		switch {
-		case event.Terminal(e.Type):
-			end = e.Type
-		case e.Type == v1alpha1.EventTaskStarted && begun[e.Summary]:
+		if begun[e.Summary] {
 			return fmt.Errorf("%s was begun twice: %s", task.Name, e.Summary)
-		case e.Type == v1alpha1.EventTaskStarted:
-			begun[e.Summary] = true
 		}
+		begun[e.Summary] = true
+		return nil
+	})
+	if err == nil && len(begun) > int(task.Status.Attempts) {
+		err = fmt.Errorf("%s is %s (%s); %d attempts of %d were begun", task.Name, task.Status.Phase, task.Status.Message, len(begun), task.Status.Attempts)
 	}
-	if string(end) != "Task"+string(task.Status.Phase) || len(begun) > int(task.Status.Attempts) {
-		return fmt.Errorf("%s is %s (%s) and its stream ends with %q; %d attempts of %d were begun", task.Name, task.Status.Phase, task.Status.Message, end, len(begun), task.Status.Attempts)
-	}
-	return nil
+	return err
 }

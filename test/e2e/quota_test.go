@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +44,6 @@ func TestWaitingForAQuota(t *testing.T) {
 		took = append(took, task.Status.CompletionTime.Sub(task.CreationTimestamp.Time))
 	}
 	if slices.Max(took) <= timeout {
-		t.Error(fmt.Sprint("no task waited longer than its timeout: ", took))
+		t.Errorf("no task waited longer than its timeout: %v", took)
 	}
 }

@@ -40,16 +40,7 @@ func TestCoordination(t *testing.T) {
 	p := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
 	ctx, cancel := context.WithTimeout(t.Context(), sceneTime)
 	defer cancel()
-	api, err := typed.NewForConfig(p.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	play := &play{place: p, tasks: api.Tasks(p.Namespace()), approvals: api.Approvals(p.Namespace())}
-	model := cast(t, p, scene.Script(p.Image()), scene.Agents())
-	play.begin(ctx, t, nil)
-	start := time.Now()
-	complaints := filepath.Join(t.TempDir(), "complaints")
-	watch := harness.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+complaints)
+	play := open(ctx, t, p, scene.Script(p.Image()), nil)
 	ended := make(chan error, 1)
 	go func() { ended <- play.decide(ctx, nil) }()
 	both := func(t *testing.T) { p.KillController(t); p.KillServer(t) }
@@ -64,17 +55,10 @@ func TestCoordination(t *testing.T) {
 		}
 		begun := time.Now()
 		blow.strike(t)
-		t.Logf("struck after %d delegated tasks and %s, for %s", blow.after, begun.Sub(start).Round(time.Second), time.Since(begun).Round(time.Second))
+		t.Logf("struck after %d delegated tasks and %s, for %s", blow.after, begun.Sub(play.began).Round(time.Second), time.Since(begun).Round(time.Second))
 	}
-	if err := <-ended; err != nil {
-		t.Fatalf("%v\n%s", err, p.Shell(t, "platform task tree root").Output)
-	}
-	t.Logf("the root has ended after %s", time.Since(start).Round(time.Second))
-	if err := watch.Wait(); err != nil {
-		said, _ := os.ReadFile(complaints)
-		t.Errorf("the watch: %v: %s", err, said)
-	}
-	for _, err := range play.check(ctx, t, api.ExecutionEvents(p.Namespace()), model.Exchanges(), strings.NewReader(watch.Output())) {
+	play.end(t, <-ended)
+	for _, err := range play.check(ctx, t) {
 		t.Error(err)
 	}
 	if t.Failed() {
@@ -82,11 +66,51 @@ func TestCoordination(t *testing.T) {
 	}
 }
 
-// play is the scene in a place.
+// play is the scene in a place, with one watch of its tree.
 type play struct {
 	place
-	tasks     typed.TaskInterface
-	approvals typed.ApprovalInterface
+	tasks      typed.TaskInterface
+	approvals  typed.ApprovalInterface
+	events     typed.ExecutionEventInterface
+	model      *script.Server
+	began      time.Time
+	watch      *harness.Process
+	complaints string // the file with what the watch said about errors
+}
+
+// open makes what the scene needs and its root, which is tried again as the policy says, if there is one.
+func open(ctx context.Context, t *testing.T, p place, text string, again *v1alpha1.RetryPolicy) *play {
+	t.Helper()
+	api, err := typed.NewForConfig(p.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := &play{
+		place: p, tasks: api.Tasks(p.Namespace()), approvals: api.Approvals(p.Namespace()), events: api.ExecutionEvents(p.Namespace()),
+		model: cast(t, p, text, scene.Agents()), complaints: filepath.Join(t.TempDir(), "complaints"),
+	}
+	_, err = opened.tasks.Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: scene.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: scene.Chief}, RetryPolicy: again,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.began = time.Now()
+	opened.watch = harness.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+opened.complaints)
+	return opened
+}
+
+// end is called when the root has ended, with what went wrong until then. It returns when the watch has ended as well.
+func (p *play) end(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.Shell(t, "platform task tree root").Output)
+	}
+	t.Logf("the root has ended after %s", time.Since(p.began).Round(time.Second))
+	if err := p.watch.Wait(); err != nil {
+		said, _ := os.ReadFile(p.complaints)
+		t.Errorf("the watch: %v: %s", err, said)
+	}
 }
 
 // cast makes agents and the model that they ask.
@@ -125,17 +149,6 @@ func cast(t *testing.T, p place, text string, agents []v1alpha1.Agent) *script.S
 		}
 	}
 	return model
-}
-
-// begin makes the root.
-func (p *play) begin(ctx context.Context, t *testing.T, again *v1alpha1.RetryPolicy) {
-	t.Helper()
-	_, err := p.tasks.Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: scene.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: scene.Chief}, RetryPolicy: again,
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // insist repeats a question until it is answered with yes. The server may be away meanwhile.
@@ -196,21 +209,14 @@ func (p *play) decide(ctx context.Context, hold <-chan struct{}) error {
 }
 
 // check returns what is wrong with what came of the scene.
-func (p *play) check(ctx context.Context, t *testing.T, log typed.ExecutionEventInterface, exchanges []script.Exchange, printed io.Reader) (wrong []error) {
+func (p *play) check(ctx context.Context, t *testing.T) (wrong []error) {
 	t.Helper()
-	events, err := log.List(ctx, metav1.ListOptions{FieldSelector: "rootTask=root"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tasks, err := p.tasks.List(ctx, metav1.ListOptions{FieldSelector: "rootTask=root"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks, events := p.tree(ctx, t)
 	counts := map[v1alpha1.TaskPhase]int{}
 	parents := map[string]string{}
 	depths := map[string]int32{}
-	for i := range tasks.Items {
-		x := &tasks.Items[i]
+	for i := range tasks {
+		x := &tasks[i]
 		counts[x.Status.Phase]++
 		attempts := int32(scene.Iterations)
 		if d := x.Status.Delegation; d != nil {
@@ -218,7 +224,7 @@ func (p *play) check(ctx context.Context, t *testing.T, log typed.ExecutionEvent
 		} else if want := fmt.Sprintf("goal complete after %d iterations", scene.Iterations); x.Status.Message != want {
 			wrong = append(wrong, fmt.Errorf("the root says %q, want %q", x.Status.Message, want))
 		}
-		if err := checkStream(events.Items, x, attempts); err != nil {
+		if err := checkStream(events, x, attempts); err != nil {
 			wrong = append(wrong, err)
 		}
 	}
@@ -227,8 +233,8 @@ func (p *play) check(ctx context.Context, t *testing.T, log typed.ExecutionEvent
 		wrong = append(wrong, fmt.Errorf("%d delegated tasks: %v, want %v", len(parents), counts, want))
 	}
 	asked, answered := map[string]bool{}, 0
-	for i := range events.Items {
-		switch e := &events.Items[i]; e.Type {
+	for i := range events {
+		switch e := &events[i]; e.Type {
 		case v1alpha1.EventApprovalRequested:
 			asked[e.TaskName] = depths[e.TaskName] == 3
 		case v1alpha1.EventApprovalApproved:
@@ -243,21 +249,52 @@ func (p *play) check(ctx context.Context, t *testing.T, log typed.ExecutionEvent
 			wrong = append(wrong, fmt.Errorf("%s at depth %d asked for an approval", name, depths[name]))
 		}
 	}
-	for _, err := range []error{
-		scene.CheckPlan(events.Items), scene.CheckMessages(exchanges), scene.CheckDelegations(events.Items, parents), scene.CheckPrinted(events.Items, printed),
-	} {
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-	}
-	return wrong
+	return append(wrong, p.told(events, parents)...)
 }
 
-// checkStream checks the events of one task among those of its tree: their sequence has no holes, each attempt was begun
-// once, and the last event says how the task ended.
+// tree returns the tasks of the tree and their events.
+func (p *play) tree(ctx context.Context, t *testing.T) ([]v1alpha1.Task, []v1alpha1.ExecutionEvent) {
+	t.Helper()
+	ofRoot := metav1.ListOptions{FieldSelector: "rootTask=root"}
+	events, err := p.events.List(ctx, ofRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := p.tasks.List(ctx, ofRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasks.Items, events.Items
+}
+
+// told returns what is wrong with what the events, the model and the watch say of the scene. parents are those of delegated tasks.
+func (p *play) told(events []v1alpha1.ExecutionEvent, parents map[string]string) []error {
+	return slices.DeleteFunc([]error{
+		scene.CheckPlan(events), scene.CheckMessages(p.model.Exchanges()), scene.CheckDelegations(events, parents),
+		scene.CheckPrinted(events, strings.NewReader(p.watch.Output())),
+	}, func(err error) bool { return err == nil })
+}
+
+// checkStream checks the events of one task among those of its tree as walk does, and that each attempt was begun once.
 func checkStream(all []v1alpha1.ExecutionEvent, task *v1alpha1.Task, attempts int32) error {
-	var seq int64
 	var begun int32
+	err := walk(all, task, func(e *v1alpha1.ExecutionEvent) error {
+		if e.Type == v1alpha1.EventWorkerStarted {
+			begun++
+		}
+		return nil
+	})
+	stopped := task.Status.Phase == v1alpha1.TaskCancelled && begun < attempts // perhaps before it began
+	if err == nil && (begun != attempts && !stopped || task.Status.Attempts > attempts) {
+		err = fmt.Errorf("%s is %s (%s); %d workers began, %d attempts of %d", task.Name, task.Status.Phase, task.Status.Message, begun, task.Status.Attempts, attempts)
+	}
+	return err
+}
+
+// walk calls do with the events of one task among those of its tree. Their sequence must have no holes, and the last, which is the
+// only end, must say how the task ended.
+func walk(all []v1alpha1.ExecutionEvent, task *v1alpha1.Task, do func(*v1alpha1.ExecutionEvent) error) error {
+	var seq int64
 	var end v1alpha1.EventType
 	for i := range all {
 		e := &all[i]
@@ -270,16 +307,15 @@ func checkStream(all []v1alpha1.ExecutionEvent, task *v1alpha1.Task, attempts in
 		if end != "" && !event.Late(e.Type) {
 			return fmt.Errorf("%s: %s follows %s", task.Name, e.Type, end)
 		}
-		switch {
-		case event.Terminal(e.Type):
+		if event.Terminal(e.Type) {
 			end = e.Type
-		case e.Type == v1alpha1.EventWorkerStarted:
-			begun++
+		}
+		if err := do(e); err != nil {
+			return err
 		}
 	}
-	stopped := task.Status.Phase == v1alpha1.TaskCancelled && begun < attempts // perhaps before it began
-	if string(end) != "Task"+string(task.Status.Phase) || begun != attempts && !stopped || task.Status.Attempts > attempts {
-		return fmt.Errorf("%s is %s (%s) and its stream ends with %q; %d workers began, %d attempts of %d", task.Name, task.Status.Phase, task.Status.Message, end, begun, task.Status.Attempts, attempts)
+	if string(end) != "Task"+string(task.Status.Phase) {
+		return fmt.Errorf("%s is %s (%s) and its stream ends with %q", task.Name, task.Status.Phase, task.Status.Message, end)
 	}
 	return nil
 }

@@ -178,6 +178,7 @@ turns:
 func TestChatTurnsAtOnce(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
+	running := func() float64 { return measured(t, metrics, "platform_chat_turns_running") }
 	p, _ := withChat(t, `
 models: [scripted-1]
 turns:
@@ -215,7 +216,7 @@ turns:
 		})
 	}
 	all.Wait()
-	p.poll("end of the turns whose clients left", func() bool { return gauge(t, metrics, "platform_chat_turns_running") == 0 })
+	p.poll("end of the turns whose clients left", func() bool { return running() == 0 })
 	for w := range workers {
 		p.alternates(fmt.Sprintf("session-%d", w), fmt.Sprintf("w%dn", w))
 	}
@@ -229,7 +230,7 @@ turns:
 		for kind := ""; kind != "tool_call"; kind, _ = next() {
 		}
 	}
-	if n := gauge(t, metrics, "platform_chat_turns_running"); n != workers {
+	if n := running(); n != workers {
 		t.Errorf("%v turns run", n)
 	}
 	busy := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"say more"}`)
@@ -239,7 +240,7 @@ turns:
 	for i := range workers {
 		c.do(http.MethodDelete, fmt.Sprintf("/api/v1/chat/open-%d", i), "").want(t, http.StatusNoContent)
 	}
-	p.poll("end of the turns that were cancelled", func() bool { return gauge(t, metrics, "platform_chat_turns_running") == 0 })
+	p.poll("end of the turns that were cancelled", func() bool { return running() == 0 })
 }
 
 // alternates checks that a session consists of turns: one question each, and what was said to it.
@@ -316,19 +317,4 @@ func (p *platform) turn(c *restClient, body map[string]any, leave bool) (text st
 		_ = resp.Body.Close()
 		return text, denials
 	}
-}
-
-// gauge returns the value of a gauge without labels; 0 if there is none.
-func gauge(t *testing.T, metrics *prometheus.Registry, name string) float64 {
-	t.Helper()
-	all, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	return 0
 }

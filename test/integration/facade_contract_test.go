@@ -131,7 +131,7 @@ func (c *contract) check(method, path string, a answer) error {
 		return fmt.Errorf("%s %s: %d: %w: %.300s", method, template, a.code, err, a.body)
 	}
 	if err := schema.Validate(body); err != nil {
-		return fmt.Errorf("%s %s: the body of %d differs from its schema: %w\n%.6000s", method, template, a.code, err, a.body)
+		return fmt.Errorf("%s %s: the body of %d differs from its schema: %w\n%.600s", method, template, a.code, err, a.body)
 	}
 	return nil
 }

@@ -91,12 +91,12 @@ func (r *replay) call(as *restClient, method, path, body string) answer {
 		if p.In != "query" || p.Name == "continue" || p.Name == "sessions" || joins { // a token of the server; streams of sessions have no end
 			continue
 		}
-		valid := with(p.Name, cmp.Or(valid[template+" "+p.Name], valid[p.Name], append(p.Schema.Enum, "")[0], map[string]string{"integer": "1", "boolean": "false", "string": "a"}[p.Schema.Type], "a"))
-		if extra := valid2[template+" "+p.Name]; extra != "" {
-			valid += "&" + extra
+		target := with(p.Name, cmp.Or(valid[template+" "+p.Name], valid[p.Name], append(p.Schema.Enum, "")[0], map[string]string{"integer": "1", "boolean": "false", "string": "a"}[p.Schema.Type], "a"))
+		if extra := beside[template+" "+p.Name]; extra != "" {
+			target += "&" + extra
 		}
-		if got := as.do(method, valid, ""); got.code >= 300 {
-			r.t.Errorf("%s %s: %d %.500s", method, valid, got.code, got.body)
+		if got := as.do(method, target, ""); got.code >= 300 {
+			r.t.Errorf("%s %s: %d %.500s", method, target, got.code, got.body)
 		}
 		for _, bad := range []string{"\xff\xfe", strings.Repeat("9", 4000), "-1", "\x00", "no-number"} {
 			got := as.do(method, with(p.Name, bad), "")
@@ -117,8 +117,8 @@ var valid = map[string]string{
 	"/api/v1/memory-proposals type": "memory", "/internal/v1/memory-proposals/{namespace} type": "memory",
 }
 
-// valid2 is what the query needs besides a parameter.
-var valid2 = map[string]string{
+// beside is what the query needs besides a parameter.
+var beside = map[string]string{
 	"/api/v1/tasks/{id}/trace spans": "timeline=false", "/api/v1/tasks/{id}/trace after": "timeline=false&spans=1", "/api/v1/tasks descending": "orderBy=name",
 }
 

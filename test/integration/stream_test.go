@@ -597,9 +597,15 @@ func TestPagesAreCounted(t *testing.T) {
 // metric returns the value of a counter or gauge about events, by the values of its labels in the order of their names.
 func (s *streams) metric(name string, labels ...string) float64 {
 	s.t.Helper()
-	families, err := s.metrics.Gather()
+	return measured(s.t, s.metrics, "platform_execution_event_"+name, labels...)
+}
+
+// measured returns the value of a counter or gauge by the values of its labels in the order of their names; 0 if there is none.
+func measured(t *testing.T, metrics prometheus.Gatherer, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := metrics.Gather()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -607,7 +613,7 @@ func (s *streams) metric(name string, labels ...string) float64 {
 			for _, l := range m.GetLabel() {
 				have = append(have, l.GetValue())
 			}
-			if f.GetName() == "platform_execution_event_"+name && slices.Equal(have, labels) {
+			if f.GetName() == name && slices.Equal(have, labels) {
 				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
