@@ -52,6 +52,22 @@ func (t Target) files() []attempt {
 		each("read by a program in memory", t.Secrets, fromMemory()),
 		each("read in a user namespace", t.Secrets, func(path string) error { return inNamespaces(path, "cat", path) }),
 		each("bind mount over work", t.Hidden, func(path string) error { return inNamespaces(path, "mount", "--bind", path, t.Work) }),
+		each("change the mode of", t.Secrets, func(path string) error { return os.Chmod(path, 0o777) }),
+		each("change the mode by a link to", t.Secrets, func(path string) error {
+			return errors.Join(os.RemoveAll(own("soft")), os.Symlink(path, own("soft")), os.Chmod(own("soft"), 0o777))
+		}),
+		each("change the mode by a path descriptor of", t.Secrets, byDescriptor),
+		each("change the mode in a race of", t.Secrets, t.race),
+		each("change the owner of", t.Secrets, func(path string) error { return os.Chown(path, os.Getuid(), os.Getgid()) }),
+		each("change the times of", t.Secrets, func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }),
+		each("change an attribute of", t.Secrets, func(path string) error {
+			err := unix.Setxattr(path, "user.escaped", []byte("x"), 0)
+			if errors.Is(err, unix.EOPNOTSUPP) {
+				return errDenied // as on a file system that has none
+			}
+			return err
+		}),
+		each("change the mode of the folder", t.Hidden, func(path string) error { return os.Chmod(path, 0o777) }),
 		each("list", t.Hidden, func(path string) error { _, err := os.ReadDir(path); return err }),
 		each("create in", t.Hidden, func(path string) error { return open(filepath.Join(path, "new"), os.O_CREATE|os.O_WRONLY) }),
 		each("watch", t.Hidden, watch),
@@ -62,6 +78,8 @@ func (t Target) files() []attempt {
 		[]attempt{
 			{"read /etc/shadow", func() error { return read("/etc/shadow") }},
 			{"write to /usr", func() error { return open("/usr/escaped", os.O_CREATE|os.O_WRONLY) }},
+			{"change the mode of /usr", func() error { return os.Chmod("/usr", 0o755) }},
+			{"change the mode of /dev/null", func() error { return os.Chmod("/dev/null", 0o666) }},
 			{"write to /tmp", func() error { return open("/tmp/escaped", os.O_CREATE|os.O_WRONLY) }},
 			{"write to /dev/shm", func() error { return open("/dev/shm/escaped", os.O_CREATE|os.O_WRONLY) }},
 			{"set a kernel parameter", func() error { return open("/proc/sys/kernel/core_pattern", os.O_WRONLY) }},
@@ -114,6 +132,52 @@ func reopen(path string) error {
 	}
 	defer unix.Close(fd)
 	return read(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// byDescriptor changes the mode of a file that it has open as a path.
+func byDescriptor(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o777)
+	if err == nil {
+		return nil
+	}
+	return unix.Fchmodat(fd, "", 0o777, unix.AT_EMPTY_PATH)
+}
+
+// race changes the mode of a file of its own, whose name is a link to another one at times.
+func (t Target) race(path string) error {
+	before, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	name, mine, swapped := filepath.Join(t.Work, "swapped"), filepath.Join(t.Work, "race"), filepath.Join(t.Work, "swap")
+	if err := os.WriteFile(mine, nil, 0o600); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 500 {
+			_ = errors.Join(os.Symlink([]string{mine, path}[i%2], swapped), os.Rename(swapped, name))
+		}
+	}()
+	for more := true; more; {
+		_ = unix.Chmod(name, 0o711)
+		select {
+		case <-done:
+			more = false
+		default:
+		}
+	}
+	after, err := os.Stat(path)
+	if err == nil && after.Mode() == before.Mode() {
+		return errDenied
+	}
+	return err
 }
 
 func byHandle(path string) error {

@@ -27,6 +27,16 @@ read after chroot
 read by a program in memory
 read in a user namespace
 bind mount over work
+change the mode of /
+change the mode by a link to
+change the mode by a path descriptor of
+change the mode in a race of
+change the owner of
+change the times of
+change an attribute of
+change the mode of the folder
+change the mode of /usr
+change the mode of /dev/null
 list /
 create in
 watch /

@@ -14,3 +14,15 @@ func openCalls() map[uint32]int { return map[uint32]int{unix.SYS_OPEN: 1, unix.S
 
 // initWatches refuses the call that begins watches of files and that newer architectures lack.
 func initWatches() []rule { return refuse(nil, unix.ENOSYS, unix.SYS_INOTIFY_INIT) }
+
+// olderAttributeCalls returns the calls that newer architectures lack.
+func olderAttributeCalls() map[uint32]attributeCall {
+	return map[uint32]attributeCall{
+		unix.SYS_CHMOD:  {change: changeMode, dir: absent, value: 1, flags: absent},
+		unix.SYS_CHOWN:  {change: changeOwner, dir: absent, value: 1, flags: absent},
+		unix.SYS_LCHOWN: {change: changeOwner, dir: absent, value: 1, flags: absent, link: true},
+	}
+}
+
+// olderTimes returns calls that set times and that newer architectures and C libraries do without.
+func olderTimes() []uint32 { return []uint32{unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT} }

@@ -14,3 +14,7 @@ func openCalls() map[uint32]int { return map[uint32]int{unix.SYS_OPENAT: 2} }
 
 // initWatches refuses nothing: the architecture lacks the older call that begins watches of files.
 func initWatches() []rule { return nil }
+
+func olderAttributeCalls() map[uint32]attributeCall { return map[uint32]attributeCall{} }
+
+func olderTimes() []uint32 { return nil }

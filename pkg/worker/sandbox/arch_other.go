@@ -11,3 +11,7 @@ const auditArch = 0
 func openCalls() map[uint32]int { return nil }
 
 func initWatches() []rule { return nil }
+
+func olderAttributeCalls() map[uint32]attributeCall { return map[uint32]attributeCall{} }
+
+func olderTimes() []uint32 { return nil }

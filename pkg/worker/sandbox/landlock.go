@@ -56,7 +56,7 @@ func allRights(version int) uint64 {
 }
 
 // newRuleset returns a Landlock ruleset with the grants of a policy. The shim adds its own entry in /proc.
-func newRuleset(p Policy, k Kernel) (*os.File, error) {
+func newRuleset(p Policy, k Kernel, grants []grant) (*os.File, error) {
 	attr := unix.LandlockRulesetAttr{Access_fs: allRights(k.Landlock)}
 	size := unsafe.Sizeof(attr.Access_fs)
 	if k.Landlock >= networkVersion {
@@ -74,7 +74,7 @@ func newRuleset(p Policy, k Kernel) (*os.File, error) {
 		return nil, fmt.Errorf("%w: Landlock: %w", ErrUnavailable, errno)
 	}
 	f := os.NewFile(ruleset, "landlock")
-	if err := addGrants(int(ruleset), p, allRights(k.Landlock)); err != nil {
+	if err := addGrants(int(ruleset), grants, allRights(k.Landlock)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if !p.Network && p.ProxyPort != 0 {
@@ -100,11 +100,7 @@ func allowPort(ruleset uintptr, port uint16) error {
 	return nil
 }
 
-func addGrants(ruleset int, p Policy, all uint64) error {
-	grants, err := p.grants()
-	if err != nil {
-		return err
-	}
+func addGrants(ruleset int, grants []grant, all uint64) error {
 	for _, g := range grants {
 		rights := uint64(readRights)
 		if g.write {

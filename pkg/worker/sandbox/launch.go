@@ -8,7 +8,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -47,6 +46,8 @@ type Launch struct {
 	taken, reporting *os.File
 	// ruleset is the Landlock ruleset, nil without a sandbox.
 	ruleset *os.File
+	// attributes answers what the program's filter asks.
+	attributes attributes
 }
 
 // Prepare makes a launch. The caller must call Start and then Confirm, or else Close.
@@ -75,21 +76,28 @@ func (l *Launch) open(program Program) (err error) {
 	if l.taken, l.give, err = os.Pipe(); err != nil {
 		return err
 	}
-	if l.report, l.reporting, err = os.Pipe(); err != nil {
-		return err
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("report of the sandbox: %w", err)
 	}
+	l.report, l.reporting = os.NewFile(uintptr(pair[0]), "report"), os.NewFile(uintptr(pair[1]), "reporting")
 	l.ExtraFiles = []*os.File{l.taken, l.reporting, program.Group, nil} // as package shim numbers them
 	p := program.Policy
 	if p.Off {
 		return nil
 	}
 	k := p.kernel()
-	if l.ruleset, err = newRuleset(p, k); err != nil {
+	grants, err := p.grants()
+	if err != nil {
+		return err
+	}
+	l.attributes = newAttributes(grants)
+	if l.ruleset, err = newRuleset(p, k, grants); err != nil {
 		return err
 	}
 	l.ExtraFiles[len(l.ExtraFiles)-1] = l.ruleset
 	l.order.Confined, l.order.SelfRights = true, readRights&allRights(k.Landlock)
-	l.order.Filter, l.order.NoSockets = assemble(filterRules(p, k)), !p.Network
+	l.order.Filter, l.order.Seccomp, l.order.NoSockets = assemble(filterRules(p, k)), unix.SYS_SECCOMP, !p.Network
 	// The kernel would hand the memory of a program that crashes to the machine's helper for core files, which runs as root.
 	l.order.Limits = append(slices.Clip(program.Limits), Limit{Resource: unix.RLIMIT_CORE})
 	l.order.Closed = append([]string{"/proc/1"}, p.Hide...)
@@ -129,7 +137,10 @@ func (l *Launch) Confirm() error {
 	// Writing fails if the shim is gone. Its report, or the lack of one, is then the error.
 	_, _ = l.give.Write(l.order.Encode())
 	_ = l.give.Close()
-	report, err := io.ReadAll(l.report)
+	report, listener, err := receive(int(l.report.Fd()))
+	if listener != nil {
+		go l.attributes.serve(listener)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -141,6 +152,45 @@ func (l *Launch) Confirm() error {
 		return errors.New(string(report[1:]))
 	}
 	return nil
+}
+
+// receive reads a report to its end, and the listener of a filter that was sent with it; nil if there was none.
+func receive(socket int) (report []byte, listener *os.File, err error) {
+	part, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, sent, _, _, err := unix.Recvmsg(socket, part, rights, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return report, listener, fmt.Errorf("report of the sandbox: %w", err)
+		case sent > 0:
+			listener, err = listenerIn(rights[:sent])
+			if err != nil {
+				return report, nil, err
+			}
+		case n == 0:
+			return report, listener, nil
+		}
+		report = append(report, part[:n]...)
+	}
+}
+
+// listenerIn returns the descriptor that came with a message.
+func listenerIn(rights []byte) (*os.File, error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, fmt.Errorf("report of the sandbox: %w", err)
+	}
+	for _, m := range messages {
+		if fds, err := unix.ParseUnixRights(&m); err == nil && len(fds) == 1 {
+			if err := unix.SetNonblock(fds[0], true); err != nil { // so that waiting for it occupies no thread
+				return nil, errors.Join(err, unix.Close(fds[0]))
+			}
+			return os.NewFile(uintptr(fds[0]), "seccomp"), nil
+		}
+	}
+	return nil, errors.New("report of the sandbox: not one descriptor")
 }
 
 // setupError is the error that a shim reported before it ended.

@@ -18,6 +18,7 @@ import "golang.org/x/sys/unix"
 //   - Namespaces and mounts, programs and modules for the kernel, and its counters and page faults. A program needs
 //     privileges for most of these, or a user namespace, in which it has them: much of the kernel can only be attacked
 //     from there.
+//   - Attributes of files: see attributeRules.
 //   - Before version 3 of Landlock, truncating files without writing to them.
 func filterRules(p Policy, k Kernel) []rule {
 	rules := []rule{
@@ -33,7 +34,7 @@ func filterRules(p Policy, k Kernel) []rule {
 		unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_FSOPEN, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
 	)
-	rules = append(rules, processRules()...)
+	rules = append(append(rules, processRules()...), attributeRules()...)
 	if p.Network {
 		rules = append(rules, networkRules()...)
 	} else {

@@ -24,8 +24,8 @@
 //
 // # What it does not do
 //
-// Landlock does not restrict what needs only the name of a file: a program can ask whether a file exists, its size and
-// times, and, where it runs as the file's owner, change its mode and times.
+// Landlock does not restrict what needs only the name of a file: a program can ask whether a file exists, and its size and
+// times. What changes a file's attributes is done, or refused, by the starting process; see attributes.
 package sandbox
 
 import (

@@ -328,7 +328,7 @@ func TestAttemptsWork(t *testing.T) {
 	if err != nil || !tried {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"read ", "write ", "truncate ", "hard link", "list /proc/PID/fd", "read /proc/PID/mem", "trace ", "signal ", "run with the rights of its owner", "watch /", "limit ", "slow down ", "schedule ", "choose the processors of ", "share memory", "share a queue", "share semaphores", "share a queue of POSIX", "read the kernel's log", "have a core file written", "compare with ", "connect to " + g.target.Ports[0], "connect to @"} {
+	for _, want := range []string{"read ", "write ", "truncate ", "hard link", "change the mode of /", "change the mode by a path descriptor of ", "change the mode in a race of ", "change the owner of ", "change the times of ", "change the mode of the folder ", "list /proc/PID/fd", "read /proc/PID/mem", "trace ", "signal ", "run with the rights of its owner", "watch /", "limit ", "slow down ", "schedule ", "choose the processors of ", "share memory", "share a queue", "share semaphores", "share a queue of POSIX", "read the kernel's log", "have a core file written", "compare with ", "connect to " + g.target.Ports[0], "connect to @"} {
 		if !slices.ContainsFunc(open, func(l string) bool { return strings.HasPrefix(l, "OPEN: "+want) }) {
 			t.Errorf("%q is not open without a sandbox:\n%s", want, out)
 		}

@@ -16,6 +16,8 @@ type rule struct {
 	call  uint32
 	when  []condition
 	errno unix.Errno
+	// ask makes the kernel ask the listener of the filter instead. A filter that has none refuses the call with ENOSYS.
+	ask bool
 }
 
 // condition compares the lower half of an argument, masked, with a value.
@@ -46,6 +48,13 @@ const (
 	give      = unix.BPF_RET | unix.BPF_K
 )
 
+func (r rule) verdict() syscall.SockFilter {
+	if r.ask {
+		return syscall.SockFilter{Code: give, K: unix.SECCOMP_RET_USER_NOTIF}
+	}
+	return refuseWith(r.errno)
+}
+
 func refuseWith(e unix.Errno) syscall.SockFilter {
 	return syscall.SockFilter{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
@@ -73,7 +82,7 @@ func assemble(rules []rule) []syscall.SockFilter {
 			tests = append(tests, syscall.SockFilter{Code: load, K: uint32(argsOffset + argSize*c.arg)}, syscall.SockFilter{Code: and, K: c.mask}, test)
 		}
 		f = append(f, syscall.SockFilter{Code: load, K: callOffset}, syscall.SockFilter{Code: jumpEqual, K: r.call, Jf: uint8(len(tests) + 1)})
-		f = append(append(f, tests...), refuseWith(r.errno))
+		f = append(append(f, tests...), r.verdict())
 	}
 	return append(f, syscall.SockFilter{Code: give, K: unix.SECCOMP_RET_ALLOW})
 }

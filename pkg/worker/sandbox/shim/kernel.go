@@ -15,11 +15,11 @@ const (
 	oPath             = 0x200000
 	closeRangeCloexec = 4
 
-	prSetSeccomp       = 22
 	prCapbsetDrop      = 24
 	prSetNoNewPrivs    = 38
 	prGetNoNewPrivs    = 39
-	seccompFilter      = 2
+	seccompFilter      = 1 // SECCOMP_SET_MODE_FILTER
+	seccompNewListener = 8
 	capabilityVersion3 = 0x20080522
 	rulePathBeneath    = 1
 )

@@ -20,8 +20,9 @@ type Order struct {
 	Confined bool
 	// SelfRights are the Landlock rights to the program's own entry in /proc.
 	SelfRights uint64
-	// Filter is the seccomp filter.
-	Filter []syscall.SockFilter
+	// Filter is the seccomp filter, and Seccomp the number of the system call that installs it.
+	Filter  []syscall.SockFilter
+	Seccomp uint32
 	// NoSockets says that making a socket must fail, and Closed are paths that it must not be possible to open.
 	NoSockets bool
 	Closed    []string
@@ -62,6 +63,7 @@ func (o Order) Encode() []byte {
 		b.number(uint64(f.Code)<<16 | uint64(f.Jt)<<8 | uint64(f.Jf))
 		b.number(uint64(f.K))
 	}
+	b.number(uint64(o.Seccomp))
 	b.truth(o.NoSockets)
 	b.texts(o.Closed)
 	return b
@@ -80,7 +82,7 @@ func Decode(b []byte) (Order, bool) {
 		code := r.number()
 		o.Filter = append(o.Filter, syscall.SockFilter{Code: uint16(code >> 16), Jt: uint8(code >> 8), Jf: uint8(code), K: r.number()})
 	}
-	o.NoSockets, o.Closed = r.number() == 1, r.texts()
+	o.Seccomp, o.NoSockets, o.Closed = r.number(), r.number() == 1, r.texts()
 	return o, !r.broken && len(r.rest) == 0
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // Begun in a report says that the sandbox is set up. What follows is the error of executing the program, or nothing.
-// A report that begins otherwise is the error of the setup.
+// A report that begins otherwise is the error of the setup. The listener of the seccomp filter, if there is one, is sent with it.
 const Begun = 0
 
 // exitFailed is the exit code of a shim that did not become the program.
@@ -71,8 +71,10 @@ func enter() string {
 	if !ok {
 		return "sandbox: the program was not received"
 	}
+	listener := noListener
 	if o.Confined {
-		if err := o.confine(); err != "" {
+		var err string
+		if listener, err = o.confine(); err != "" {
 			return "programs cannot be run in a sandbox here: " + err
 		}
 	}
@@ -81,7 +83,11 @@ func enter() string {
 			return "sandbox: limit: " + err.Error()
 		}
 	}
-	if _, err := syscall.Write(reportFD, []byte{Begun}); err != nil {
+	var rights []byte
+	if listener != noListener {
+		rights = syscall.UnixRights(listener)
+	}
+	if err := syscall.Sendmsg(reportFD, []byte{Begun}, rights, nil, 0); err != nil {
 		return "sandbox: report: " + err.Error()
 	}
 	if err := o.limitGroup(); err != nil {
@@ -134,18 +140,19 @@ func closeOnExec() error {
 	return nil
 }
 
-// confine puts the process into the sandbox. It returns the text of the error.
-func (o Order) confine() string {
+// confine puts the process into the sandbox. It returns the listener of the filter, and the text of the error.
+func (o Order) confine() (listener int, problem string) {
 	if err := dropPrivileges(); err != nil {
-		return "privileges: " + err.Error()
+		return noListener, "privileges: " + err.Error()
 	}
 	if err := o.enterDomain(); err != nil {
-		return "Landlock: " + err.Error()
+		return noListener, "Landlock: " + err.Error()
 	}
-	if err := o.installFilter(); err != nil {
-		return "seccomp: " + err.Error()
+	listener, err := o.installFilter()
+	if err != nil {
+		return noListener, "seccomp: " + err.Error()
 	}
-	return o.prove()
+	return listener, o.prove()
 }
 
 // dropPrivileges permanently gives up the capabilities of root.
@@ -197,18 +204,26 @@ func (o Order) enterDomain() error {
 	return nil
 }
 
-// installFilter filters the calls of the thread from now on.
-func (o Order) installFilter() error {
+// noListener is the descriptor of a filter that has none.
+const noListener = -1
+
+// installFilter filters the calls of the thread from now on. It returns the descriptor of the filter's listener. A process can have
+// one, so there is none here if this process is supervised in the same way; the calls that the listener would be asked about fail then.
+func (o Order) installFilter() (int, error) {
 	if len(o.Filter) == 0 {
-		return syscall.EINVAL
+		return noListener, syscall.EINVAL
 	}
 	program := syscall.SockFprog{Len: uint16(len(o.Filter)), Filter: &o.Filter[0]}
-	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetSeccomp, seccompFilter, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
+	listener, _, errno := syscall.RawSyscall(uintptr(o.Seccomp), seccompFilter, seccompNewListener, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
+	if errno == syscall.EBUSY {
+		listener = ^uintptr(0)
+		_, _, errno = syscall.RawSyscall(uintptr(o.Seccomp), seccompFilter, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
+	}
 	runtime.KeepAlive(o.Filter)
 	if errno != 0 {
-		return errno
+		return noListener, errno
 	}
-	return nil
+	return int(listener), nil
 }
 
 // prove verifies that what must be impossible now fails. It returns the text of the error.

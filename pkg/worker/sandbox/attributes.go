@@ -1,0 +1,300 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Landlock does not cover the calls that change mode, owner and times of a file, and a filter cannot read the path of a call. So
+// the kernel asks this process about them (SECCOMP_RET_USER_NOTIF, see seccomp_unotify(2)), which makes the change itself, on the
+// file that it opened and checked: what the program does with its memory meanwhile has no effect.
+
+// change is what a call changes of a file.
+type change int
+
+const (
+	changeMode change = iota
+	changeOwner
+	changeTimes
+)
+
+// attributeCall is a system call that changes a file. The numbers are indexes of its arguments; absent is one that it lacks.
+type attributeCall struct {
+	change change
+	// dir is the open file itself, or the folder that the path is relative to.
+	dir, path int
+	// value is the mode, the user, which the group follows, or the address of the times.
+	value, flags int
+	// link makes the call concern a link instead of its target.
+	link bool
+}
+
+const absent = -1
+
+// attributeCalls returns the calls about which the kernel asks.
+func attributeCalls() map[uint32]attributeCall {
+	calls := olderAttributeCalls()
+	for nr, c := range map[uint32]attributeCall{
+		unix.SYS_FCHMOD:    {change: changeMode, path: absent, value: 1, flags: absent},
+		unix.SYS_FCHMODAT:  {change: changeMode, path: 1, value: 2, flags: absent},
+		unix.SYS_FCHMODAT2: {change: changeMode, path: 1, value: 2, flags: 3},
+		unix.SYS_FCHOWN:    {change: changeOwner, path: absent, value: 1, flags: absent},
+		unix.SYS_FCHOWNAT:  {change: changeOwner, path: 1, value: 2, flags: 4},
+		unix.SYS_UTIMENSAT: {change: changeTimes, path: 1, value: 2, flags: 3},
+	} {
+		calls[nr] = c
+	}
+	return calls
+}
+
+// attributeRules let the kernel ask about attributeCalls, and refuse attributes with other effects than a file's content as a file
+// system without them does: extended ones, some of which are lists of who may access a file, and flags of files.
+func attributeRules() []rule {
+	var rules []rule
+	for call := range attributeCalls() {
+		rules = append(rules, rule{call: call, ask: true})
+	}
+	for _, request := range []uint32{unix.FS_IOC_SETFLAGS, fsIocFSSetXattr} {
+		rules = append(rules, rule{call: unix.SYS_IOCTL, errno: unix.EOPNOTSUPP, when: []condition{{arg: 1, mask: whole, value: request}}})
+	}
+	return refuse(refuse(rules, unix.EOPNOTSUPP,
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
+		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
+	), unix.ENOSYS, olderTimes()...)
+}
+
+// fsIocFSSetXattr is FS_IOC_FSSETXATTR, which package unix lacks.
+const fsIocFSSetXattr = 0x401c5820
+
+// attributes answers the kernel's questions for one program and all that it starts.
+type attributes struct {
+	calls map[uint32]attributeCall
+	// writable are the folders in which the program may change files.
+	writable []string
+}
+
+func newAttributes(grants []grant) attributes {
+	a := attributes{calls: attributeCalls()}
+	for _, g := range grants {
+		if g.write {
+			a.writable = append(a.writable, g.path)
+		}
+	}
+	return a
+}
+
+// notification is struct seccomp_notif, with the struct seccomp_data of the call.
+type notification struct {
+	id   uint64
+	pid  uint32
+	_    uint32
+	call int32
+	arch uint32
+	_    uint64
+	args [6]uint64
+}
+
+// notificationAnswer is struct seccomp_notif_resp.
+type notificationAnswer struct {
+	id    uint64
+	value int64
+	errno int32
+	flags uint32
+}
+
+// serve answers questions until no process is left to ask one, and closes the listener.
+func (a attributes) serve(listener *os.File) {
+	defer func() { _ = listener.Close() }()
+	conn, err := listener.SyscallConn()
+	if err != nil {
+		return
+	}
+	for more := true; more; {
+		// Without a listener, after an error, the calls fail: nothing is allowed because of it.
+		if err := conn.Read(func(fd uintptr) bool { return a.next(int(fd), &more) }); err != nil {
+			return
+		}
+	}
+}
+
+// next answers one question, if there is one, and returns false if there is none yet. More becomes false if there will be none.
+func (a attributes) next(listener int, more *bool) bool {
+	ready := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+	if _, err := unix.Poll(ready, 0); err != nil {
+		return errors.Is(err, unix.EINTR)
+	}
+	if ready[0].Revents&unix.POLLIN == 0 {
+		*more = ready[0].Revents == 0
+		return !*more
+	}
+	n := notification{}
+	if ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)) != 0 {
+		return true // a signal ended the call
+	}
+	answer := notificationAnswer{id: n.id}
+	valid := func() bool { return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == 0 }
+	if err := a.perform(n, valid); err != nil {
+		errno := unix.EPERM
+		_ = errors.As(err, &errno)
+		answer.errno = -int32(errno)
+	}
+	_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) // the process may be gone
+	return true
+}
+
+func ioctl(fd int, request uintptr, argument unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
+	return errno
+}
+
+// perform makes the change that a call is about. Valid reports whether the process that asked still waits, so that its number is
+// not that of another by now.
+func (a attributes) perform(n notification, valid func() bool) error {
+	c, ok := a.calls[uint32(n.call)]
+	if !ok {
+		return unix.ENOSYS
+	}
+	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+	if c.change == changeTimes && n.args[c.value] != 0 {
+		if err := n.read(n.args[c.value], unsafe.Slice((*byte)(unsafe.Pointer(&times[0])), len(times)*int(unsafe.Sizeof(times[0])))); err != nil { //nolint:gosec // as the kernel would
+			return err
+		}
+	}
+	fd, err := n.open(c)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if !valid() {
+		return unix.ESRCH
+	}
+	var st, program unix.Stat_t
+	if err := errors.Join(unix.Fstat(fd, &st), unix.Stat(n.proc(""), &program)); err != nil {
+		return err
+	}
+	// As root, this process may change files of all users; the program only those of its own.
+	if st.Uid != program.Uid || !a.may(fd, st) {
+		return unix.EPERM
+	}
+	switch opened := descriptor(fd); c.change {
+	case changeMode:
+		return unix.Fchmodat(unix.AT_FDCWD, opened, uint32(n.args[c.value])&0o7777, 0)
+	case changeTimes:
+		return unix.UtimesNanoAt(unix.AT_FDCWD, opened, times, 0)
+	default: // a program without privileges keeps what it has
+		same := func(id uint64, is uint32) bool { return uint32(id) == is || uint32(id) == ^uint32(0) }
+		if same(n.args[c.value], st.Uid) && same(n.args[c.value+1], st.Gid) {
+			return nil
+		}
+		return unix.EPERM
+	}
+}
+
+// may reports whether the program may change an open file: one in its folders, or one without a name, and no device.
+func (a attributes) may(fd int, st unix.Stat_t) bool {
+	if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFCHR || kind == unix.S_IFBLK {
+		return false
+	}
+	path, err := os.Readlink(descriptor(fd))
+	return err == nil && (st.Nlink == 0 || slices.ContainsFunc(a.writable, func(w string) bool { return within(path, w) }))
+}
+
+// descriptor is the path of a file that this process has open.
+func descriptor(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// open opens the file of a call as a path only, which needs no right to it and has no effect on it.
+func (n notification) open(c attributeCall) (int, error) {
+	flags, dir, path := uint64(0), int32(unix.AT_FDCWD), ""
+	if c.flags != absent {
+		flags = n.args[c.flags]
+	}
+	if c.dir != absent {
+		dir = int32(n.args[c.dir])
+	}
+	if c.path != absent && n.args[c.path] != 0 {
+		var err error
+		if path, err = n.text(n.args[c.path]); err != nil {
+			return 0, err
+		}
+		if path == "" && flags&unix.AT_EMPTY_PATH == 0 {
+			return 0, unix.ENOENT
+		}
+	}
+	how := unix.O_PATH | unix.O_CLOEXEC
+	if c.link || flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
+		how |= unix.O_NOFOLLOW
+	}
+	if filepath.IsAbs(path) {
+		return unix.Open(n.own(path), how, 0)
+	}
+	base := n.proc("cwd")
+	if dir != unix.AT_FDCWD {
+		base = n.proc(fmt.Sprintf("fd/%d", dir))
+	}
+	fd, err := unix.Open(base, unix.O_PATH|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT) && dir != unix.AT_FDCWD:
+		return 0, unix.EBADF
+	case err != nil || path == "":
+		return fd, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.Openat(fd, path, how, 0)
+}
+
+// proc returns a path in the entry of the asking thread in /proc.
+func (n notification) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", n.pid, name) }
+
+// own returns a path that means to this process what it means to the one that asks.
+func (n notification) own(path string) string {
+	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
+		if rest, ok := strings.CutPrefix(path, self); ok {
+			return n.proc(rest)
+		}
+	}
+	return path
+}
+
+// text reads a text that ends with a zero byte.
+func (n notification) text(address uint64) (string, error) {
+	var all []byte
+	for len(all) < unix.PathMax {
+		at := address + uint64(len(all))
+		page := make([]byte, os.Getpagesize()-int(at%uint64(os.Getpagesize()))) // the next page may not be there
+		if err := n.read(at, page); err != nil {
+			return "", err
+		}
+		if end := slices.Index(page, 0); end >= 0 {
+			return string(append(all, page[:end]...)), nil
+		}
+		all = append(all, page...)
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// read reads memory of the process that asks.
+func (n notification) read(address uint64, into []byte) error {
+	local := []unix.Iovec{{Base: &into[0]}}
+	local[0].SetLen(len(into))
+	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(into)}}
+	got, err := unix.ProcessVMReadv(int(n.pid), local, remote, 0)
+	switch {
+	case err != nil:
+		return err
+	case got < len(into):
+		return unix.EFAULT
+	}
+	return nil
+}
