@@ -312,7 +312,8 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 			continue
 		}
 		optional, err := m.variable(ctx, t.Namespace, e.Name, from)
-		if _, ok := errors.AsType[*RefusedError](err); ok && optional {
+		// Optional means that the value may be missing, not that a Secret's hosts do not matter.
+		if refused, ok := errors.AsType[*RefusedError](err); ok && optional && refused.Missing {
 			continue
 		}
 		if err != nil {

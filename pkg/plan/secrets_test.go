@@ -26,6 +26,8 @@ func TestSecretHosts(t *testing.T) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "token",
 		}}}}
 	})
+	optional := variable.DeepCopy()
+	optional.Spec.Env[0].ValueFrom.SecretKeyRef.Optional = new(true)
 	mount := plantest.Container(func(s *v1alpha1.TaskSpec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "keys"} })
 	for name, tc := range map[string]struct {
 		task    *v1alpha1.Task
@@ -49,6 +51,8 @@ func TestSecretHosts(t *testing.T) {
 		"a variable":             {task: variable, rule: "api.openai.com", says: []string{"spec.env: the value of TOKEN", "a program could send it anywhere"}},
 		"a variable, anywhere":   {task: variable, rule: "*", require: true},
 		"a variable, required":   {task: variable, require: true, says: []string{"the operator requires"}},
+		"an optional variable":   {task: optional, rule: "api.openai.com", says: []string{"a program could send it anywhere"}},
+		"optional, required":     {task: optional, require: true, says: []string{"the operator requires"}},
 		"a mount":                {task: mount, rule: "api.openai.com", says: []string{"a program could send it anywhere"}},
 	} {
 		objects := newShelf()

@@ -78,6 +78,9 @@ func (t Target) files() []attempt {
 		[]attempt{
 			{"read /etc/shadow", func() error { return read("/etc/shadow") }},
 			{"write to /usr", func() error { return open("/usr/escaped", os.O_CREATE|os.O_WRONLY) }},
+			{"make a file that runs with the rights of its owner", func() error {
+				return errors.Join(os.WriteFile(own("owned"), nil, 0o700), unix.Chmod(own("owned"), 0o4755))
+			}},
 			{"change the mode of /usr", func() error { return os.Chmod("/usr", 0o755) }},
 			{"change the mode of /dev/null", func() error { return os.Chmod("/dev/null", 0o666) }},
 			{"write to /tmp", func() error { return open("/tmp/escaped", os.O_CREATE|os.O_WRONLY) }},

@@ -35,6 +35,7 @@ change the owner of
 change the times of
 change an attribute of
 change the mode of the folder
+make a file that runs with the rights of its owner
 change the mode of /usr
 change the mode of /dev/null
 list /

@@ -94,14 +94,16 @@ func TestSecretHosts(t *testing.T) {
 			t.Errorf("%s: %+v", name, failed.Status)
 		}
 	}
-	p.run("variable", func(s *v1alpha1.TaskSpec) {
-		s.Command = []string{"sh", "-c", "echo $KEY"}
-		s.Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "key"}, Key: "api-key",
-		}}}}
-	})
-	if failed := p.awaitPhase("variable", v1alpha1.TaskFailed); !refusedHost(failed, "spec.env", "a program could send it anywhere") {
-		t.Errorf("%+v", failed.Status)
+	for name, optional := range map[string]bool{"variable": false, "optional-variable": true} {
+		p.run(name, func(s *v1alpha1.TaskSpec) {
+			s.Command = []string{"sh", "-c", "echo $KEY"}
+			s.Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "key"}, Key: "api-key", Optional: &optional,
+			}}}}
+		})
+		if failed := p.awaitPhase(name, v1alpha1.TaskFailed); !refusedHost(failed, "spec.env", "a program could send it anywhere") {
+			t.Errorf("%s: %+v", name, failed.Status)
+		}
 	}
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	if got := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello","provider":"openai"}`); got.code < 400 || !strings.Contains(got.body, thief.URL) {

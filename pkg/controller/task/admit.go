@@ -6,6 +6,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -161,7 +162,7 @@ func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionJobCreated)
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionJobCreated, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonJobStarting,
-		Message: messagef("attempt %d is being started", st.Attempts), ObservedGeneration: t.Generation,
+		Message: fmt.Sprintf("attempt %d is being started", st.Attempts), ObservedGeneration: t.Generation,
 		LastTransitionTime: metav1.NewTime(s.now()),
 	})
 }

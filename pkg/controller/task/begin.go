@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -33,7 +34,7 @@ func (s begin) do(ctx context.Context, t *v1alpha1.Task) error {
 
 // createdEvent returns the first event of a task. It may be appended again.
 func createdEvent(t *v1alpha1.Task) v1alpha1.ExecutionEvent {
-	return event(t, v1alpha1.EventTaskCreated, keyCreated, messagef("task %s was created", t.Name), map[string]any{"type": string(t.Spec.Type)})
+	return event(t, v1alpha1.EventTaskCreated, keyCreated, fmt.Sprintf("task %s was created", t.Name), map[string]any{"type": string(t.Spec.Type)})
 }
 
 // first returns the events of a task, after its first one if that may not be stored yet: until an attempt has been

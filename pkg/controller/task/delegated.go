@@ -25,9 +25,9 @@ func (s delegated) check(ctx context.Context, t *v1alpha1.Task) (siblings int, e
 	}
 	switch {
 	case parent == nil:
-		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: messagef("the parent %q is gone", t.Status.Delegation.Parent), cancelled: true}
+		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: fmt.Sprintf("the parent %q is gone", t.Status.Delegation.Parent), cancelled: true}
 	case parent.Status.Phase.Terminal():
-		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: messagef("the parent %q is %s", parent.Name, parent.Status.Phase), cancelled: true}
+		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: fmt.Sprintf("the parent %q is %s", parent.Name, parent.Status.Phase), cancelled: true}
 	}
 	agent, err := s.agentOf(ctx, t)
 	if err != nil {

@@ -88,7 +88,7 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	if left > 0 { // the removal of each of them wakes the task
-		return step.Wait{Reason: messagef("%d tasks that belong to the task are being deleted", left)}
+		return step.Wait{Reason: fmt.Sprintf("%d tasks that belong to the task are being deleted", left)}
 	}
 	if err := s.executor.Remove(ctx, t.UID); err != nil {
 		return fmt.Errorf("clean up: %w", err)

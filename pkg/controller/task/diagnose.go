@@ -4,6 +4,8 @@
 package task
 
 import (
+	"fmt"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 )
@@ -42,9 +44,9 @@ func diagnose(state executor.State) outcome {
 		o.message = "the worker was stopped"
 	case state.Signal != "":
 		o.reason = v1alpha1.ReasonWorkerKilled
-		o.message = messagef("the worker was ended by a signal (%s) and left no report", state.Signal)
+		o.message = fmt.Sprintf("the worker was ended by a signal (%s) and left no report", state.Signal)
 	default:
-		o.message = messagef("the worker ended with exit code %d and left no report", state.ExitCode)
+		o.message = fmt.Sprintf("the worker ended with exit code %d and left no report", state.ExitCode)
 	}
 	if state.Reason == "" && state.Phase == executor.Exited && said == "" && state.Message != "" {
 		o.message += ": " + state.Message

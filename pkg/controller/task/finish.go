@@ -6,7 +6,6 @@ package task
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -177,5 +176,3 @@ func setCondition(s *v1alpha1.TaskStatus, generation int64, typ string, status m
 		Type: typ, Status: status, Reason: reason, Message: message, ObservedGeneration: generation,
 	})
 }
-
-func messagef(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -5,8 +5,8 @@ package task
 
 import (
 	"context"
+	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,13 +45,13 @@ func (s iterations) next(ctx context.Context, t *v1alpha1.Task, o outcome) error
 	}
 	switch {
 	case p != nil && p.GoalComplete:
-		o.message = messagef("goal complete after %d iterations", done)
+		o.message = fmt.Sprintf("goal complete after %d iterations", done)
 	case a == nil: // the next attempt is refused for that
 		return s.advance(ctx, t)
 	case !plan.Autonomous(t, a):
-		o.message = messagef("the agent does not work in iterations any more; %d were done: %s", done, o.message)
+		o.message = fmt.Sprintf("the agent does not work in iterations any more; %d were done: %s", done, o.message)
 	case a.Spec.Coordination.MaxIterations > 0 && done >= a.Spec.Coordination.MaxIterations:
-		o.message = messagef("reached max iterations (%d)", a.Spec.Coordination.MaxIterations)
+		o.message = fmt.Sprintf("reached max iterations (%d)", a.Spec.Coordination.MaxIterations)
 	case t.Spec.Suspend:
 		suspend(t)
 		return step.ErrDone // a change of spec.suspend will wake the task
@@ -66,7 +66,7 @@ func (s iterations) next(ctx context.Context, t *v1alpha1.Task, o outcome) error
 
 // advance makes the task Pending for its next iteration.
 func (s iterations) advance(ctx context.Context, t *v1alpha1.Task) error {
-	message := messagef("iteration %d is over", t.Status.Iteration)
+	message := fmt.Sprintf("iteration %d is over", t.Status.Iteration)
 	events, err := s.unsettled(ctx, t, message)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s iterations) advance(ctx context.Context, t *v1alpha1.Task) error {
 	st.Phase, st.Message = v1alpha1.TaskPending, message+"; the next one follows"
 	st.Iteration++
 	st.JobName, st.JobUID, st.PodName, st.PodUID = "", "", "", ""
-	setCondition(st, t.Generation, v1alpha1.ConditionIterating, metav1.ConditionTrue, v1alpha1.ReasonIterating, messagef("iteration %d is next", st.Iteration))
+	setCondition(st, t.Generation, v1alpha1.ConditionIterating, metav1.ConditionTrue, v1alpha1.ReasonIterating, fmt.Sprintf("iteration %d is next", st.Iteration))
 	setCondition(st, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionFalse, v1alpha1.ReasonIterationOver, message)
 	return step.ErrDone
 }
@@ -92,12 +92,12 @@ func iterates(t *v1alpha1.Task) bool {
 
 // begunIteration records that the attempt is an iteration.
 func begunIteration(t *v1alpha1.Task) {
-	setCondition(&t.Status, t.Generation, v1alpha1.ConditionIterating, metav1.ConditionTrue, v1alpha1.ReasonIterating, messagef("iteration %d", t.Status.Iteration))
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionIterating, metav1.ConditionTrue, v1alpha1.ReasonIterating, fmt.Sprintf("iteration %d", t.Status.Iteration))
 }
 
 // suspend records that the task waits between two iterations.
 func suspend(t *v1alpha1.Task) {
-	message := messagef("suspended: iteration %d is over, and no other begins while spec.suspend is set", t.Status.Iteration)
+	message := fmt.Sprintf("suspended: iteration %d is over, and no other begins while spec.suspend is set", t.Status.Iteration)
 	t.Status.Message = message
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionIterating, metav1.ConditionFalse, v1alpha1.ReasonSuspended, message)
 }
@@ -113,33 +113,4 @@ func iteratesNoMore(t *v1alpha1.Task) {
 	if iterates(t) {
 		setCondition(&t.Status, t.Generation, v1alpha1.ConditionIterating, metav1.ConditionFalse, v1alpha1.ReasonJobEnded, "the task is over")
 	}
-}
-
-// planOf reads the plan of a task from the server; nil if there is none.
-func (w taskAPI) planOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TaskPlan, error) {
-	var p v1alpha1.TaskPlan
-	err := w.SubResource("plan").Get(ctx, t, &p)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no plan
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &p, nil
-}
-
-// agentOf reads the Agent of a task; nil if it is gone.
-func (w agentAPI) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
-	if t.Spec.AgentRef == nil {
-		return nil, nil //nolint:nilnil // no agent
-	}
-	var a v1alpha1.Agent
-	err := w.Get(ctx, refKey(t.Namespace, t.Spec.AgentRef), &a)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // it is gone
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &a, nil
 }

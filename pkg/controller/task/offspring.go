@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,7 +52,7 @@ func (s offspring) settle(ctx context.Context, t *v1alpha1.Task, o outcome) (wai
 		waitsForNoChild(t, v1alpha1.ReasonChildrenEnded, "all delegated tasks have ended or were detached")
 		return false, nil
 	}
-	message := messagef("the work is done; %d delegated tasks have not ended: %s", len(live), strings.Join(live[:min(len(live), 5)], ", "))
+	message := fmt.Sprintf("the work is done; %d delegated tasks have not ended: %s", len(live), strings.Join(live[:min(len(live), 5)], ", "))
 	t.Status.Message = message
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForChildren, metav1.ConditionTrue, v1alpha1.ReasonChildrenActive, message)
 	return true, nil

@@ -79,12 +79,12 @@ func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 		return
 	}
 	a := &pending[0]
-	message := messagef("waiting for approval %s to call %s", a.Name, a.Spec.TargetTool)
+	message := fmt.Sprintf("waiting for approval %s to call %s", a.Name, a.Spec.TargetTool)
 	if a.Spec.Action != "" {
 		message += ": " + a.Spec.Action
 	}
 	if more := len(pending) - 1; more > 0 {
-		message += messagef(" (and %d more)", more)
+		message += fmt.Sprintf(" (and %d more)", more)
 	}
 	t.Status.Message = message
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionTrue, v1alpha1.ReasonApprovalPending, message)

@@ -6,6 +6,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,11 +32,11 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 
 func missing(reason, format string, args ...any) error {
-	return &refusal{reason: reason, message: messagef(format, args...), missing: true}
+	return &refusal{reason: reason, message: fmt.Sprintf(format, args...), missing: true}
 }
 
 func refuse(reason, format string, args ...any) error {
-	return &refusal{reason: reason, message: messagef(format, args...)}
+	return &refusal{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // resolved is the part of a task's plan that its run is started with.
@@ -86,7 +87,7 @@ func newResolver(o Options, cached, live client.Reader) *resolver {
 // PlaceOf returns the place where the tasks of a controller run. The status of Agents is decided for it as well.
 func PlaceOf(o Options) plan.Place {
 	p := plan.Place{
-		OtherNamespaces: o.CrossNamespaceRefs, Pods: o.Executor.ByReference(),
+		Pods:         o.Executor.ByReference(),
 		RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoNetwork: o.NetworkRefusal, NoMounts: o.MountRefusal,
 	}
 	if o.LocalRuns {

@@ -68,7 +68,7 @@ func (s run) do(ctx context.Context, t *v1alpha1.Task) error {
 	case !isRunOf(t, state):
 		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the run that was found is not the one that was started"})
 	case !recordPod(t, state):
-		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: messagef("pod %s is gone; pod %s was not started for this run", t.Status.PodName, state.PodName)})
+		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: fmt.Sprintf("pod %s is gone; pod %s was not started for this run", t.Status.PodName, state.PodName)})
 	case state.Undelivered:
 		return s.deliver(ctx, t)
 	case state.Phase != executor.Running:
@@ -143,10 +143,10 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionJobCreated)
 	if c != nil && s.now().Sub(c.LastTransitionTime.Time) < startPatience {
-		t.Status.Message = messagef("attempt %d cannot be started yet: %v", t.Status.Attempts, err)
+		t.Status.Message = fmt.Sprintf("attempt %d cannot be started yet: %v", t.Status.Attempts, err)
 		return err
 	}
-	return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonStartFailed, message: messagef("the worker could not be started: %v", err)})
+	return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonStartFailed, message: fmt.Sprintf("the worker could not be started: %v", err)})
 }
 
 func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, error) {
@@ -223,16 +223,16 @@ func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State
 	}
 	content := map[string]any{"attempt": n, "jobName": t.Status.JobName, "jobUID": string(t.Status.JobUID)}
 	err := s.append(ctx, t,
-		event(t, v1alpha1.EventTaskJobCreated, fmt.Sprintf("controller/job/%d", n), messagef("run %s was created", t.Status.JobName), content),
-		event(t, v1alpha1.EventTaskStarted, fmt.Sprintf("controller/started/%d", n), messagef("attempt %d was started", n), content))
+		event(t, v1alpha1.EventTaskJobCreated, fmt.Sprintf("controller/job/%d", n), fmt.Sprintf("run %s was created", t.Status.JobName), content),
+		event(t, v1alpha1.EventTaskStarted, fmt.Sprintf("controller/started/%d", n), fmt.Sprintf("attempt %d was started", n), content))
 	if err != nil {
 		return err
 	}
 	if iterates(t) {
-		s.note(ctx, t, v1alpha1.EventReasonIteration, messagef("iteration %d was started", t.Status.Iteration))
+		s.note(ctx, t, v1alpha1.EventReasonIteration, fmt.Sprintf("iteration %d was started", t.Status.Iteration))
 	}
 	t.Status.Message = ""
-	setCondition(&t.Status, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, v1alpha1.ReasonJobCreated, messagef("attempt %d runs as %s", n, t.Status.JobName))
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionJobCreated, metav1.ConditionTrue, v1alpha1.ReasonJobCreated, fmt.Sprintf("attempt %d runs as %s", n, t.Status.JobName))
 	return step.ErrDone
 }
 
@@ -250,7 +250,7 @@ func (s run) deliver(ctx context.Context, t *v1alpha1.Task) error {
 	if state.Phase != executor.Running {
 		return s.settle(ctx, t, state)
 	}
-	t.Status.Message = messagef("attempt %d is over; what it left is being delivered", t.Status.Attempts)
+	t.Status.Message = fmt.Sprintf("attempt %d is over; what it left is being delivered", t.Status.Attempts)
 	return step.ErrDone // its end will wake the task
 }
 
@@ -306,7 +306,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 		multiplier = *p.BackoffMultiplier
 	}
 	delay := retryDelay(initial, multiplier, failed)
-	message := messagef("attempt %d failed: %s", t.Status.Attempts, o.message)
+	message := fmt.Sprintf("attempt %d failed: %s", t.Status.Attempts, o.message)
 	if t.Status.HasChildren { // the next attempt delegates anew
 		if _, err := s.settleChildren(ctx, t, o); err != nil {
 			return err
@@ -325,7 +325,7 @@ func (s run) fail(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	waitsNoMore(t, "the attempt is over")
 	st := &t.Status
 	st.Phase = v1alpha1.TaskPending
-	st.Message = messagef("%s; the next attempt starts in %s", message, delay)
+	st.Message = fmt.Sprintf("%s; the next attempt starts in %s", message, delay)
 	st.JobName, st.JobUID, st.PodName, st.PodUID = "", "", "", ""
 	// Whole seconds are stored; rounding up keeps the delay from being shorter.
 	st.NextAttemptTime = &metav1.Time{Time: s.now().Add(delay + time.Second - 1).Truncate(time.Second)}

@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -91,7 +92,7 @@ func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, r
 		}
 	case !d.missed.IsZero():
 		t.Status.LastScheduleTime = &metav1.Time{Time: d.missed}
-		t.Status.Message = messagef("the run of %s was missed: it is later than its starting deadline", d.missed.UTC().Format(time.RFC3339))
+		t.Status.Message = fmt.Sprintf("the run of %s was missed: it is later than its starting deadline", d.missed.UTC().Format(time.RFC3339))
 		s.warn(ctx, t, v1alpha1.EventReasonMissedSchedule, t.Status.Message)
 	}
 	if d.next.IsZero() {
@@ -108,7 +109,7 @@ func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, 
 	busy := slices.ContainsFunc(runs, func(r v1alpha1.Task) bool { return r.Name != name && !r.Status.Phase.Terminal() })
 	if busy && t.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
 		t.Status.LastScheduleTime = &metav1.Time{Time: at}
-		t.Status.Message = messagef("the run of %s was skipped: an earlier one is active", at.UTC().Format(time.RFC3339))
+		t.Status.Message = fmt.Sprintf("the run of %s was skipped: an earlier one is active", at.UTC().Format(time.RFC3339))
 		return nil
 	}
 	// With an outdated cache, a run that was made and is gone could be made again.
@@ -121,10 +122,10 @@ func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, 
 	}
 	t.Status.LastScheduleTime = &metav1.Time{Time: at}
 	if err != nil { // a template of an earlier version may ask for what is refused now; trying again would not help
-		t.Status.Message = messagef("the run of %s was refused: %v", at.UTC().Format(time.RFC3339), err)
+		t.Status.Message = fmt.Sprintf("the run of %s was refused: %v", at.UTC().Format(time.RFC3339), err)
 		return nil
 	}
-	t.Status.Message = messagef("run %s was created", name)
+	t.Status.Message = fmt.Sprintf("run %s was created", name)
 	s.note(ctx, t, v1alpha1.EventReasonScheduledRun, t.Status.Message)
 	return nil
 }

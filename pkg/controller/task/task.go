@@ -61,8 +61,6 @@ type Options struct {
 	LocalRuns bool
 	// RequireSecretHosts refuses tasks that use a Secret that does not name the hosts to which its values may be sent.
 	RequireSecretHosts bool
-	// CrossNamespaceRefs allows references to Agents and Providers of other namespaces.
-	CrossNamespaceRefs bool
 	// MaxRunning limits running tasks of all namespaces. 0 means no limit.
 	MaxRunning int
 	// MaxRunningPerNamespace limits running tasks of one namespace. 0 means no limit.
@@ -256,7 +254,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 		{Name: "admit", Do: admit{
 			append: appendEvents, now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
-			checkChild: delegated{parent: kids.parent, agentOf: kids.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
+			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
 		{Name: "run", Do: parked{
 			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, append: appendEvents, next: attempt.do,

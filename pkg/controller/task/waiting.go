@@ -4,15 +4,10 @@
 package task
 
 import (
-	"context"
 	"fmt"
-	"hash/fnv"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
@@ -77,26 +72,5 @@ func neverBegan(t *v1alpha1.Task, message string) string {
 	if c == nil {
 		return message
 	}
-	return messagef("%s; it never began: %s", message, c.Message)
-}
-
-// tell writes an Event of a type about a task: one for each attempt or tick of a schedule, and reason, however
-// often the reconcile is repeated. It is for people, so a failure to write it is not an error.
-func (w *wire) tell(ctx context.Context, t *v1alpha1.Task, typ, reason, message string, at metav1.Time) {
-	id := fnv.New64a()
-	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", reason) // never fails
-	if tick := t.Status.LastScheduleTime; tick != nil {
-		_, _ = fmt.Fprint(id, "/", tick.Unix())
-	}
-	e := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("%s.%010x", t.Name, id.Sum64()>>24)},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Namespace: t.Namespace, Name: t.Name, UID: t.UID,
-		},
-		Reason: reason, Message: message, Type: typ, Count: 1, FirstTimestamp: at, LastTimestamp: at,
-		Source: corev1.EventSource{Component: "platform-controller"}, ReportingController: v1alpha1.LabelPrefix + "task-controller",
-	}
-	if err := w.Create(ctx, e); err != nil && !apierrors.IsAlreadyExists(err) {
-		klog.FromContext(ctx).Info("Event was not written", "task", klog.KObj(t), "reason", reason, "cause", err.Error())
-	}
+	return fmt.Sprintf("%s; it never began: %s", message, c.Message)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // wire holds the clients for the API server, apart from the status patch. There is one file and one type for each
-// kind of object: wire_tasks.go, wire_events.go and so on.
+// kind of object: wire_tasks.go, wire_events.go and so on. Core Events, which are for people, are in wire_notices.go.
 type wire struct {
 	client.Client
 	// live reads from the server, never from a cache.

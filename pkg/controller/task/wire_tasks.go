@@ -81,3 +81,16 @@ func (w taskAPI) shows(ctx context.Context, t *v1alpha1.Task) (bool, error) {
 	change, ok := w.own.Get(t.UID)
 	return ok && change == ownChange{from: now.ResourceVersion, to: t.ResourceVersion}, nil
 }
+
+// planOf reads the plan of a task from the server; nil if there is none.
+func (w taskAPI) planOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TaskPlan, error) {
+	var p v1alpha1.TaskPlan
+	err := w.SubResource("plan").Get(ctx, t, &p)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no plan
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &p, nil
+}

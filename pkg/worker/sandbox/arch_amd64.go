@@ -18,11 +18,16 @@ func initWatches() []rule { return refuse(nil, unix.ENOSYS, unix.SYS_INOTIFY_INI
 // olderAttributeCalls returns the calls that newer architectures lack.
 func olderAttributeCalls() map[uint32]attributeCall {
 	return map[uint32]attributeCall{
-		unix.SYS_CHMOD:  {change: changeMode, dir: absent, value: 1, flags: absent},
-		unix.SYS_CHOWN:  {change: changeOwner, dir: absent, value: 1, flags: absent},
-		unix.SYS_LCHOWN: {change: changeOwner, dir: absent, value: 1, flags: absent, link: true},
+		unix.SYS_CHMOD:     {change: changeMode, dir: absent, value: 1, flags: absent},
+		unix.SYS_CHOWN:     {change: changeOwner, dir: absent, value: 1, flags: absent},
+		unix.SYS_LCHOWN:    {change: changeOwner, dir: absent, value: 1, flags: absent, link: true},
+		unix.SYS_UTIME:     {change: changeTimes, dir: absent, value: 1, flags: absent, times: inSeconds},
+		unix.SYS_UTIMES:    {change: changeTimes, dir: absent, value: 1, flags: absent, times: inMicroseconds},
+		unix.SYS_FUTIMESAT: {change: changeTimes, path: 1, value: 2, flags: absent, times: inMicroseconds},
 	}
 }
 
-// olderTimes returns calls that set times and that newer architectures and C libraries do without.
-func olderTimes() []uint32 { return []uint32{unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT} }
+// creations returns the calls besides openCalls that make a file with a mode, and the index of the mode among the arguments.
+func creations() map[uint32]int {
+	return map[uint32]int{unix.SYS_CREAT: 1, unix.SYS_MKNOD: 1, unix.SYS_MKNODAT: 2}
+}

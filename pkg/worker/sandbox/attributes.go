@@ -6,11 +6,13 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -39,7 +41,18 @@ type attributeCall struct {
 	value, flags int
 	// link makes the call concern a link instead of its target.
 	link bool
+	// times is how the times are given.
+	times timesFormat
 }
+
+// timesFormat is how a call gives the times of access and change.
+type timesFormat int
+
+const (
+	inNanoseconds  timesFormat = iota // two struct timespec
+	inMicroseconds                    // two struct timeval
+	inSeconds                         // struct utimbuf
+)
 
 const absent = -1
 
@@ -66,17 +79,35 @@ func attributeRules() []rule {
 	for call := range attributeCalls() {
 		rules = append(rules, rule{call: call, ask: true})
 	}
-	for _, request := range []uint32{unix.FS_IOC_SETFLAGS, fsIocFSSetXattr} {
+	for _, request := range []uint32{unix.FS_IOC_SETFLAGS, fsIocFSSetXattr, fsIocSetVersion, unix.FS_IOC_ENABLE_VERITY} {
 		rules = append(rules, rule{call: unix.SYS_IOCTL, errno: unix.EOPNOTSUPP, when: []condition{{arg: 1, mask: whole, value: request}}})
 	}
-	return refuse(refuse(rules, unix.EOPNOTSUPP,
+	// Those of Btrfs, with which a copy of a whole volume can be made from one folder of it. Programs that clone files copy them then.
+	rules = append(rules, rule{call: unix.SYS_IOCTL, errno: unix.EOPNOTSUPP, when: []condition{{arg: 1, mask: ioctlType, value: btrfsIoctls}}})
+	// A file can get a mode when it is made as well.
+	setuid := func(arg int) condition { return condition{arg: arg, mask: unix.S_ISUID, value: unix.S_ISUID} }
+	for call, flags := range openCalls() {
+		for _, makes := range []uint32{unix.O_CREAT, unix.O_TMPFILE &^ unix.O_DIRECTORY} {
+			rules = append(rules, rule{call: call, errno: unix.EPERM, when: []condition{{arg: flags, mask: makes, value: makes}, setuid(flags + 1)}})
+		}
+	}
+	for call, mode := range creations() {
+		rules = append(rules, rule{call: call, errno: unix.EPERM, when: []condition{setuid(mode)}})
+	}
+	rules = append(rules, rule{call: unix.SYS_OPENAT2, errno: unix.ENOSYS}) // its mode is in memory
+	return refuse(rules, unix.EOPNOTSUPP,
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR,
-	), unix.ENOSYS, olderTimes()...)
+	)
 }
 
-// fsIocFSSetXattr is FS_IOC_FSSETXATTR, which package unix lacks.
-const fsIocFSSetXattr = 0x401c5820
+// Requests to file systems that package unix lacks: FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, and the type of all requests of Btrfs.
+const (
+	fsIocFSSetXattr = 0x401c5820
+	fsIocSetVersion = 0x40087602
+	ioctlType       = 0xff00
+	btrfsIoctls     = 0x9400
+)
 
 // attributes answers the kernel's questions for one program and all that it starts.
 type attributes struct {
@@ -166,11 +197,9 @@ func (a attributes) perform(n notification, valid func() bool) error {
 	if !ok {
 		return unix.ENOSYS
 	}
-	times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
-	if c.change == changeTimes && n.args[c.value] != 0 {
-		if err := n.read(n.args[c.value], unsafe.Slice((*byte)(unsafe.Pointer(&times[0])), len(times)*int(unsafe.Sizeof(times[0])))); err != nil { //nolint:gosec // as the kernel would
-			return err
-		}
+	times, err := n.times(c)
+	if err != nil {
+		return err
 	}
 	fd, err := n.open(c)
 	if err != nil {
@@ -190,7 +219,11 @@ func (a attributes) perform(n notification, valid func() bool) error {
 	}
 	switch opened := descriptor(fd); c.change {
 	case changeMode:
-		return unix.Fchmodat(unix.AT_FDCWD, opened, uint32(n.args[c.value])&0o7777, 0)
+		// A file that runs with the rights of the program's user would give them to other users of the machine.
+		if mode := uint32(n.args[c.value]) & 0o7777; mode&unix.S_ISUID == 0 || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return unix.Fchmodat(unix.AT_FDCWD, opened, mode, 0)
+		}
+		return unix.EPERM
 	case changeTimes:
 		return unix.UtimesNanoAt(unix.AT_FDCWD, opened, times, 0)
 	default: // a program without privileges keeps what it has
@@ -202,13 +235,41 @@ func (a attributes) perform(n notification, valid func() bool) error {
 	}
 }
 
-// may reports whether the program may change an open file: one in its folders, or one without a name, and no device.
+// times returns the times that a call sets; the present one for both if it gives none.
+func (n notification) times(c attributeCall) ([]unix.Timespec, error) {
+	now := unix.Timespec{Nsec: unix.UTIME_NOW}
+	if c.change != changeTimes || n.args[c.value] == 0 {
+		return []unix.Timespec{now, now}, nil
+	}
+	const word = 8
+	raw := make([]byte, 4*word)
+	if c.times == inSeconds {
+		raw = raw[:2*word]
+	}
+	if err := n.read(n.args[c.value], raw); err != nil {
+		return nil, err
+	}
+	at := func(i int) int64 { return int64(binary.NativeEndian.Uint64(raw[i*word:])) }
+	switch c.times {
+	case inSeconds:
+		return []unix.Timespec{{Sec: at(0)}, {Sec: at(1)}}, nil
+	case inMicroseconds:
+		if at(1) < 0 || at(1) > 999_999 || at(3) < 0 || at(3) > 999_999 {
+			return nil, unix.EINVAL
+		}
+		return []unix.Timespec{{Sec: at(0), Nsec: at(1) * 1000}, {Sec: at(2), Nsec: at(3) * 1000}}, nil
+	default:
+		return []unix.Timespec{{Sec: at(0), Nsec: at(1)}, {Sec: at(2), Nsec: at(3)}}, nil
+	}
+}
+
+// may reports whether the program may change an open file: one in its folders, and no device.
 func (a attributes) may(fd int, st unix.Stat_t) bool {
 	if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFCHR || kind == unix.S_IFBLK {
 		return false
 	}
 	path, err := os.Readlink(descriptor(fd))
-	return err == nil && (st.Nlink == 0 || slices.ContainsFunc(a.writable, func(w string) bool { return within(path, w) }))
+	return err == nil && slices.ContainsFunc(a.writable, func(w string) bool { return within(path, w) })
 }
 
 // descriptor is the path of a file that this process has open.
@@ -223,7 +284,9 @@ func (n notification) open(c attributeCall) (int, error) {
 	if c.dir != absent {
 		dir = int32(n.args[c.dir])
 	}
-	if c.path != absent && n.args[c.path] != 0 {
+	switch {
+	case c.path == absent || c.change == changeTimes && c.dir != absent && n.args[c.path] == 0: // the open file itself
+	default:
 		var err error
 		if path, err = n.text(n.args[c.path]); err != nil {
 			return 0, err
@@ -232,12 +295,15 @@ func (n notification) open(c attributeCall) (int, error) {
 			return 0, unix.ENOENT
 		}
 	}
-	how := unix.O_PATH | unix.O_CLOEXEC
+	if fd, ok := ownDescriptor(path); ok {
+		dir, path = fd, ""
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	if c.link || flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
-		how |= unix.O_NOFOLLOW
+		how.Flags |= unix.O_NOFOLLOW
 	}
 	if filepath.IsAbs(path) {
-		return unix.Open(n.own(path), how, 0)
+		return unix.Openat2(unix.AT_FDCWD, path, &how)
 	}
 	base := n.proc("cwd")
 	if dir != unix.AT_FDCWD {
@@ -251,20 +317,22 @@ func (n notification) open(c attributeCall) (int, error) {
 		return fd, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return unix.Openat(fd, path, how, 0)
+	return unix.Openat2(fd, path, &how)
 }
 
 // proc returns a path in the entry of the asking thread in /proc.
 func (n notification) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", n.pid, name) }
 
-// own returns a path that means to this process what it means to the one that asks.
-func (n notification) own(path string) string {
-	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
-		if rest, ok := strings.CutPrefix(path, self); ok {
-			return n.proc(rest)
+// ownDescriptor returns the open file that a path names through /proc, as C libraries name one. Other paths through such links mean
+// files of this process here, so they are not followed.
+func ownDescriptor(path string) (int32, bool) {
+	for _, dir := range []string{"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"} {
+		if name, ok := strings.CutPrefix(path, dir); ok {
+			fd, err := strconv.ParseInt(name, 10, 32)
+			return int32(fd), err == nil && fd >= 0
 		}
 	}
-	return path
+	return 0, false
 }
 
 // text reads a text that ends with a zero byte.
@@ -284,16 +352,14 @@ func (n notification) text(address uint64) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// read reads memory of the process that asks.
+// read reads memory of the process that asks. Filters of container runtimes refuse process_vm_readv, so it is read as a file.
 func (n notification) read(address uint64, into []byte) error {
-	local := []unix.Iovec{{Base: &into[0]}}
-	local[0].SetLen(len(into))
-	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(into)}}
-	got, err := unix.ProcessVMReadv(int(n.pid), local, remote, 0)
-	switch {
-	case err != nil:
+	fd, err := unix.Open(n.proc("mem"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
 		return err
-	case got < len(into):
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if got, err := unix.Pread(fd, into, int64(address)); err != nil || got < len(into) {
 		return unix.EFAULT
 	}
 	return nil

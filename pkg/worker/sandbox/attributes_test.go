@@ -25,7 +25,24 @@ func TestAttributes(t *testing.T) {
 		"times of a link":  {`touch -d @5 f && ln -s f l && touch -h -d @1000 l && stat -c %Y l f`, "1000\n5\n"},
 		"owner as it is":   {`touch f && chown "$(id -u):$(id -g)" f && chown -h "$(id -u)" f && echo same`, "same\n"},
 		"owner is another": {`touch f && chown 12345 f 2>&1`, "chown: changing ownership of 'f': Operation not permitted\n"},
-		"copy":             {`touch -d @1000 f && chmod 751 f && cp -a f g && install -m 4755 f h && stat -c '%a %Y' g && stat -c %a h`, "751 1000\n4755\n"},
+		"copy":             {`touch -d @1000 f && chmod 751 f && cp -a f g && install -m 755 f h && stat -c '%a %Y' g && stat -c %a h`, "751 1000\n755\n"},
+		"rights of its owner": {`touch f && chmod 4711 f 2>&1; chmod 2711 f && stat -c %a f; mkdir d && chmod 4711 d && stat -c %a d; python3 -c '
+import os
+for flags in os.O_CREAT | os.O_WRONLY, os.O_TMPFILE | os.O_WRONLY:
+    try: os.open("." if flags & os.O_TMPFILE == os.O_TMPFILE else "g", flags, 0o4711); print("made")
+    except PermissionError: print("denied")
+try: os.mknod("g", 0o104711); print("made")
+except PermissionError: print("denied")
+'`, "chmod: changing permissions of 'f': Operation not permitted\n2711\n4711\ndenied\ndenied\ndenied\n"},
+		"older calls": {`test $(uname -m) = x86_64 || { echo '3 4 5.5 6.5 7'; exit; }; python3 -c '
+import ctypes, os
+c, t = ctypes.CDLL(None), lambda *v: (ctypes.c_long * len(v))(*v)
+open("f", "w")
+c.syscall(132, b"f", t(3, 4)); s = os.stat("f"); print(int(s.st_atime), int(s.st_mtime), end=" ")
+c.syscall(235, b"f", t(5, 500000, 6, 500000)); s = os.stat("f"); print(s.st_atime, s.st_mtime, end=" ")
+c.syscall(261, os.open(".", os.O_RDONLY), b"f", t(7, 0, 7, 0)); print(int(os.stat("f").st_mtime))
+'`, "3 4 5.5 6.5 7\n"},
+		"files of the worker": {`ln -s /proc/self/fd l; for d in //proc/self/fd /proc/self/../self/fd l; do for n in 0 1 2 3 4 5 6 7 8 9; do chmod 777 $d/$n 2> /dev/null && echo $d/$n; done; done; echo end`, "end\n"},
 		"of all kinds": {`python3 -c '
 import os
 fd = os.open("f", os.O_CREAT | os.O_RDWR, 0o600)

@@ -41,7 +41,7 @@ func filterRules(p Policy, k Kernel) []rule {
 		rules = append(append(rules, sharedRules()...), socketRules(p.ProxyPort != 0)...)
 	}
 	if k.Landlock < truncateVersion {
-		rules = append(rules, rule{call: unix.SYS_TRUNCATE, errno: unix.EACCES}, rule{call: unix.SYS_OPENAT2, errno: unix.ENOSYS})
+		rules = append(rules, rule{call: unix.SYS_TRUNCATE, errno: unix.EACCES})
 		for call, flags := range openCalls() {
 			rules = append(rules, rule{call: call, errno: unix.EACCES, when: []condition{
 				{arg: flags, mask: unix.O_TRUNC | unix.O_ACCMODE, value: unix.O_TRUNC | unix.O_RDONLY},

@@ -35,8 +35,9 @@ const (
 	archOffset = 4
 	argsOffset = 16
 	argSize    = 8
-	// otherABI is the first system call number of another ABI of the same machine, such as x32.
-	otherABI = 0x40000000
+	// unknownCall is the first number that no system call had when these rules were written. What gets it later may do what they
+	// refuse. The numbers of other ABIs of the same machine, such as x32, are larger.
+	unknownCall = 472
 )
 
 // Instructions of a filter.
@@ -66,7 +67,7 @@ func assemble(rules []rule) []syscall.SockFilter {
 		{Code: jumpEqual, K: auditArch, Jt: 1},
 		refuseWith(unix.ENOSYS),
 		{Code: load, K: callOffset},
-		{Code: jumpFrom, K: otherABI, Jf: 1},
+		{Code: jumpFrom, K: unknownCall, Jf: 1},
 		refuseWith(unix.ENOSYS),
 	}
 	for _, r := range rules {

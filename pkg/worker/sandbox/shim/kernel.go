@@ -19,7 +19,8 @@ const (
 	prSetNoNewPrivs    = 38
 	prGetNoNewPrivs    = 39
 	seccompFilter      = 1 // SECCOMP_SET_MODE_FILTER
-	seccompNewListener = 8
+	seccompNewListener = 0x8
+	seccompKillable    = 0x20
 	capabilityVersion3 = 0x20080522
 	rulePathBeneath    = 1
 )

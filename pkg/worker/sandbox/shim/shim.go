@@ -214,10 +214,17 @@ func (o Order) installFilter() (int, error) {
 		return noListener, syscall.EINVAL
 	}
 	program := syscall.SockFprog{Len: uint16(len(o.Filter)), Filter: &o.Filter[0]}
-	listener, _, errno := syscall.RawSyscall(uintptr(o.Seccomp), seccompFilter, seccompNewListener, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
-	if errno == syscall.EBUSY {
-		listener = ^uintptr(0)
-		_, _, errno = syscall.RawSyscall(uintptr(o.Seccomp), seccompFilter, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
+	var listener uintptr
+	var errno syscall.Errno
+	// The first makes a call that was asked about go on in spite of signals, which needs Linux 5.19.
+	for _, flags := range [...]uintptr{seccompNewListener | seccompKillable, seccompNewListener, 0} {
+		listener, _, errno = syscall.RawSyscall(uintptr(o.Seccomp), seccompFilter, flags, uintptr(unsafe.Pointer(&program))) //nolint:gosec // a struct for the kernel
+		if flags == 0 && errno == 0 {
+			listener = ^uintptr(0)
+		}
+		if errno != syscall.EINVAL && errno != syscall.EBUSY {
+			break
+		}
 	}
 	runtime.KeepAlive(o.Filter)
 	if errno != 0 {
