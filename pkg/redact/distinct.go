@@ -67,6 +67,9 @@ func once(found []string, v string) []string {
 	return append(found, v)
 }
 
+// Distinct reports whether a text is one word that no ordinary text has by chance, so that it can be removed wherever it occurs.
+func Distinct(v string) bool { return distinct(v) }
+
 // distinct reports whether v is one word that no ordinary text has by chance: it mixes letters with digits or signs, or
 // small letters with capitals, and is not a name or a number of something. It has no character that JSON writes in another
 // way but those of note, and cannot overlap the marker.

@@ -6,6 +6,7 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -54,11 +55,25 @@ func Fragments(text string, secrets []string) string {
 
 // Occurs reports whether a JSON text contains a secret, as it is or as JSON writes it.
 func Occurs(secret string, text []byte) bool {
-	if bytes.Contains(text, []byte(secret)) {
-		return true
+	return slices.ContainsFunc(Spellings(secret), func(s string) bool { return bytes.Contains(text, []byte(s)) })
+}
+
+// Spellings returns a text as it is and, if they differ, in the two ways in which JSON usually writes it: with and without the
+// signs of HTML escaped.
+func Spellings(text string) []string {
+	all := []string{text}
+	for _, html := range []bool{true, false} {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(html)
+		if e.Encode(text) != nil {
+			continue // texts always have an encoding
+		}
+		if quoted := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(b.String(), "\n"), `"`), `"`); !slices.Contains(all, quoted) {
+			all = append(all, quoted)
+		}
 	}
-	quoted, err := json.Marshal(secret)
-	return err == nil && bytes.Contains(text, bytes.Trim(quoted, `"`))
+	return all
 }
 
 // lower is strings.ToLower for ASCII only, so that positions stay the same.

@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -73,6 +74,30 @@ func TestCredentialsFolder(t *testing.T) {
 	change[runspec.EnvCredentials] = projected(t, nil)
 	if c, err := LoadConfig(environment(change), strings.NewReader("")); err != nil || len(c.Credentials.ProviderKeys)+len(c.Credentials.ConfigMaps) > 0 || c.Credentials.SearchKey != "" {
 		t.Errorf("an empty folder: %+v, %v", c, err)
+	}
+}
+
+// TestGivenSecretsAreRemoved: in every form in which a program can repeat them.
+func TestGivenSecretsAreRemoved(t *testing.T) {
+	const quoted, lines = `p"a\s<s>&word`, "first: 0ne-two-3hree\nName: plain\nc2Vjb25kLWxpbmUtb2YtYS1rZXk3\n"
+	c := &Config{}
+	c.Credentials.Env = map[string]string{"A": "abcdef", "B": "abcdef-prod-9f", "C": quoted, "D": lines}
+	s := secretsOf(c)
+	raw, err := json.Marshal(map[string]string{"password": quoted, "lines": lines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"x abcdef-prod-9f abcdef":           "x [REDACTED] [REDACTED]",
+		"x " + quoted:                       "x [REDACTED]",
+		string(raw):                         `{"lines":"[REDACTED]","password":"[REDACTED]"}`,
+		`{"c":"p\"a\\s<s>&word"}`:           `{"c":"[REDACTED]"}`,
+		"2: c2Vjb25kLWxpbmUtb2YtYS1rZXk3\n": "2: [REDACTED]\n",
+		"Name: plain\n":                     "Name: plain\n",
+	} {
+		if got := s.scrub(text); got != want {
+			t.Errorf("%q becomes %q", text, got)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,13 +195,18 @@ func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 // secrets holds the values that must not leave the worker, in addition to those that redaction
 // recognises by their form: those that the worker was given, and those that were removed from what the run said before.
 type secrets struct {
-	values []string
-	seen   redact.Seen
+	// values are those that the worker was given. Forms are what is removed because of them, the longest first, so that a value
+	// that begins another does not leave the rest of it.
+	values, forms []string
+	seen          redact.Seen
 }
 
 // minSecret is the length of the shortest value that is searched for, in bytes. Shorter values
 // would match everywhere.
 const minSecret = 6
+
+// maxSecretLines bounds how many lines of the given values are searched for one by one.
+const maxSecretLines = 1000
 
 func secretsOf(c *Config) *secrets {
 	s := &secrets{}
@@ -227,11 +233,32 @@ func secretsOf(c *Config) *secrets {
 			add(strings.TrimSpace(v))
 		}
 	}
+	s.spell()
 	return s
 }
 
-func (s *secrets) scrub(text string) string {
+// spell sets the forms in which the values occur in texts: as they are, as JSON writes them, and line by line, as they are in logs,
+// if a line is nothing that other texts have as well.
+func (s *secrets) spell() {
+	lines := 0
 	for _, v := range s.values {
+		s.forms = append(s.forms, redact.Spellings(v)...)
+		if !strings.Contains(v, "\n") {
+			continue
+		}
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); redact.Distinct(line) && lines < maxSecretLines {
+				lines++
+				s.forms = append(s.forms, redact.Spellings(line)...)
+			}
+		}
+	}
+	slices.SortFunc(s.forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	s.forms = slices.Compact(s.forms)
+}
+
+func (s *secrets) scrub(text string) string {
+	for _, v := range s.forms {
 		text = strings.ReplaceAll(text, v, redact.Marker)
 	}
 	return s.seen.Remove(text)
