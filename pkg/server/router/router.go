@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
 // Config is what a Router needs.
@@ -52,6 +53,7 @@ type Router struct {
 	timeout   time.Duration // of one write or flush to a client
 	clock     clock.PassiveClock
 	metrics   *metrics
+	sparse    *sparse.Log // for what callers whom nobody knows can cause
 }
 
 var _ http.Handler = (*Router)(nil)
@@ -67,7 +69,7 @@ func New(c Config) *Router {
 	m := newMetrics()
 	r := &Router{
 		reviewer: newReviewer(c.Reviews, c.Clock, m), transport: c.Transport, endpoints: endpoints(), cors: newCORS(c.Origins),
-		timeout: c.WriteTimeout, clock: c.Clock, metrics: m,
+		timeout: c.WriteTimeout, clock: c.Clock, metrics: m, sparse: sparse.New(c.Clock),
 	}
 	r.SetRoutes(c.Routes)
 	m.current.Set(1)
@@ -201,6 +203,15 @@ func (rt *Router) done(x *exchange, err error, broken bool, took time.Duration) 
 	}
 	name := x.endpoint.name()
 	rt.metrics.done(name, code, broken, took)
+	if x.caller == (caller{}) && !broken && code < http.StatusInternalServerError { // anybody can send as many of these as they like
+		reason := ""
+		if err != nil {
+			reason = err.Error()
+		}
+		rt.sparse.Info(x.r.Context(), "Request of an unknown caller answered", "requestID", x.id, "method", knownMethod(x.r.Method), "endpoint", name,
+			"status", code, "reason", reason)
+		return
+	}
 	log := klog.FromContext(x.r.Context()).WithValues("requestID", x.id, "method", knownMethod(x.r.Method), "endpoint", name,
 		"namespace", x.caller.namespace, "serviceAccount", x.caller.name, "status", code, "sentBytes", x.w.sent, "duration", took)
 	switch {

@@ -54,6 +54,13 @@ func (l *Log) Error(ctx context.Context, err error, msg string, keysAndValues ..
 	}
 }
 
+// Info logs a message, which is the cause and a constant, to the logger of ctx.
+func (l *Log) Info(ctx context.Context, msg string, keysAndValues ...any) {
+	if dropped, now := l.due(msg); now {
+		klog.FromContext(ctx).Info(msg, append(keysAndValues, "alsoDropped", dropped)...)
+	}
+}
+
 // due reports whether a line of a cause may be logged now, and how many were dropped since the last one.
 func (l *Log) due(name string) (dropped int, now bool) {
 	at := l.clock.Now()
