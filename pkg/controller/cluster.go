@@ -125,6 +125,9 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if o.Runs.Clock == nil {
 		o.Runs.Clock = clock.RealClock{}
 	}
+	if o.Runs.SandboxOff {
+		klog.FromContext(ctx).Error(nil, "THE SANDBOX IS OFF (--sandbox=off): programs of agents and tasks can read the keys of their run and the token of their worker")
+	}
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {
 		return err

@@ -81,6 +81,7 @@ for d in /secrets/run /var/run/secrets/platform.ai /spool /proc /proc/1/fd /proc
 try "mount" mount -t tmpfs none /workspace
 try "make a user namespace" unshare -U true
 if (exec 3<>/dev/tcp/KUBERNETES/443) 2> /dev/null; then echo "OPEN: connect"; else echo "denied: connect"; fi
+printf '#!/bin/sh\necho its own files' > own; chmod 711 own && touch -d @5 own && mv own mine && chmod 755 mine && ./mine
 echo "tried $(id -u)"`
 
 // TestLeaksInPods tries the leaks from code_exec in a Pod.
@@ -104,6 +105,9 @@ func TestLeaksInPods(t *testing.T) {
 	}
 	if open, tried := escape.Open(result.Result); !tried || len(open) > 0 || strings.Count(result.Result, "denied: ") != 36 {
 		t.Errorf("open:\n%s\nof\n%s", strings.Join(open, "\n"), result.Result)
+	}
+	if !strings.Contains(result.Result, "\nits own files\n") {
+		t.Errorf("a program could not change its own files:\n%s", result.Result)
 	}
 }
 

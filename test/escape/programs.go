@@ -68,12 +68,16 @@ func Owned(t testing.TB, program string, uid int) []string {
 	return []string{path}
 }
 
-// Impossible are the ways that the user who runs the tests cannot try.
-func Impossible() []string {
+// Impossible are the ways that cannot be tried here: by the user who runs the tests, and on kernels that leave them open.
+func (t Target) Impossible() []string {
+	var ways []string
 	if os.Getuid() != 0 {
-		return []string{"run with the rights of its owner"}
+		ways = append(ways, "run with the rights of its owner")
 	}
-	return nil
+	if !t.Signals {
+		ways = append(ways, "signal", "signal the group of", "signal by descriptor")
+	}
+	return ways
 }
 
 // memoryName is that of the program in memory.

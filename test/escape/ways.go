@@ -57,6 +57,9 @@ read /proc/PID/mem
 read /proc/PID/environ
 list /proc/PID/fd
 list all processes
+signal
+signal the group of
+signal by descriptor
 trace
 read the memory of
 write into the memory of

@@ -8,6 +8,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -64,6 +65,9 @@ except OSError as e: print(e.strerror)
 				g := newGround(t, uid)
 				p := g.policy()
 				kernels(t)
+				if strings.Contains(tc.line, "python3") {
+					g.needs(t, p, "python3")
+				}
 				outside := g.target.Secrets[0]
 				if out, _ := g.run(t, p, "/bin/sh", "-c", tc.line, outside); out != tc.want {
 					t.Errorf("got  %q\nwant %q", out, tc.want)
