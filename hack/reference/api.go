@@ -248,7 +248,7 @@ func unnamed(doc, name string) string {
 	if !ok {
 		return doc
 	}
-	rest = strings.TrimSpace(strings.TrimPrefix(rest, ":"))
+	rest = strings.TrimSpace(strings.TrimLeft(rest, ":,"))
 	for _, verb := range []string{"is ", "are "} {
 		rest = strings.TrimPrefix(rest, verb)
 	}

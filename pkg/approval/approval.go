@@ -113,6 +113,17 @@ func StateOf(t v1alpha1.EventType) v1alpha1.ApprovalState {
 	return ""
 }
 
+// PendingChange returns by how much an event of type t changes the number of pending approvals: 1, -1 or 0.
+func PendingChange(t v1alpha1.EventType) int64 {
+	switch {
+	case t == v1alpha1.EventApprovalRequested:
+		return 1
+	case StateOf(t) != "":
+		return -1
+	}
+	return 0
+}
+
 // EventTypes returns the event types from which approvals are derived.
 func EventTypes() []v1alpha1.EventType {
 	return []v1alpha1.EventType{

@@ -11,6 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
 	"github.com/platform-ai/platform/pkg/worker/tool/memory"
+	"github.com/platform-ai/platform/pkg/worker/tool/progress"
 )
 
 // automatic is a group of built-in tools that runs of type ai get without naming them.
@@ -30,7 +31,7 @@ func automatics() []automatic {
 		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
 		{tools: []string{coordination.NameSend, coordination.NameCheck}, when: hasFamily},
 		{tools: []string{coordination.NameCreateAgent, coordination.NameDeleteAgent}, when: coordinates},
-		{tools: []string{"update_plan"}, when: coordinates},
+		{tools: []string{progress.Name}, when: coordinates},
 		{tools: []string{ToolRequestApproval}, when: Autonomous},
 	}
 }

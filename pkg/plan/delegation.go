@@ -105,13 +105,13 @@ func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *
 		return refuse(v1alpha1.ReasonAgentNotAllowed, "a delegated task of type %s needs spec.agentRef", child.Spec.Type)
 	}
 	if len(c.AllowedAgents) == 0 || MadeBy(agent, parent) {
-		return nil
+		return incompatible(child, agent)
 	}
 	key := refer(child.Namespace, ref).NamespacedName
 	var names []string
 	for _, allowed := range allowedAgents(coordinator) {
 		if allowed == key {
-			return nil
+			return incompatible(child, agent)
 		}
 		names = append(names, allowed.String())
 	}

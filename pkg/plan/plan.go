@@ -205,7 +205,15 @@ func (m *maker) agent(ctx context.Context, t *v1alpha1.Task) error {
 	if list := OfAgent(t, a); len(list) > 0 {
 		return list[0]
 	}
-	if a.Spec.Runtime != nil {
+	if refused := incompatible(t, a); refused != nil {
+		return refused
+	}
+	return nil
+}
+
+// incompatible refuses an agent that cannot do a task of its type. The agent may be nil.
+func incompatible(t *v1alpha1.Task, a *v1alpha1.Agent) *RefusedError {
+	if a != nil && a.Spec.Runtime != nil && t.Spec.Type == v1alpha1.TaskTypeAI {
 		return refuse(v1alpha1.ReasonIncompatibleAgent, "agent %q has a runtime; a task of type ai needs an agent with a provider", a.Name)
 	}
 	return nil

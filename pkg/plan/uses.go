@@ -121,11 +121,7 @@ func (u *Uses) gate(names []string) {
 
 // refer resolves a reference in an object of the given namespace.
 func refer(from string, ref *v1alpha1.NamespacedReference) Reference {
-	r := Reference{From: from, NamespacedName: types.NamespacedName{Namespace: from, Name: ref.Name}}
-	if ref.Namespace != "" {
-		r.Namespace = ref.Namespace
-	}
-	return r
+	return Reference{From: from, NamespacedName: ref.In(from)}
 }
 
 // providerOf returns the task's choice, or else the Agent's. A name takes precedence over a type.

@@ -57,7 +57,7 @@ func examples() map[v1alpha1.TaskType]example {
 	}
 	return map[v1alpha1.TaskType]example{
 		v1alpha1.TaskTypeContainer: {
-			loud: command(program), stuck: command("setsid sleep 1000 & touch begun; wait"), broken: command("exit 3"),
+			loud: command(program), stuck: command("setsid sleep 1000 & head -c 20000000 /dev/zero | tr '\\0' x; touch begun; wait"), broken: command("head -c 20000000 /dev/zero | tr '\\0' x; exit 3"),
 		},
 		v1alpha1.TaskTypeAI: {loud: prompt("loud"), stuck: prompt("stuck"), broken: prompt("broken")},
 	}
@@ -211,27 +211,32 @@ func conforms(t *testing.T, r runner.Runner, e example) {
 		defer stop()
 		go func() {
 			defer stop()
+			look := time.NewTicker(5 * time.Millisecond)
+			defer look.Stop()
 			for ctx.Err() == nil {
 				select {
 				case <-x.begun:
 					return
-				default:
+				case <-look.C:
 				}
 				if _, err := os.Stat(filepath.Join(x.run.WorkDir, "begun")); err == nil {
 					return
 				}
 			}
 		}()
-		_, err := r.Run(ctx, x.run)
-		if f, ok := errors.AsType[*runner.Error](err); !ok || f.Reason != v1alpha1.ReasonWorkerStopped {
-			t.Errorf("stopped, it ends with %v", err)
+		result, err := r.Run(ctx, x.run)
+		if f, ok := errors.AsType[*runner.Error](err); !ok || f.Reason != v1alpha1.ReasonWorkerStopped || len(result.Text) > maxConforming {
+			t.Errorf("stopped, it ends with %v, and %d bytes of result", err, len(result.Text))
 		}
 		x.over(t)
 	})
 	t.Run("broken", func(t *testing.T) {
 		x := try(t, e.broken)
-		_, err := r.Run(t.Context(), x.run)
+		result, err := r.Run(t.Context(), x.run)
 		f, ok := errors.AsType[*runner.Error](err)
+		if len(result.Text) > maxConforming {
+			t.Errorf("%d bytes of result", len(result.Text))
+		}
 		if !ok || !strings.Contains(string(reasons), "`"+f.Reason+"`") {
 			t.Errorf("it fails with %v, which has no documented reason", err)
 		}

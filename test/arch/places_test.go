@@ -23,6 +23,9 @@ var noTestsYet = []string{}
 // noExample are kinds that users do not write, because the platform makes them.
 var noExample = []string{"approval", "catalogtool", "toolcall"}
 
+// ofControllers is the resource that only a controller may use, by its own role in manifests/base.
+const ofControllers = "usagelinks"
+
 // TestKinds: every kind that is served is present in all places that CONTRIBUTING.md names.
 func TestKinds(t *testing.T) {
 	register := read(t, apiFolder+"/register.go")
@@ -75,6 +78,11 @@ func TestKinds(t *testing.T) {
 	}
 	if kinds == 0 {
 		t.Error("no kind was found")
+	}
+	for _, r := range definitions() { // also those that share a folder with another kind
+		if name := r.GroupVersionResource().Resource; name != ofControllers && !strings.Contains(roles, `"`+name+`"`) {
+			t.Errorf("resource %s: no role of pkg/server/host/rbac/policy.go names it", name)
+		}
 	}
 	for _, name := range append(slices.Clone(noTestsYet), noExample...) {
 		if !exists(registryFolder + "/" + name) {

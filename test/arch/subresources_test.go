@@ -11,18 +11,27 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"k8s.io/utils/clock"
+
 	"github.com/platform-ai/platform/pkg/server/facade"
+	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 // noRow are subresources without a row of the REST facade: the contract documents no REST path for them.
-var noRow = []string{"tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel"}
+var noRow = []string{"tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel", "memories/restore"}
 
-// TestSubresources: every subresource says which roles may read and create it, a role of the manifests grants it, the
-// REST facade has a row for it, and the guard of workers decides about it if workers may use it.
+// definitions returns the resources of the group, to be read only.
+func definitions() []resource.Resource {
+	return core.All(core.Options{Options: task.Options{Clock: clock.RealClock{}}})
+}
+
+// TestSubresources: a role of the manifests grants every subresource, the REST facade has a row for it, and the guard of workers
+// decides about it if workers may use it.
 func TestSubresources(t *testing.T) {
 	roles, guard := read(t, "manifests/base/clusterroles.yaml"), folderText(t, "pkg/server/registry/guard", false)
 	var paths strings.Builder // of all rows
@@ -31,13 +40,44 @@ func TestSubresources(t *testing.T) {
 			paths.WriteString(n.Path + "\n")
 		}
 	}
-	table := paths.String()
+	var found []string
+	for _, r := range definitions() {
+		for _, g := range r.Grants() {
+			found = append(found, g.Resource)
+			if !strings.Contains(roles, "- "+g.Resource+"\n") {
+				t.Errorf("%s: no role of manifests/base/clusterroles.yaml grants it", g.Resource)
+			}
+			plural, short, _ := strings.Cut(g.Resource, "/")
+			row, excused := regexp.MustCompile(plural+`/[:\w]+/`+short+`\b`).MatchString(paths.String()), slices.Contains(noRow, g.Resource)
+			switch {
+			case !row && !excused:
+				t.Errorf("%s: no row of pkg/server/facade names it", g.Resource)
+			case row && excused:
+				t.Errorf("%s has a row: remove it from the list noRow", g.Resource)
+			}
+			if slices.Contains(slices.Concat(g.Readers, g.Creators), resource.Worker) && !strings.Contains(guard, `"`+short+`"`) {
+				t.Errorf("%s: workers may use it, but pkg/server/registry/guard decides nothing about it", g.Resource)
+			}
+		}
+	}
+	if len(found) < 25 {
+		t.Errorf("found only %v", found)
+	}
+	for _, name := range noRow {
+		if !slices.Contains(found, name) {
+			t.Errorf("the list noRow names %s, which is not served", name)
+		}
+	}
+}
+
+// TestSubresourcesHaveRoles: every subresource says which roles may read and create it.
+func TestSubresourcesHaveRoles(t *testing.T) {
 	plural := regexp.MustCompile(`Resource:\s+v1alpha1\.SchemeGroupVersion\.WithResource\("(\w+)"\)`)
 	files, err := filepath.Glob(filepath.Join(root, registryFolder, "*", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []string
+	found := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -75,35 +115,12 @@ func TestSubresources(t *testing.T) {
 			if (f["Create"] != "" || strings.Contains(f["Methods"], "MethodPost")) && f["Creators"] == "" {
 				t.Errorf("%s is created, but lacks Creators", name)
 			}
-			short, err := strconv.Unquote(f["Name"])
-			if err != nil { // a variable: several subresources of one function
-				return true
-			}
-			name = p[1] + "/" + short
-			found = append(found, name)
-			if !strings.Contains(roles, "- "+name+"\n") {
-				t.Errorf("%s: no role of manifests/base/clusterroles.yaml grants it", name)
-			}
-			row, excused := regexp.MustCompile(p[1]+`/:\w+/`+short+`\b`).MatchString(table), slices.Contains(noRow, name)
-			switch {
-			case !row && !excused:
-				t.Errorf("%s: no row of pkg/server/facade names it", name)
-			case row && excused:
-				t.Logf("%s has a row now: remove it from the list noRow", name)
-			}
-			if strings.Contains(f["Readers"]+f["Creators"], "resource.Worker") && !strings.Contains(guard, `"`+short+`"`) {
-				t.Errorf("%s: workers may use it, but pkg/server/registry/guard decides nothing about it", name)
-			}
+			found++
 			return true
 		})
 	}
-	if len(found) < 10 {
-		t.Errorf("found only %v", found)
-	}
-	for _, name := range noRow {
-		if !slices.Contains(found, name) {
-			t.Errorf("the list noRow names %s, which is not served", name)
-		}
+	if found < 10 {
+		t.Errorf("found only %d", found)
 	}
 }
 

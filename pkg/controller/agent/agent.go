@@ -77,14 +77,7 @@ func agentOfTask(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 func agentKey(t *v1alpha1.Task) types.NamespacedName {
-	return key(t.Namespace, t.Spec.AgentRef)
-}
-
-func key(namespace string, r *v1alpha1.NamespacedReference) types.NamespacedName {
-	if r.Namespace != "" {
-		namespace = r.Namespace
-	}
-	return types.NamespacedName{Namespace: namespace, Name: r.Name}
+	return t.Spec.AgentRef.In(t.Namespace)
 }
 
 // referrers maps an object to all Agents of its namespace: they are few, and checking them is cheap.

@@ -22,9 +22,9 @@ import (
 // startPatience is how long the controller tries to start an attempt.
 const startPatience = 2 * time.Minute
 
-// deliveryTime is the run time for which the token of a delivery is made. Another delivery,
+// deliveryRunTime is the run time for which the token of a delivery is made. Another delivery,
 // with another token, may follow.
-const deliveryTime = 15 * time.Minute
+const deliveryRunTime = 15 * time.Minute
 
 // run starts the attempt that admit recorded, and settles it when it is over.
 type run struct {
@@ -239,7 +239,7 @@ func (s run) started(ctx context.Context, t *v1alpha1.Task, state executor.State
 // deliver starts the delivery of what a run left, under the same attempt and with a new token.
 // How the run ended is known only after that.
 func (s run) deliver(ctx context.Context, t *v1alpha1.Task) error {
-	token, err := s.token(ctx, t, deliveryTime)
+	token, err := s.token(ctx, t, deliveryRunTime)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (w agentAPI) touchAgent(ctx context.Context, t *v1alpha1.Task, at metav1.Ti
 		return nil
 	}
 	var a v1alpha1.Agent
-	if err := w.Get(ctx, refKey(t.Namespace, t.Spec.AgentRef), &a); err != nil {
+	if err := w.Get(ctx, t.Spec.AgentRef.In(t.Namespace), &a); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if a.Status.LastUsed != nil && !a.Status.LastUsed.Before(&at) {
@@ -43,7 +43,7 @@ func (w agentAPI) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agen
 		return nil, nil //nolint:nilnil // no agent
 	}
 	var a v1alpha1.Agent
-	err := w.Get(ctx, refKey(t.Namespace, t.Spec.AgentRef), &a)
+	err := w.Get(ctx, t.Spec.AgentRef.In(t.Namespace), &a)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // it is gone
 	}

@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -140,7 +141,7 @@ func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
 }
 
 func (m *Models) resolve(ctx context.Context, q Query) (*Choice, error) {
-	r := &reader{models: m, keys: map[string]key{}}
+	r := &reader{models: m, keys: map[types.NamespacedName]key{}}
 	p, err := plan.Answering(ctx, r, &plan.Question{
 		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent,
 		DefaultProvider: m.o.Provider, DefaultModel: m.o.Model,
@@ -152,7 +153,8 @@ func (m *Models) resolve(ctx context.Context, q Query) (*Choice, error) {
 	c := &Choice{Agent: p.Agent, Temperature: p.Temperature, MaxTokens: p.MaxTokens}
 	for _, found := range p.Candidates {
 		c.Candidates = append(c.Candidates, Candidate{
-			Provider: found.Provider, Model: found.Model, key: r.keys[found.Provider.Name], models: m,
+			Provider: found.Provider, Model: found.Model, models: m,
+			key: r.keys[types.NamespacedName{Namespace: found.Provider.Namespace, Name: found.Provider.Name}],
 		})
 	}
 	return c, nil

@@ -61,7 +61,7 @@ func newKept(o *Options) *kept {
 // reader reads for one request, and collects the keys of its Providers.
 type reader struct {
 	models *Models
-	keys   map[string]key // by the Provider's name
+	keys   map[types.NamespacedName]key // by Provider
 }
 
 // key is the key of a Provider, and the Secret that has it.
@@ -142,14 +142,14 @@ func (r *reader) HasSecret(ctx context.Context, s plan.Secret) (bool, egress.Hos
 	if s.Use != plan.ForProvider {
 		return false, egress.Hosts{}, errNotNeeded
 	}
-	if known := r.keys[s.For.Name]; known.value != "" {
+	if known := r.keys[s.For]; known.value != "" {
 		return true, known.hosts, nil
 	}
 	k := key{secret: types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, field: s.Ref.Key}
 	if err := k.read(ctx, r.models); err != nil {
 		return false, egress.Hosts{}, err
 	}
-	r.keys[s.For.Name] = k
+	r.keys[s.For] = k
 	return k.value != "", k.hosts, nil
 }
 

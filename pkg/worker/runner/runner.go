@@ -7,7 +7,7 @@
 //
 // Every runner follows these rules, which the conformance tests of pkg/worker check:
 //
-//   - It returns soon after its context has ended, with the reason Stopped.
+//   - It returns soon after its context has ended, with the reason WorkerStopped.
 //   - Each error is a *Error with a documented reason, or the error of a request to the API server.
 //   - Its result is bounded, also if it comes with an error.
 //   - It writes to Log and Recorder only; both remove secrets.

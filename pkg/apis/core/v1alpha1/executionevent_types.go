@@ -18,7 +18,8 @@ const (
 	// EventTaskCreated: the controller saw the task for the first time. Content: type.
 	EventTaskCreated EventType = "TaskCreated"
 	// EventTaskPhaseChanged: the phase of the task changed, or the server refuses more of what a limit bounds. Content
-	// of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.
+	// of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a
+	// limit of requests: reason, of, provider, retryInMs.
 	EventTaskPhaseChanged EventType = "TaskPhaseChanged"
 	// EventTaskJobCreated: the Job or process of an attempt exists. Content: attempt, jobName, jobUID.
 	EventTaskJobCreated EventType = "TaskJobCreated"
@@ -49,10 +50,11 @@ const (
 	// toolCount, and maxInputTokens, which is how many tokens the input may have at most.
 	EventModelRequestStarted EventType = "ModelRequestStarted"
 	// EventModelRequestCompleted: the model answered. Content: iteration, provider, model, attempt, durationMs,
-	// usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.
+	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.
 	EventModelRequestCompleted EventType = "ModelRequestCompleted"
 	// EventModelRequestFailed: the request failed. Content: iteration, provider, model, attempt, durationMs,
-	// usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.
+	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; retryInMs where it is
+	// repeated, retryAfterMs where the vendor asked to wait.
 	EventModelRequestFailed EventType = "ModelRequestFailed"
 	// EventModelUsageUpdated: a producer reports tokens outside a request. Content: that of the producer.
 	EventModelUsageUpdated EventType = "ModelUsageUpdated"

@@ -4,12 +4,14 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -38,6 +40,11 @@ func MemoryAgent(t *Task) string {
 	default:
 		return ref.Name
 	}
+}
+
+// In returns the key of the object that a reference in an object of the given namespace names.
+func (r *NamespacedReference) In(namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(r.Namespace, namespace), Name: r.Name}
 }
 
 // IsRelativePath reports whether s is a slash-separated relative path that stays below its root, in its shortest form.

@@ -80,7 +80,7 @@ func (s *scope) used(ctx context.Context) (*used, error) {
 	t := s.task
 	var agent *v1alpha1.Agent
 	if ref := t.Spec.AgentRef; ref != nil {
-		key := reference(t.Namespace, ref)
+		key := ref.In(t.Namespace)
 		u.agent[key] = true
 		a, err := s.w.Agent(request.WithNamespace(ctx, key.Namespace), key.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -120,14 +120,6 @@ func (u *used) provider(p *v1alpha1.Provider) bool {
 
 func nameOf(o resource.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// reference resolves a reference in an object of the given namespace.
-func reference(namespace string, ref *v1alpha1.NamespacedReference) types.NamespacedName {
-	if ref.Namespace != "" {
-		namespace = ref.Namespace
-	}
-	return types.NamespacedName{Namespace: namespace, Name: ref.Name}
 }
 
 // uses is the guard of a kind that runs only read. all also allows lists that do not select a single name.

@@ -26,9 +26,12 @@ func PinnedImage(image string, p *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(p, image, "must be pinned by its digest: NAME@sha256:DIGEST")}
 }
 
+// IsDigest reports whether s is sha256: and 64 lower-case hexadecimal digits.
+func IsDigest(s string) bool { return digest.MatchString(s) }
+
 // Digest checks a digest, if there is one.
 func Digest(s string, p *field.Path) field.ErrorList {
-	if s == "" || digest.MatchString(s) {
+	if s == "" || IsDigest(s) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(p, s, "must be sha256: and 64 hexadecimal digits")}

@@ -84,15 +84,11 @@ func (r *Resource) beginCreate(ctx context.Context, a *v1alpha1.Agent, _ bool) (
 
 // agentOf reads the agent of a task; nil if it has none or it does not exist.
 func (r *Resource) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
-	ref := t.Spec.AgentRef
-	if ref == nil {
+	if t.Spec.AgentRef == nil {
 		return nil, nil //nolint:nilnil // none
 	}
-	namespace := t.Namespace
-	if ref.Namespace != "" {
-		namespace = ref.Namespace
-	}
-	a, err := r.Get(request.WithNamespace(ctx, namespace), ref.Name)
+	key := t.Spec.AgentRef.In(t.Namespace)
+	a, err := r.Get(request.WithNamespace(ctx, key.Namespace), key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none
 	}

@@ -4,6 +4,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,8 +121,6 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace || r.agent == nil: // the controller decides
 	case agent == nil:
 		return nil, nil, refuse("agent %q does not exist in namespace %q", ref.Name, parent.Namespace)
-	case agent.Spec.Runtime != nil && t.Spec.Type == v1alpha1.TaskTypeAI:
-		return nil, nil, refuse("agent %q has a runtime, and this server has none for coding agents; delegate to an agent with a provider", ref.Name)
 	}
 	if list := plan.CheckChild(parent, coordinator, t, agent); len(list) > 0 {
 		return nil, nil, refuse("%s: %s", list[0].Field, list[0].Message)
@@ -161,18 +160,11 @@ func (r kin) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string,
 
 // agentOf reads the agent that a task names; nil if it names none, or the agent does not exist.
 func (r kin) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
-	ref := t.Spec.AgentRef
-	if ref == nil || r.agent == nil {
+	if t.Spec.AgentRef == nil || r.agent == nil {
 		return nil, nil //nolint:nilnil // none
 	}
-	namespace := t.Namespace
-	if namespace == "" {
-		namespace = request.NamespaceValue(ctx)
-	}
-	if ref.Namespace != "" {
-		namespace = ref.Namespace
-	}
-	a, err := r.agent(request.WithNamespace(ctx, namespace), ref.Name)
+	key := t.Spec.AgentRef.In(cmp.Or(t.Namespace, request.NamespaceValue(ctx)))
+	a, err := r.agent(request.WithNamespace(ctx, key.Namespace), key.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none
 	}

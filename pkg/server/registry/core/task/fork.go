@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -127,7 +128,7 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 	if c == nil {
 		return nil
 	}
-	if digest, ok := strings.CutPrefix(c.Digest, "sha256:"); !ok || !v1alpha1.IsLowerHex(digest, 64) {
+	if !rule.IsDigest(c.Digest) {
 		return apierrors.NewBadRequest(`spec.executionCheckpoint.digest: must be "sha256:" and 64 lower-case hexadecimal digits`)
 	}
 	return nil

@@ -79,18 +79,15 @@ func (p *pendings) count(ctx context.Context, log *eventlog.Log, s eventlog.Stre
 		known = c.(pendingCount) //nolint:forcetypeassert // nothing else is kept
 	}
 	for _, t := range approval.EventTypes() {
-		sign := int64(-1)
-		switch {
-		case t == v1alpha1.EventApprovalRequested:
-			sign = 1
-		case approval.StateOf(t) == "":
+		change := approval.PendingChange(t)
+		if change == 0 {
 			continue
 		}
 		n, err := log.CountBetween(ctx, s, t, known.upTo, head.LatestSeq)
 		if err != nil {
 			return 0, err
 		}
-		known.pending += sign * n
+		known.pending += change * n
 	}
 	known.upTo = head.LatestSeq
 	p.counted.Add(s.UID, known)

@@ -141,10 +141,8 @@ func (r rules) validateExecutionWorkspace(spec *v1alpha1.TaskSpec, path *field.P
 	if w.ReusePolicy == v1alpha1.WorkspaceReuseSession && spec.SessionRef == nil {
 		errs = append(errs, field.Invalid(path.Child("reusePolicy"), w.ReusePolicy, "needs sessionRef"))
 	}
-	if f := w.RestoreFrom; f != nil {
-		if digest, ok := strings.CutPrefix(f.Digest, "sha256:"); !ok || !v1alpha1.IsLowerHex(digest, 64) {
-			errs = append(errs, field.Invalid(path.Child("restoreFrom", "digest"), f.Digest, `must be "sha256:" and 64 lower-case hexadecimal digits`))
-		}
+	if f := w.RestoreFrom; f != nil && !rule.IsDigest(f.Digest) {
+		errs = append(errs, field.Invalid(path.Child("restoreFrom", "digest"), f.Digest, `must be "sha256:" and 64 lower-case hexadecimal digits`))
 	}
 	return errs
 }
