@@ -143,7 +143,7 @@ func sensitive(s *v1alpha1.ToolCallSpec) []string {
 	return all
 }
 
-// eventOf is the event about a call that policies found fault with. It does not repeat the arguments.
+// eventOf is the event about a call that policies objected to. It does not repeat the arguments.
 func eventOf(t *v1alpha1.Task, c *v1alpha1.ToolCall) *v1alpha1.ExecutionEvent {
 	severity := v1alpha1.SeverityInfo
 	if first := c.Status.Findings[0].Action; first != v1alpha1.ToolCallAudit {
