@@ -25,7 +25,7 @@ type conversation struct {
 	*app
 	client    rest.Interface
 	namespace string
-	spec      v1alpha1.ChatSpec // of the next turn, but for its message
+	spec      v1alpha1.ChatSpec // of the next turn, except its message
 	quiet     bool
 	detach    bool  // begin a background turn and do not wait for it
 	after     int64 // the last frame of the turn that was shown

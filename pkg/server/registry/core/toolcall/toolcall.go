@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package toolcall serves toolcalls: a worker creates one before each call of a tool, and is answered with the verdict
-// of the ValidatingAdmissionPolicies that match. Nothing is stored but an event about a call that a policy found
-// fault with.
+// of the ValidatingAdmissionPolicies that match. Nothing is stored but an event about a call that a policy objected to.
 //
 // The server completes a call before it is judged: the facts about the task and the tool come from the stored
 // objects, and the arguments of built-in tools are typed, so a policy that misspells one does not compile. Whatever
