@@ -5,14 +5,14 @@ BIN        := $(OUT)/bin
 GO         ?= go
 ROUNDS     ?= 5
 ROWS       ?= .
-KUBE       := v1.37.2
+KUBECTL_VERSION := v1.37.2
 DELVE      ?= dlv
 
 # What --version prints: a tag such as v1.2.3, a tag with the number of commits since it, or a revision.
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS    := -X github.com/platform-ai/platform/pkg/version.version=$(VERSION)
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
-KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
 # The cluster for the tests. As root it also has a node in a network namespace, if the machine permits that.
 CLUSTER_DIR ?= /tmp/platform-test

@@ -43,8 +43,8 @@ func flags(string) (string, error) {
 	addFlags(p, fs)
 	p.heading(2, "platform-worker")
 	p.text("An executor starts it and tells it everything through its environment, which package `pkg/runspec` describes. " +
-		"`platform-worker install FOLDER` copies the program into a folder. For the flag, `platform-standalone` is given a script as `--worker-binary`. " +
-		"`platform-worker-command` is the same for tasks of type container alone, and starts faster.")
+		"`platform-worker install FOLDER` copies the program into a folder. To set the flag, give `platform-standalone` a script as `--worker-binary`. " +
+		"`platform-worker-command` is the same, but only for tasks of type container, and starts faster.")
 	fs = pflag.NewFlagSet("platform-worker", pflag.ContinueOnError)
 	new(profiling.Address).AddFlag(fs)
 	addFlags(p, fs)

@@ -21,8 +21,8 @@
 //     as it is written, although it may ignore case: nobody issues DOP_V1_; and only if it says which characters the
 //     secret has).
 //  3. A sample is left out if the scanner would leave it out for its entropy, if it is shorter than 8 or longer than 2,000
-//     bytes, if it has more than one line (or a line end as it is written in a string), or if it is a placeholder: fewer than 6 different characters, a run of 6 equal
-//     ones, a word such as "example" or "your" in it, or a variable.
+//     bytes, if it has more than one line (or a line end as it is written in a string), or if it is a placeholder: fewer than 6
+//     different characters, a run of 6 equal ones, a word such as "example" or "your" in it, or a variable.
 //  4. A sample is distinctive if the pattern also matches it alone and no longer matches when each letter and digit is
 //     replaced by another of its kind. All others are known by their context.
 //  5. The texts in which a rule must find nothing (gitleaks' false positives, the negative examples of noseyparker and

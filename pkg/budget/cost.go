@@ -50,7 +50,7 @@ type Need struct {
 	Of string `json:"-"`
 }
 
-// NeedOf returns what a request may use that has so much input and output at most. price is nil if no price of the
+// NeedOf returns what a request with at most this much input and output may use. price is nil if no price of the
 // model is in force.
 func NeedOf(input, output int64, price *usage.Price) Need {
 	n := Need{Tokens: sum(max(0, input), max(0, output)), Price: price}
@@ -72,8 +72,8 @@ func (n Need) In(c Charge) (int64, error) {
 	return n.Cost, nil
 }
 
-// Used returns what a request used for which n was reserved: all of n, if nothing was reported. If the
-// report does not say how much of the input came from a cache, all input is charged at the dearest input price.
+// Used returns what a request used, for which n was reserved: all of n if nothing was reported. If the
+// report does not say how much of the input came from a cache, all input is charged at the highest input price.
 func (n Need) Used(c *usage.Counts) Need {
 	if c == nil || !c.Reported() {
 		return n

@@ -25,12 +25,12 @@ func states() []string {
 }
 
 func (a *app) approvalCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "approval", Aliases: []string{"approvals"}, Short: "What agents ask for, of all tasks"}
+	cmd := &cobra.Command{Use: "approval", Aliases: []string{"approvals"}, Short: "What agents ask for, in all tasks"}
 	var l listFlags
 	var state string
 	list := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List approvals; by default those that wait for a decision", Args: cobra.NoArgs}
 	l.add(list)
-	list.Flags().StringVar(&state, "state", string(v1alpha1.ApprovalPending), "only in this state; all for every one")
+	list.Flags().StringVar(&state, "state", string(v1alpha1.ApprovalPending), "only in this state; all for every state")
 	offer(list, "state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
 	f := addOutput(list, objectFormats...)
 	list.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -14,8 +14,8 @@ import (
 )
 
 func (a *app) authCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "auth", Short: "Who you are for the server"}
-	whoami := &cobra.Command{Use: "whoami", Short: "Print the user and the groups that the server takes you for", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "auth", Short: "Who you are to the server"}
+	whoami := &cobra.Command{Use: "whoami", Short: "Print the user and the groups that the server knows you by", Args: cobra.NoArgs}
 	f := addOutput(whoami, asTable, asJSON, asYAML)
 	whoami.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := a.config()

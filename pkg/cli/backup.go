@@ -20,11 +20,11 @@ import (
 
 const backupHelp = `Write a backup of the server's store to a file.
 
-The server goes on meanwhile. The backup has everything that was acknowledged before it began: tasks, sessions,
+The server keeps serving meanwhile. The backup has everything that was acknowledged before it began: tasks, sessions,
 events, results, and all other objects, but not what is in the folders of runs. It is checked while it is received, and
 FILE is there as a whole or not at all. Without FILE the name is platform-TIME.tar; with - it is standard output, where
-only exit code 0 says that it is whole. 'platform-standalone restore', in a cluster 'platform-apiserver restore', makes a
-store of it again.
+only exit code 0 says that it is whole. 'platform-standalone restore', in a cluster 'platform-apiserver restore', turns
+it into a store again.
 
 It needs get on the path /backup, which cluster-admin and platform-backup have. Keep it as you would keep the server's
 disk: it has every prompt and every result.

@@ -25,7 +25,7 @@ type conversation struct {
 	*app
 	client    rest.Interface
 	namespace string
-	spec      v1alpha1.ChatSpec // of the next turn, but for its message
+	spec      v1alpha1.ChatSpec // of the next turn, except its message
 	quiet     bool
 	detach    bool  // begin a background turn and do not wait for it
 	after     int64 // the last frame of the turn that was shown
@@ -67,7 +67,7 @@ the server restarts. Ctrl-C then only ends this command, and 'platform chat atta
 	f.BoolVar(&c.detach, "detach", false, "begin a turn in the background, print the name of its session and do not wait for the answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if len(args) > 0 && len(args) < 3 && len(cmd.SuggestionsFor(args[0])) > 0 { // a misspelt command must not become a message
-			return fmt.Errorf("%w Standard input says it to the model", unknownCommand(cmd, args[0]))
+			return fmt.Errorf("%w Use standard input to send it to the model", unknownCommand(cmd, args[0]))
 		}
 		if f.Changed("temperature") {
 			c.spec.Temperature = &temperature
@@ -124,7 +124,7 @@ func cancelTurnCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel SESSION",
 		Short: "End the turn that runs in a session",
-		Long: `End the turn that runs in a session, whoever began it, also one in the background. What was said before stays, and the
+		Long: `End the turn that runs in a session, whoever began it, even one in the background. What was said before stays, and the
 session can be used again. It does nothing if no turn runs.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions"),
 	}

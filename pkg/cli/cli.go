@@ -87,7 +87,7 @@ func newCommand(s Streams, name string) *cobra.Command {
 	names.ClusterOverrideFlags.APIServer.ShortName, names.AuthOverrideFlags.Token.ShortName = "s", "t"
 	clientcmd.BindOverrideFlags(a.overrides, flags, names)
 	usual := []string{"kubeconfig", "context", "namespace", "server", "certificate-authority", "token", "as", "as-group", "request-timeout"}
-	flags.Lookup("token").Usage = "bearer token to use instead of all that the kubeconfig says of the user"
+	flags.Lookup("token").Usage = "bearer token to use; overrides the kubeconfig's user"
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
 	flags.Lookup("certificate-authority").Usage = "file with the certificate of the authority that signed the server's"
 	offer(cmd, "namespace", a.namespaces)

@@ -40,7 +40,7 @@ func (a *app) taskCreate() *cobra.Command {
   platform task create -f task.yaml`,
 	}
 	f := cmd.Flags()
-	f.StringVarP(&n.file, "filename", "f", "", "a Task as YAML or JSON; - is standard input; flags win over it")
+	f.StringVarP(&n.file, "filename", "f", "", "a Task as YAML or JSON; - is standard input; flags take precedence")
 	f.StringVar(&n.name, "name", "", "name of the task (default: one is made)")
 	f.StringVar(&n.kind, "type", "", "ai, container or agent (default: ai with a prompt, else container)")
 	f.StringVar(&n.agent, "agent", "", "Agent that does the work")
@@ -56,7 +56,7 @@ func (a *app) taskCreate() *cobra.Command {
 	f.StringVar(&n.schedule, "schedule", "", "cron schedule that makes the task a template")
 	f.StringVar(&n.zone, "timezone", "", "time zone of the schedule")
 	f.BoolVar(&n.suspend, "suspend", false, "do not start runs of the schedule yet")
-	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end and print its result; the exit code tells how it ended")
+	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end and print its result; the exit code reports the outcome")
 	a.offerNames(cmd, "agents", "agent")
 	a.offerNames(cmd, "providers", "provider")
 	a.offerNames(cmd, "sessions", "session")
@@ -203,7 +203,7 @@ func (a *app) taskFork() *cobra.Command {
 	f.StringVar(&prompt, "prompt", "", "prompt of the fork (default: that of the source)")
 	f.StringVar(&key, "idempotency-key", "", "a repeated request with the same key finds the first fork")
 	f.BoolVar(&shared, "share-session", false, "use the session of the source (default: a session that begins with what it held at that point)")
-	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end and print its result; the exit code tells how it ended")
+	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end and print its result; the exit code reports the outcome")
 	a.offerNames(cmd, "agents", "agent")
 	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -26,19 +26,19 @@ type decideFlags struct {
 }
 
 func (d *decideFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.reason, "reason", "", "why, for who reads the events and for the agent")
+	cmd.Flags().StringVar(&d.reason, "reason", "", "why, for readers of the events and for the agent")
 	cmd.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask on a terminal")
 }
 
 // aboutDecisions ends the help of commands that decide.
-const aboutDecisions = "\nWhat would run is printed first, and asked about on a terminal. The decision is about exactly that call: the id\n" +
-	"is made of the task, the tool and the digest of the arguments."
+const aboutDecisions = "\nWhat would run is printed first; on a terminal you are asked to confirm it. The decision is about exactly that call: the\n" +
+	"id is made of the task, the tool and the digest of the arguments."
 
 func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
 	var d decideFlags
 	cmd := &cobra.Command{
 		Use: word + " TASK [APPROVAL]", Aliases: aliases, Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("tasks"),
-		Long: short + ".\n\nAPPROVAL is the id, or its beginning. Where a single approval of the task is pending it can be left out." + aboutDecisions,
+		Long: short + ".\n\nAPPROVAL is the id, or its beginning. If only one approval of the task is pending, it can be left out." + aboutDecisions,
 	}
 	d.add(cmd)
 	f := addOutput(cmd, asTable, asJSON, asYAML)
@@ -105,7 +105,7 @@ func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 	arguments := approval.Arguments(s, "  ")
 	switch {
 	case arguments == "":
-		line("arguments", "not shown by who asked; only their digest is known")
+		line("arguments", "the requester does not show them; only their digest is known")
 	case approval.Exact(s):
 		line("arguments", "exactly these")
 	default:

@@ -26,7 +26,7 @@ type countFlags struct {
 
 func (c *countFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.count, "count", false, "how many events there are by type, instead of the events; does not read them")
-	cmd.Flags().Int64Var(&c.periods, "periods", 0, "with --count: also in so many periods of equal length, 500 at most")
+	cmd.Flags().Int64Var(&c.periods, "periods", 0, "with --count: also in this many periods of equal length, 500 at most")
 }
 
 // check refuses flags that have no effect together.

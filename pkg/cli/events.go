@@ -39,8 +39,8 @@ const defaultLast = 50
 
 func (p *partFlags) add(cmd *cobra.Command) {
 	p.eventFlags.add(cmd)
-	cmd.Flags().Int64Var(&p.limit, "limit", 0, "at most so many; 0 is all")
-	cmd.Flags().Int64Var(&p.last, "last", 0, "only the last so many, without reading the others")
+	cmd.Flags().Int64Var(&p.limit, "limit", 0, "at most this many; 0 is all")
+	cmd.Flags().Int64Var(&p.last, "last", 0, "only this many of the last ones, without reading the others")
 	cmd.Flags().Int64Var(&p.before, "before", 0, "the last events before this sequence, 50 unless --last says otherwise")
 	cmd.Flags().StringVar(&p.search, "search", "", "only events with this text, in any letter case")
 }

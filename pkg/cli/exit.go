@@ -25,7 +25,7 @@ const (
 	codeInterrupt = 130
 )
 
-const exitCodes = `Commands that follow a task tell how it ended:
+const exitCodes = `Commands that follow a task report the outcome in their exit code:
   0    it succeeded
   1    the command itself failed
   2    the task failed

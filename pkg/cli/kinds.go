@@ -31,7 +31,7 @@ func kindCommands(a *app) []*cobra.Command {
 		return cmd
 	}
 	return []*cobra.Command{
-		kind("agent", "Who does tasks: a model with instructions and tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Agents(n) }),
+		kind("agent", "Agents that perform tasks: a model with instructions and tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Agents(n) }),
 		kind("provider", "Accounts at vendors of models", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Providers(n) }),
 		kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) }),
 		kind("tool", "What agents may call besides the built-in tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Tools(n) }),

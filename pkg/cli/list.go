@@ -23,7 +23,7 @@ func (l *listFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&l.selector, "selector", "l", "", "only objects with these labels")
 	f.StringVar(&l.fields, "field-selector", "", "only objects with these fields, for example status.phase=Running")
-	f.Int64Var(&l.limit, "limit", 0, "at most so many; 0 is all")
+	f.Int64Var(&l.limit, "limit", 0, "at most this many; 0 is all")
 	f.StringVar(&l.token, "continue", "", "go on where a list with --limit ended")
 	f.BoolVarP(&l.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	f.BoolVarP(&l.follow, "watch", "w", false, "go on with every change, until you stop")

@@ -22,7 +22,7 @@ func taskLogs(a *app) *cobra.Command {
 	var tail int
 	cmd := &cobra.Command{Use: "logs TASK", Aliases: []string{"log"}, Short: "Print the log of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task ends, across cut connections")
-	cmd.Flags().IntVar(&tail, "tail", 0, "only so many of the last lines; 0 is all")
+	cmd.Flags().IntVar(&tail, "tail", 0, "only this many of the last lines; 0 is all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if follow && tail > 0 {
 			return errors.New("--tail cannot be combined with --follow")

@@ -63,7 +63,7 @@ func memorySearch(a *app) *cobra.Command {
 	flags.StringVar(&s.TaskName, "task", "", "task that the memory is about")
 	flags.BoolVar(&s.IncludeDisabled, "include-disabled", false, "also disabled memories")
 	flags.BoolVar(&s.IncludeDeleted, "include-deleted", false, "also discarded memories")
-	flags.Int32Var(&s.Limit, "limit", 0, "at most so many; 0 is 50")
+	flags.Int32Var(&s.Limit, "limit", 0, "at most this many; 0 is 50")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()
@@ -135,7 +135,7 @@ func proposalList(a *app) *cobra.Command {
 	states := []string{"pending", "accepted", "rejected", "applied", "archived", "all"}
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List proposals; by default those that wait for a review", Args: cobra.NoArgs}
 	l.add(cmd)
-	cmd.Flags().StringVar(&state, "state", string(v1alpha1.ProposalPending), "only in this state; all for every one")
+	cmd.Flags().StringVar(&state, "state", string(v1alpha1.ProposalPending), "only in this state; all for every state")
 	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := oneOf("--state", state, states...); err != nil {
@@ -156,7 +156,7 @@ func proposalReview(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&accept, "accept", false, "accept it; it can be applied then")
 	flags.BoolVar(&reject, "reject", false, "reject it")
-	flags.StringVar(&review.Spec.ReviewNote, "note", "", "what you have to say")
+	flags.StringVar(&review.Spec.ReviewNote, "note", "", "comment on the decision")
 	flags.StringVar(&review.Spec.Reviewer, "reviewer", "", "name to record instead of your user name")
 	cmd.MarkFlagsMutuallyExclusive("accept", "reject")
 	cmd.MarkFlagsOneRequired("accept", "reject")

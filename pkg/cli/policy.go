@@ -36,9 +36,9 @@ func policyTest(a *app) *cobra.Command {
 			"The platform does not keep the arguments of calls in events. For a task, they are taken from its approvals and from\n" +
 			"the transcript of its session. Calls whose arguments were not kept are listed as not judged. To try a policy on\n" +
 			"these, write the calls into a file.\n\n" +
-			"Policies are ValidatingAdmissionPolicies that match creates of toolcalls. Those of the server judge, or those of a\n" +
-			"file (-f) in their place, with their bindings, which need not be stored. A policy without a binding in the file denies.\n" +
-			"Policies of a file may not refer to parameters, ask no authorizer, and know of the namespace only its name.",
+			"Policies are ValidatingAdmissionPolicies that match creates of toolcalls. The calls are judged by those of the\n" +
+			"server or, with -f, by those of a file and their bindings, which need not be stored. A policy without a binding in the\n" +
+			"file denies. Policies of a file may not refer to parameters or ask an authorizer, and know only the namespace's name.",
 		Example: "  platform policy test --task nightly-report\n  platform policy test -f policy.yaml --task nightly-report\n" +
 			"  platform policy test --task nightly-report --calls calls.yaml -o json",
 	}

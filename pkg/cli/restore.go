@@ -19,16 +19,16 @@ var errSaid = &outcome{code: codeError}
 // servers are the programs that have a store and can restore it.
 var servers = []string{"platform-standalone", "platform-apiserver"}
 
-const restoreHelp = `Make the store of a server of a backup.
+const restoreHelp = `Make the store of a server from a backup.
 
-This is the command of the same name of platform-standalone, in a cluster of platform-apiserver, which know the store: it
-runs the one of these programs that is beside this program, or in PATH. See 'platform-standalone restore --help'.`
+It runs the command restore of platform-standalone or, in a cluster, of platform-apiserver, which know the store. The
+program must be next to this one, or in PATH. See 'platform-standalone restore --help'.`
 
 // restoreCommand passes its arguments to the restore command of a server program.
 func (a *app) restoreCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use: "restore FILE --data-dir DIR", Short: "Make the store of a server of a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
+		Use: "restore FILE --data-dir DIR", Short: "Make the store of a server from a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
 		Example: "  platform restore today.tar --data-dir /var/lib/platform\n  gunzip < today.tar.gz | platform restore - --data-dir /var/lib/platform",
 	}
 	cmd.Flags().StringVar(&dir, "data-dir", "", "data folder of the server")

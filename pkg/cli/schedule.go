@@ -31,11 +31,11 @@ func taskRunNow(a *app) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use: "run-now SCHEDULE", Short: "Run a scheduled task once, now", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
-		Long: "Run a scheduled task once, now, also while it is suspended. The run is yours, and counts among the runs of the schedule:\n" +
+		Long: "Run a scheduled task once, now, even while it is suspended. The run is yours, and counts among the runs of the schedule:\n" +
 			"its history limits apply, and a run that becomes due meanwhile is skipped unless the schedule allows several at a time.",
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the run (default: one is made)")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "follow the run to its end; the exit code tells how it ended")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "follow the run to its end; the exit code reports the outcome")
 	f := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()

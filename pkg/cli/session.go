@@ -26,7 +26,7 @@ func (a *app) sessionCommand() *cobra.Command {
 func (a *app) sessionTranscript() *cobra.Command {
 	var newest int64
 	cmd := &cobra.Command{Use: "transcript SESSION", Short: "Print what was said in a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
-	cmd.Flags().Int64Var(&newest, "newest", 0, "only so many of the newest messages; 0 is all")
+	cmd.Flags().Int64Var(&newest, "newest", 0, "only this many of the newest messages; 0 is all")
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.transcript(cmd.Context(), args[0], newest, *f)

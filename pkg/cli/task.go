@@ -44,7 +44,7 @@ func (a *app) taskList() *cobra.Command {
 	var status string
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List tasks", Args: cobra.NoArgs,
-		Long: "List tasks. With --sort-by or one of the flags that it goes with, the server sorts and filters the tasks, and the table shows how long\n" +
+		Long: "List tasks. With --sort-by or one of its filters, the server sorts and filters the tasks, and the table shows how long\n" +
 			"each took. Such a list shows one moment, however many pages it has.",
 		Example: "  platform task list --status Running\n" +
 			"  platform task list --sort-by tokens --limit 10\n" +
@@ -231,12 +231,12 @@ func taskCancel(a *app) *cobra.Command {
 		}
 		return a.say("cancellation of task %s was requested", name)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for who reads the events")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for readers of the events")
 	return cmd
 }
 
 func taskDelete(a *app) *cobra.Command {
-	cmd := eachNamed(a, "delete TASK...", "Stop and remove tasks with all they left", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+	cmd := eachNamed(a, "delete TASK...", "Stop and remove tasks with everything they produced", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 		if err := c.Tasks(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}

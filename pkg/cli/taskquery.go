@@ -43,8 +43,8 @@ func (q *queryFlags) add(cmd *cobra.Command) {
 	f.BoolVar(&q.ascending, "ascending", false, "sort the smallest first")
 	f.StringVar(&q.startedAfter, "started-after", "", "only tasks that started then or later: a UTC date, an RFC 3339 timestamp, or how long ago, such as 24h")
 	f.StringVar(&q.startedBefore, "started-before", "", "only tasks that started before")
-	f.DurationVar(&q.minDuration, "min-duration", 0, "only tasks that took, or have run, at least so long")
-	f.Int64Var(&q.minTokens, "min-tokens", 0, "only tasks that used at least so many tokens")
+	f.DurationVar(&q.minDuration, "min-duration", 0, "only tasks that took, or have run, at least this long")
+	f.Int64Var(&q.minTokens, "min-tokens", 0, "only tasks that used at least this many tokens")
 	f.StringVar(&q.agent, "agent", "", "only tasks of this agent")
 	f.StringVar(&q.text, "text", "", "only tasks with this text in their name or agent")
 	offer(cmd, "sort-by", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
@@ -81,11 +81,11 @@ func (q *queryFlags) spec(l *listFlags, status string, now time.Time) (v1alpha1.
 	}
 	switch {
 	case l.everywhere:
-		return s, errors.New("--all-namespaces: cannot be combined with --sort-by and the flags that it goes with, which are about one namespace")
+		return s, errors.New("--all-namespaces: cannot be combined with --sort-by or its filters, which are about one namespace")
 	case l.follow:
-		return s, errors.New("--watch: cannot be combined with --sort-by and the flags that it goes with")
+		return s, errors.New("--watch: cannot be combined with --sort-by or its filters")
 	case l.fields != "":
-		return s, errors.New("--field-selector: cannot be combined with --sort-by and the flags that it goes with; use --status, --agent or --text")
+		return s, errors.New("--field-selector: cannot be combined with --sort-by or its filters; use --status, --agent or --text")
 	case q.by != "":
 		return s, oneOf("--sort-by", q.by, orders...)
 	}

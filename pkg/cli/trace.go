@@ -24,7 +24,7 @@ func (a *app) taskTrace() *cobra.Command {
 		Long: "Show where the time and the tokens of a task went: its model requests and tool calls on one time scale, what it waited for, and what went wrong.",
 	}
 	part := traceFlags{}
-	cmd.Flags().Int64Var(&part.spans, "spans", 0, "only a part with about so many spans, 10,000 at most, without its events; 0 is the whole")
+	cmd.Flags().Int64Var(&part.spans, "spans", 0, "only a part with about this many spans, 10,000 at most, without its events; 0 is the whole")
 	cmd.Flags().Int64Var(&part.after, "after", 0, "with --spans: the part that begins after this sequence")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -34,7 +34,7 @@ func (a *app) taskTrace() *cobra.Command {
 		case part.after < 0:
 			return errors.New("--after: must be at least 0")
 		case cmd.Flags().Changed("after") && part.spans == 0:
-			return errors.New("--after: says where a part begins; give --spans, which bounds the part")
+			return errors.New("--after requires --spans")
 		}
 		return a.trace(cmd.Context(), args[0], part, *f)
 	}

@@ -53,7 +53,7 @@ func taskTree(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tree TASK", Short: "Show a task with everything that it delegated", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
 		Long: "Show a task with everything that it delegated, on all levels: phase, agent, attempt and duration of each task, why it waits or\n" +
-			"ended as it did, and the approvals that are waited for. Any task of a tree can be named; what is below it is shown.",
+			"ended as it did, and the approvals that it waits for. Any task of a tree can be named; what is below it is shown.",
 		Example: "  platform task tree report\n" +
 			"  platform task tree report -o json | jq '.. | objects | select(.phase == \"Failed\") | .name'\n" +
 			"  kubectl get tasks --field-selector rootTask=report",

@@ -28,8 +28,8 @@ const (
 func usageCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "usage", Short: "What requests used of models",
-		Long: "What requests used of models. Unavailable is usage that nobody reported, 0 is usage that was reported as none, " +
-			"and \"No model calls\" is work that asked no model.",
+		Long: "What requests used of models. \"Unavailable\" means that the usage was not reported, 0 that the report says none, " +
+			"and \"No model calls\" that the work asked no model.",
 	}
 	cmd.AddCommand(
 		usageReport(a, v1alpha1.UsageSummary, "summary", "Show the work requests of the namespace and all other usage", cobra.NoArgs),

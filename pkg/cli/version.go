@@ -22,7 +22,7 @@ type versions struct {
 func versionCommand(a *app) *cobra.Command {
 	var local bool
 	cmd := &cobra.Command{Use: "version", Short: "Print the versions of this program and of the server", Args: cobra.NoArgs}
-	cmd.Flags().BoolVar(&local, "client", false, "only of this program; no server is asked")
+	cmd.Flags().BoolVar(&local, "client", false, "only that of this program; no server is contacted")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versions{Client: version.Version()}

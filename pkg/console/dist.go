@@ -7,7 +7,7 @@
 //
 //	dist.go     the built page
 //	static.go   serving files: paths, caching, compression
-//	headers.go  the walls around the page: content security policy and its kind
+//	headers.go  the security headers of the page
 //	console.go  the console: its paths, and requests for the API that belong to a session
 //	session.go  sessions: what a cookie and the key of a page stand for together
 //	seal.go     how the credential of a session is kept
@@ -17,7 +17,7 @@
 //
 // Two secrets make a session: a cookie that no script can read, and a key that only pages of the same origin can read and
 // send. Browsers send cookies to all ports of a host, and give them to whatever answers there, such as a program that an
-// agent made and its owner looks at. The key is for one port only. A request with the cookie alone is nobody's.
+// agent made and its owner looks at. The key is for one port only. A request with only the cookie is unauthenticated.
 package console
 
 import "embed"

@@ -25,8 +25,8 @@ const (
 	hostPrefix = "__Host-"
 )
 
-// SameOrigin reports whether the console's own page made a request. Without either header, no browser of the last years
-// made it, and the key of the session decides alone.
+// SameOrigin reports whether the console's own page made a request. Without either header, no recent browser made it, and the
+// key of the session decides alone.
 func SameOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		return false

@@ -62,7 +62,7 @@ type Session struct {
 	ended       chan struct{} // closed when the session ends
 }
 
-// Secrets are what a browser gets to know of a session.
+// Secrets are what a browser learns about a session.
 type Secrets struct {
 	// Cookie is the value of the cookie, and Key what the page sends besides.
 	Cookie, Key string

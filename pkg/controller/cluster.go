@@ -97,13 +97,13 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
-	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and it is no matter that programs read the keys of their own run")
+	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and programs may read the keys of their own run")
 	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "address of the search service that the tool web_search uses; empty disables the tool")
 	fs.StringVar(&o.Runs.SearchSecret, "search-secret", o.Runs.SearchSecret, "Secret of a task's namespace whose key api-key is that of the search service; it need not exist")
 	o.Runs.Exchange.AddFlags(fs)
 	(&envflag.Set{FlagSet: fs}).Text(&o.CAFile, "context-token-ca-file", "", "PEM file with the authorities of the certificate of --context-token-tts-endpoint (default: those of the system)")
 	fs.DurationVar(&o.Runs.UnreachableTimeout, "unreachable-timeout", o.Runs.UnreachableTimeout, "how long a pod stays bound to a node that does not answer")
-	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take; room in a quota is waited for without end")
+	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take; a run waits for room in a quota without a limit")
 	fs.Var(&o.RunMemoryLimit, "run-memory-limit", "memory limit of runs whose task and agent name none")
 }
 

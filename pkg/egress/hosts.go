@@ -98,8 +98,8 @@ func (h Hosts) CheckProgram() error {
 	return &HostError{Rule: shortened(h.Rule)}
 }
 
-// Transport returns a transport for requests that carry the value. It checks the address of each request, so also those
-// of redirects.
+// Transport returns a transport for requests that carry the value. It checks the address of each request, including those of
+// redirects.
 func (h Hosts) Transport(next http.RoundTripper) http.RoundTripper {
 	if !h.Set {
 		return next

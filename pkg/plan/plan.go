@@ -14,9 +14,9 @@
 //     References in an Agent default to the Agent's namespace.
 //   - The Agent's skills come first, then the task's, then the system prompt. If one of them is missing, the task
 //     is refused.
-//   - The Agent's enabled tools come first, then the task's, then those that are added automatically, each name once. A built-in tool takes precedence over a
-//     Tool of the same name. A name that is neither is left out, with a note. If a Tool cannot be used, the task is
-//     refused.
+//   - The Agent's enabled tools come first, then the task's, then those that are added automatically, each name once. A
+//     built-in tool takes precedence over a Tool of the same name. A name that is neither is left out, with a note. If a Tool
+//     cannot be used, the task is refused.
 //   - If a Provider's type is not supported or its key is missing, the task is refused, even if only a fallback
 //     uses that Provider.
 package plan

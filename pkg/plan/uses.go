@@ -23,7 +23,8 @@ type Uses struct {
 	// SystemPrompt is the system prompt of the task, or else of the Agent.
 	SystemPrompt Text
 	// Tools are the names of the Agent's tools that are enabled, then the task's, then the automatic ones that the Agent
-	// does not switch off, each once: if both Agent and task have a name, it is the Agent's. A name can be that of a built-in tool, which takes precedence, of a Tool, or of nothing.
+	// does not switch off, each once: if both Agent and task have a name, it is the Agent's. A name can be that of a built-in
+	// tool, which takes precedence, of a Tool, or of nothing.
 	Tools []types.NamespacedName
 	// Gated are the tools whose calls need a person's approval: those of the Agent, then those of the tasks above this one.
 	Gated []string

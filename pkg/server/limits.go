@@ -27,17 +27,17 @@ func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
 		v.Quantity = resource.MustParse(value)
 		fs.Var(v, name, usage)
 	}
-	fs.Int64Var(&o.TaskEvents, "task-events", defaultTaskEvents, "how many events a task may have; more are refused (403), but for those of controllers. 0 is no limit")
-	quantity(&o.TaskEventBytes, "task-event-bytes", "2Gi", "how many bytes of events a task may have, with 400 for the indexes of each; 0 is no limit")
-	quantity(&o.TaskEventRate, "task-event-rate", "32Mi", "bytes of events a second that a task may append, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
+	fs.Int64Var(&o.TaskEvents, "task-events", defaultTaskEvents, "how many events a task may have; more are refused (403), except those of controllers. 0 is no limit")
+	quantity(&o.TaskEventBytes, "task-event-bytes", "2Gi", "how many bytes of events a task may have, including 400 bytes of index per event; 0 is no limit")
+	quantity(&o.TaskEventRate, "task-event-rate", "32Mi", "bytes of events that a task may append per second, in bursts of up to 16 seconds' worth; more is refused with 429. 0 is no limit")
 	quantity(&o.NamespaceEventRate, "namespace-event-rate", "64Mi", "the same for all tasks of a namespace together; 0 is no limit")
 	quantity(&o.NamespaceEventBytes, "namespace-event-bytes", "20Gi", "how many bytes of events all tasks of a namespace may have together; trimmed and deleted ones no longer count. 0 is no limit")
 	fs.Int64Var(&o.TaskArtifacts, "task-artifacts", defaultTaskArtifacts, "how many artifacts a task may have; more are refused (403). 0 is no limit")
 	quantity(&o.TaskArtifactBytes, "task-artifact-bytes", "1Gi", "how many bytes the artifacts and the result of a task may have together; 0 is no limit")
 	quantity(&o.NamespaceArtifactBytes, "namespace-artifact-bytes", "20Gi", "how many bytes the artifacts, results and logs of all tasks of a namespace may have together; 0 is no limit")
-	quantity(&o.TaskArtifactRate, "task-artifact-rate", "32Mi", "bytes of artifacts and results a second that a task may write, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
+	quantity(&o.TaskArtifactRate, "task-artifact-rate", "32Mi", "bytes of artifacts and results that a task may write per second, in bursts of up to 16 seconds' worth; more is refused with 429. 0 is no limit")
 	quantity(&o.NamespaceArtifactRate, "namespace-artifact-rate", "64Mi", "the same for artifacts, results and logs of all tasks of a namespace together; 0 is no limit")
-	quantity(&o.TaskLogRate, "task-log-rate", "1Mi", "bytes of log a second that a task may append, with 16 seconds of them at once; beyond, it is told to come again (429). 0 is no limit")
+	quantity(&o.TaskLogRate, "task-log-rate", "1Mi", "bytes of log that a task may append per second, in bursts of up to 16 seconds' worth; more is refused with 429. 0 is no limit")
 }
 
 func (o *Options) checkLimits() error {

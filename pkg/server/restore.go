@@ -18,19 +18,19 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/backup"
 )
 
-const restoreHelp = `Make the store of a server of a backup.
+const restoreHelp = `Make the store of a server from a backup.
 
 The store becomes DIR/store, where DIR is the --data-dir of the server that will use it (/data in a cluster, on the
 volume of the StatefulSet while it has no replica). There must be no store: stop the server and move it away first. The
-backup is unpacked beside that place, opened, and read to the last value; only then does it get its place. If anything
+backup is unpacked next to that place, opened, and read to the last value; only then is it moved there. If anything
 is wrong with it, the folder is left as it was.
 
 The restored store goes on at a far higher revision, and clients that watched the old one are told to list again:
-they may have seen changes that are not in the backup. Streams of events may give sequence numbers again that were
-given after the backup.
+they may have seen changes that are not in the backup. Streams of events may reuse sequence numbers that were given
+after the backup.
 
 The keys of platform-standalone are not in a backup. To read the Secrets in it again, and to accept the kubeconfigs and
-tokens that were given, put the pki folder of the server that made the backup to DIR/pki before the server starts. A
+tokens that were given, put the pki folder of the server that made the backup at DIR/pki before the server starts. A
 server that finds none makes new keys; each Secret must then be deleted unread, and written again:
 
   kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'`
@@ -40,7 +40,7 @@ server that finds none makes new keys; each Secret must then be deleted unread, 
 func NewRestoreCommand(program string) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use: "restore FILE --data-dir DIR", Short: "Make the store of this server of a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
+		Use: "restore FILE --data-dir DIR", Short: "Make the store of this server from a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
 		Example: fmt.Sprintf("  %[1]s restore today.tar --data-dir /var/lib/platform\n  gunzip < today.tar.gz | %[1]s restore - --data-dir /var/lib/platform", program),
 	}
 	cmd.Flags().StringVar(&dir, "data-dir", "", "data folder of the server")

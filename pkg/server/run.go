@@ -36,7 +36,7 @@ type Process struct {
 	Loopback *rest.Config
 	// Ready returns an error if the store does not work or its disk does not answer.
 	Ready func() error
-	// Sparse receives the log lines that clients of the plain listener can cause at will.
+	// Sparse receives the log lines that clients of the plain listener can trigger repeatedly.
 	Sparse *sparse.Log
 	// Clock is the clock of the process.
 	Clock clock.WithTicker

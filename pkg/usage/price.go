@@ -171,7 +171,7 @@ func (p *Price) Of(c Counts) (Amount, bool) {
 	return amount.Add(priced(plain, p.Input)), true
 }
 
-// AtMost returns the most that a request can cost with so much input and output, whatever part of the input a cache
+// AtMost returns the most that a request can cost with this much input and output, whatever part of the input a cache
 // supplies or takes.
 func (p *Price) AtMost(input, output int64) Amount {
 	return priced(input, max(p.Input, p.Cached, p.Written)).Add(priced(output, p.Output))

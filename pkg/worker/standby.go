@@ -16,7 +16,7 @@ import (
 
 // StandBy waits for the assignment of a worker that was started before there was a run for it. When it returns true, the process
 // is as if it had been started for the run. It returns false if there is no run, because the process that started it has ended
-// or needs it no more.
+// or no longer needs it.
 func StandBy(stdin *os.File) (assigned bool, err error) {
 	a, err := runspec.ReadAssignment(stdin)
 	if errors.Is(err, io.EOF) {

@@ -137,7 +137,7 @@ approved by `
 	}
 
 	out, errs, code = platformCommand(t.Context(), s.Kubeconfig, "task", "deny", "rotate", "--reason", "not today")
-	if code != 0 || !strings.Contains(out, "not shown by who asked") || !strings.Contains(out, "declined by ") {
+	if code != 0 || !strings.Contains(out, "the requester does not show them") || !strings.Contains(out, "declined by ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	got := must[*v1alpha1.Approval](t)(admin.Approvals("default").Get(t.Context(), bare, metav1.GetOptions{}))

@@ -859,7 +859,7 @@ func schema_pkg_apis_core_v1alpha1_AgentCoordination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "approvalRequiredTools are the tools that wait for a person's approval before each call, also where enabled is not set.",
+							Description: "approvalRequiredTools are the tools that wait for a person's approval before each call, even if enabled is not set.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2198,7 +2198,7 @@ func schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref common.ReferenceCallback) co
 					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "requestedBy is the user name of who created the task; empty when it is not known.",
+							Description: "requestedBy is the user name of the task's creator; empty when it is not known.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2212,7 +2212,7 @@ func schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref common.ReferenceCallback) co
 					},
 					"riskSummary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "riskSummary tells what could go wrong, in words.",
+							Description: "riskSummary says what could go wrong, in words.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2260,7 +2260,7 @@ func schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref common.ReferenceCallback) co
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout is how long the decision may take, as text; empty means without end.",
+							Description: "timeout is how long the decision may take, as text; empty means without limit.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2337,7 +2337,7 @@ func schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref common.ReferenceCallback) 
 					},
 					"decisionActor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "decisionActor is the user name of who decided.",
+							Description: "decisionActor is the user name of whoever decided.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2761,7 +2761,7 @@ func schema_pkg_apis_core_v1alpha1_BudgetSpec(ref common.ReferenceCallback) comm
 					},
 					"perIdentity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "perIdentity gives each user and ServiceAccount the whole limit for itself, also those that were never seen before. It does not apply to those whom the selector.requesters of another budget of the namespace names as User or ServiceAccount, so that it is the default for everybody else.",
+							Description: "perIdentity gives each user and ServiceAccount the whole limit for itself, including those that were never seen before. It does not apply to those whom the selector.requesters of another budget of the namespace names as User or ServiceAccount, so that it is the default for everybody else.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3536,7 +3536,7 @@ func schema_pkg_apis_core_v1alpha1_ChildTask(ref common.ReferenceCallback) commo
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is the phase of the child.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
+							Description: "phase is the phase of the child.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, even while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -3734,7 +3734,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ExecutionEvent is one durable, sanitized record of what a task did. Events are appended and never changed; they leave with their task or by retention. Its name is \"<task>.<seq, 10 digits>\", so that key order is sequence order.",
+				Description: "ExecutionEvent is one durable, sanitized record of what a task did. Events are appended and never changed; they are removed with their task or by retention. Its name is \"<task>.<seq, 10 digits>\", so that key order is sequence order.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3795,7 +3795,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3949,7 +3949,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"truncation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "truncation tells what was cut, without the removed data.",
+							Description: "truncation says what was cut, without the removed data.",
 							Ref:         ref(v1alpha1.EventTruncation{}.OpenAPIModelName()),
 						},
 					},
@@ -4739,7 +4739,7 @@ func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5050,7 +5050,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryOrigin(ref common.ReferenceCallback) co
 					},
 					"requestedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "requestedBy is the user name of who created the task; empty if that is not known.",
+							Description: "requestedBy is the user name of the task's creator; empty if that is not known.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5071,7 +5071,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryOrigin(ref common.ReferenceCallback) co
 					},
 					"outsideText": {
 						SchemaProps: spec.SchemaProps{
-							Description: "outsideText reports that text from elsewhere, such as a web page or a program's output, may be in what the run proposes: the run had called a tool that brings such text, or its prompt or its session may have it. The person who created the task may not apply such a proposal.",
+							Description: "outsideText reports that untrusted text, such as a web page or a program's output, may be in what the run proposes: the run had called a tool that brings such text, or its prompt or its session may have it. The person who created the task may not apply such a proposal.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5316,7 +5316,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryProposalReviewSpec(ref common.Reference
 					},
 					"reviewNote": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reviewNote is what the reviewer has to say.",
+							Description: "reviewNote is the reviewer's comment.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5562,7 +5562,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryProposalStatus(ref common.ReferenceCall
 					},
 					"proposedBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "proposedBy is the user name of who created the proposal; for a run, the account of its worker.",
+							Description: "proposedBy is the user name of the proposal's creator; for a run, the account of its worker.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5589,7 +5589,7 @@ func schema_pkg_apis_core_v1alpha1_MemoryProposalStatus(ref common.ReferenceCall
 					},
 					"reviewNote": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reviewNote is what the reviewer had to say.",
+							Description: "reviewNote is the reviewer's comment.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5857,7 +5857,7 @@ func schema_pkg_apis_core_v1alpha1_MemorySpec(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MemorySpec is the text of a memory, its scope and what it is about. Secrets, and characters that nobody sees, are removed from every text before it is stored.",
+				Description: "MemorySpec is the text of a memory, its scope and what it is about. Secrets, and invisible characters, are removed from every text before it is stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"content": {
@@ -9014,7 +9014,7 @@ func schema_pkg_apis_core_v1alpha1_TaskExecutionOutcome(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is the terminal phase that the work itself earned.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
+							Description: "phase is the terminal phase that the work itself earned.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, even while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -10075,14 +10075,14 @@ func schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref common.ReferenceCallback) c
 					},
 					"minDuration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minDuration selects tasks that took at least so long, such as 90s, or have run for so long.",
+							Description: "minDuration selects tasks that took, or have run, at least this long, such as 90s.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"minTokens": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minTokens selects tasks that are known to have used at least so many tokens, input and output together.",
+							Description: "minTokens selects tasks that are known to have used at least this many tokens, input and output together.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -10097,7 +10097,7 @@ func schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref common.ReferenceCallback) c
 					},
 					"descending": {
 						SchemaProps: spec.SchemaProps{
-							Description: "descending sorts the largest value first. Tasks without a value come last all the same.",
+							Description: "descending sorts the largest value first. Tasks without a value still come last.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -10636,7 +10636,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskStatus is what happened to a task. Only the controller writes it, beside creationRevision and the conditions CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.",
+				Description: "TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision and the conditions CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -10655,7 +10655,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is where the task is in its life: Pending, Running, Finalizing, Succeeded, Failed, Scheduled or Cancelled.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
+							Description: "phase is where the task is in its life: Pending, Running, Finalizing, Succeeded, Failed, Scheduled or Cancelled.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, even while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -11219,7 +11219,7 @@ func schema_pkg_apis_core_v1alpha1_TaskTrace(ref common.ReferenceCallback) commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "warnings are other events of severity warning, ends without a start, and starts without an end: those that no end can come for, because the task is over or a later attempt has begun.",
+							Description: "warnings are other events of severity warning, ends without a start, and starts without an end: those that can no longer get an end, because the task is over or a later attempt has begun.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -11893,7 +11893,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "policies are ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings that judge the call in place of those of the server, to try them before they are stored. A policy without a binding here denies. Only dry runs (dryRun=All) of callers other than workers may have them, at most 32. They may not refer to parameters (paramKind), know the namespace by its name alone, and ask no authorizer. Policies do not see this field, and the answer does not have it.",
+							Description: "policies are ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings that judge the call in place of those of the server, to try them before they are stored. A policy without a binding here denies. Only dry runs (dryRun=All) of callers other than workers may have them, at most 32. They may not refer to parameters (paramKind) or ask an authorizer, and know only the name of the namespace. Policies do not see this field, and the answer does not have it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -12103,7 +12103,7 @@ func schema_pkg_apis_core_v1alpha1_ToolCallTask(ref common.ReferenceCallback) co
 					},
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "createdBy is the name of the user who created the task, as the server recorded it; without a task that of the caller.",
+							Description: "createdBy is the name of the user who created the task, as the server recorded it; without a task, that of the caller.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -12928,7 +12928,7 @@ func schema_pkg_apis_core_v1alpha1_TraceProblem(ref common.ReferenceCallback) co
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies found fault with a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, errorClass; retryInMs where it is repeated.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -13026,7 +13026,7 @@ func schema_pkg_apis_core_v1alpha1_TraceSpan(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TraceSpan is a pair of events: a start and its end. A start whose end never came stays running, also when the task is over; error says so then.",
+				Description: "TraceSpan is a pair of events: a start and its end. A start whose end never came stays running, even when the task is over; error then says so.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
@@ -13143,7 +13143,7 @@ func schema_pkg_apis_core_v1alpha1_TraceTask(ref common.ReferenceCallback) commo
 					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "phase is where the task is in its life.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, also while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
+							Description: "phase is where the task is in its life.\n\nPossible enum values:\n - `\"Cancelled\"` is final: somebody cancelled the task.\n - `\"Failed\"` is final: the work was not done; the condition Failed has the reason.\n - `\"Finalizing\"` is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet: tasks with a workspace and tasks of type agent are refused, and nothing is delivered.\n - `\"Pending\"` is for a task that has not started: it is new, or waits for a slot, a session or a retry.\n - `\"Running\"` is for a task whose run was started, even while it waits for an approval or for its children.\n - `\"Scheduled\"` is for a task with a schedule, which makes a task for each of its times.\n - `\"Succeeded\"` is final: the work was done.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Finalizing", "Pending", "Running", "Scheduled", "Succeeded"},
@@ -13655,7 +13655,7 @@ func schema_pkg_apis_core_v1alpha1_UsageCost(ref common.ReferenceCallback) commo
 				Properties: map[string]spec.Schema{
 					"completeness": {
 						SchemaProps: spec.SchemaProps{
-							Description: "completeness is unavailable if no measurement has a cost, partial if some have none, and complete otherwise.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Description: "completeness is unavailable if no measurement has a cost, partial if some have none, and complete otherwise.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, even if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -13701,7 +13701,7 @@ func schema_pkg_apis_core_v1alpha1_UsageLink(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each observation, and no role of users may. The record is kept with those of usage, and reports show it; there is no object to read. Nothing is inferred: without links a report says that nothing is known of pull requests.",
+				Description: "UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each observation; no role of users permits that. The record is kept with those of usage, and reports show it; there is no object to read. Nothing is inferred: without links a report says that nothing is known of pull requests.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -13958,7 +13958,7 @@ func schema_pkg_apis_core_v1alpha1_UsageMeasured(ref common.ReferenceCallback) c
 					},
 					"completeness": {
 						SchemaProps: spec.SchemaProps{
-							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, even if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -14616,14 +14616,14 @@ func schema_pkg_apis_core_v1alpha1_UsageReportSpec(ref common.ReferenceCallback)
 					},
 					"model": {
 						SchemaProps: spec.SchemaProps{
-							Description: "model selects requests that used the model, with all their usage, also of other models.",
+							Description: "model selects requests that used the model, with all their usage, including that of other models.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"from": {
 						SchemaProps: spec.SchemaProps{
-							Description: "from selects requests that started then or later. The default is the start of the month of asOf for mode summary, and all that is retained for the others.",
+							Description: "from selects requests that started then or later. The default is the start of the month of asOf for mode summary, and everything that is retained for the others.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -14989,7 +14989,7 @@ func schema_pkg_apis_core_v1alpha1_UsageSummaryOf(ref common.ReferenceCallback) 
 					},
 					"completeness": {
 						SchemaProps: spec.SchemaProps{
-							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, even if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -15400,7 +15400,7 @@ func schema_pkg_apis_core_v1alpha1_UsageTotals(ref common.ReferenceCallback) com
 					},
 					"completeness": {
 						SchemaProps: spec.SchemaProps{
-							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, also if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
+							Description: "completeness is complete, partial or unavailable.\n\nPossible enum values:\n - `\"complete\"` is set if every measurement was reported, even if there is none.\n - `\"partial\"` is set if something was reported and something is missing.\n - `\"unavailable\"` is set if there are measurements and none was reported.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -112,13 +112,13 @@ func NewOptions() *Options {
 // AddFlags binds the options that an operator sets to flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Options.AddFlags(fs)
-	fs.DurationVar(&o.LockTimeout, "lock-timeout", o.LockTimeout, "how long the start waits while another server uses the data folder; 0 is not at all")
+	fs.DurationVar(&o.LockTimeout, "lock-timeout", o.LockTimeout, "how long the start waits while another server uses the data folder; 0 does not wait")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file that reaches the cluster (default: the pod's own ServiceAccount)")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of this server and its Service (default: the pod's own)")
 	fs.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Service through which kube-apiserver reaches this server; the certificate that is made has its names")
 	fs.BoolVar(&o.ManageAPIService, "manage-apiservice", o.ManageAPIService, "keep the APIService in order: register this server's store on it, write the CA of the certificate that is made into it, make it again when it is deleted, and have kube-apiserver look at this server as soon as it is ready. The server is not ready while another store is registered")
-	fs.StringVar(&o.TakeOver, "take-over", o.TakeOver, "ID of the store that is registered on the APIService and gone for good, which this server's store replaces; unknown where none is named there. /readyz/registration and the log have the ID")
-	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate of somebody else, for instance of cert-manager, who then writes the CA into the APIService, too; read again when it changes (default: one is made in the data folder, and renewed)")
+	fs.StringVar(&o.TakeOver, "take-over", o.TakeOver, "ID of the store that is registered on the APIService and gone for good, which this server's store replaces; \"unknown\" if none is named there. /readyz/registration and the log have the ID")
+	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate that is issued elsewhere, for instance by cert-manager, which then writes the CA into the APIService, too; read again when it changes (default: one is made in the data folder, and renewed)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of --tls-cert-file")
 	fs.StringSliceVar(&o.TLSNames, "tls-name", o.TLSNames, "further DNS name or IP address of the certificate that is made; repeatable")
 	fs.BoolVar(&o.PriorityAndFairness, "enable-priority-and-fairness", o.PriorityAndFairness, "share this server among its callers as the cluster's FlowSchemas say, instead of by two limits of requests in flight")

@@ -95,7 +95,7 @@ type Config struct {
 	Intake *intake.Gate
 	// Lists, if set, bounds the memory of the lists that are answered at the same time.
 	Lists *Lists
-	// Sparse receives the log lines that clients can cause at will. Default: a new sparse log on Clock.
+	// Sparse receives the log lines that clients can trigger repeatedly. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
 	// StoreID is the identity of the store, which every answer names in a header; see v1alpha1.HeaderStoreID.
 	StoreID string

@@ -23,7 +23,7 @@ import (
 const (
 	// listWait is how long a list waits for room. Its request has a minute in all.
 	listWait = 30 * time.Second
-	// retryList is when a client that waited in vain should come again, in seconds.
+	// retryList is when a client that timed out waiting should retry, in seconds.
 	retryList = 5
 	// tableRow is how many bytes a table takes for each object. Lists of objects are encoded piece by piece, but tables as a whole.
 	tableRow = 4 << 10
@@ -40,7 +40,7 @@ type Lists struct {
 // NewLists makes the bound for a number of bytes. It fails if its metrics, which metrics may be nil for, are already registered.
 func NewLists(budget int64, metrics prometheus.Registerer) (*Lists, error) {
 	l := &Lists{close: func() {}, room: fair.NewQueue(budget), refused: prometheus.NewCounter(prometheus.CounterOpts{
-		Namespace: "platform_api", Name: "lists_refused_total", Help: "Lists that got 429, because they waited in vain for memory.",
+		Namespace: "platform_api", Name: "lists_refused_total", Help: "Lists that got 429 because they timed out waiting for memory.",
 	})}
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "platform_api", Name: name, Help: help}, value)

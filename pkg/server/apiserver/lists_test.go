@@ -87,7 +87,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListsRefused: a list that waits in vain is told to come again, and not before its time is over.
+// TestListsRefused: a list that times out waiting gets 429, and not before its time is over.
 func TestListsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := newLists(t, 100)

@@ -31,7 +31,7 @@ type Sessions interface {
 	// Said returns the messages of a session, oldest first.
 	Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.SessionMessage, error)
 	// Say appends the messages of a turn, and adds its tokens to the counts of the session; nil means that they are
-	// unknown. A turn that was added before is not added again. A session that is gone or was made anew is a 404.
+	// unknown. A turn that was added before is not added again. A session that is gone or was re-created is a 404.
 	Say(ctx context.Context, s *v1alpha1.Session, turn string, messages []v1alpha1.SessionMessage, input, output *int64) error
 }
 

@@ -31,7 +31,7 @@ const fieldManager = "platform-chat"
 
 // Toolset says for whom the tools of the orchestrator work, and where.
 type Toolset struct {
-	// Caller is in whose name the tools act.
+	// Caller is the user in whose name the tools act.
 	Caller    user.Info
 	Namespace string
 	// Provider and Model answer the conversation; tasks without an agent use them, too.

@@ -18,12 +18,12 @@
 //	tools.go     whether a request gets the server's tools, and which
 //	reach.go     tools that this server calls as runs do: of the web, and Tool objects
 //	turn.go      the loop of a model and the server's tools
-//	strip.go     what of a client's conversation the loop reads
+//	strip.go     which parts of a client's conversation the loop reads
 //	goal.go      what a model with the server's tools says about its goal
 //	chat.go      chat completions: what can be translated, and answers in that form
 //	messages.go  messages: the same
 //	usage.go     what answers say about the use of tokens
-//	meter.go     counting it
+//	meter.go     counting that use
 //	problem.go   errors, in the form of the vendor whose path was called
 //	list.go      the list of models
 //	home.go      credentials, and the namespaces that they name
@@ -100,7 +100,7 @@ type Options struct {
 	Requests int
 	// WriteTimeout is how long a client may take to accept what it was sent. Default: 30 seconds.
 	WriteTimeout time.Duration
-	// Drain is how long the answer to a client that has left is read, so that its usage is known. Default: 2 minutes.
+	// Drain is how long the answer to a client that has disconnected is read, so that its usage is known. Default: 2 minutes.
 	Drain time.Duration
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log

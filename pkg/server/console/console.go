@@ -5,7 +5,7 @@
 // each request of the session is then a request with this token, so it is authenticated and authorized as any other, and
 // a token that is revoked is of no use in a session either.
 //
-//	console.go   the console before the listeners, and logins with a token
+//	console.go   the console in front of the listeners, and logins with a token
 //	provider.go  logins at an OpenID provider
 //	seal.go      what a browser keeps of such a login
 package console

@@ -42,7 +42,7 @@ func Source(s *admissionv1.ValidatingAdmissionPolicySpec) int {
 }
 
 // Compile compiles a policy as the admission plugin of Kubernetes does, which does not export that. An expression that does
-// not compile finds fault with every request.
+// not compile fails for every request.
 func Compile(p *admissionv1.ValidatingAdmissionPolicy) validating.Validator {
 	s := &p.Spec
 	c, err := NewCompiler()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fair divides a limited amount of something among users. A user may hold at most as much as remains free. One
-// user alone thus gets half of it, two get a third each, and a newcomer always finds some.
+// user alone thus gets half of it, two get a third each, and a new caller always gets some.
 package fair
 
 import "sync"

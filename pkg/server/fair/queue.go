@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Queue is a Share that callers wait for. Who asked first is served first, but a user who holds as much as they may holds up
-// nobody else. All methods may be called concurrently.
+// Queue is a Share that callers wait for. Callers are served in the order in which they asked, but a user who holds as much as
+// they may delays nobody else. All methods may be called concurrently.
 type Queue struct {
 	total int64
 

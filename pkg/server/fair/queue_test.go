@@ -59,7 +59,7 @@ func TestQueueOrder(t *testing.T) {
 	}
 }
 
-// TestQueueGivesUp: a caller that gives up holds nothing, and those behind it are served.
+// TestQueueGivesUp: a caller that gives up holds nothing, and those after it are served.
 func TestQueueGivesUp(t *testing.T) {
 	q := NewQueue(10)
 	if held, err := q.Acquire(t.Context(), "a", 100); err != nil || held != 10 {

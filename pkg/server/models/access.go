@@ -43,7 +43,7 @@ func Discover() []Access { return []Access{{Verb: "list", Resource: "providers"}
 func (m *Models) Authorize(ctx context.Context, caller user.Info, namespace string, all ...Access) error {
 	for _, a := range all {
 		resource := v1alpha1.Resource(a.Resource)
-		decision, reason, err := authorizer.DecisionDeny, "a worker asks models in its run", error(nil)
+		decision, reason, err := authorizer.DecisionDeny, "a worker may use models only within its run", error(nil)
 		if !guard.IsWorker(caller) {
 			decision, reason, err = m.o.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 				User: caller, Verb: a.Verb, Namespace: namespace, Name: a.Name, ResourceRequest: true,

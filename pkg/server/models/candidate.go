@@ -86,7 +86,8 @@ func (e *TargetError) Unwrap() error { return e.Err }
 
 // Send posts a body to an operation of the Provider's own API, such as chat/completions, with the Provider's
 // credentials. It follows no redirect. The header is that of the request and is completed here; so is the query, whose
-// parameters count where the Provider's address does not have them. The error is a *TargetError if the Provider does not have the operation; the text of any other error is safe to show.
+// parameters count where the Provider's address does not have them. The error is a *TargetError if the Provider does not have
+// the operation; the text of any other error is safe to show.
 func (c Candidate) Send(ctx context.Context, path string, query url.Values, header http.Header, body []byte) (*http.Response, error) {
 	vendor, ok := vendors.Find(c.Provider.Spec.Type)
 	if !ok {

@@ -52,7 +52,7 @@ type Meter interface {
 
 // Measurement is a request that was started.
 type Measurement interface {
-	// End records how the request ended, once. It is called also if the caller has left.
+	// End records how the request ended, once. It is called even if the caller has disconnected.
 	End(e Ended)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// Drain is how long an answer is read after its caller has left, so that its usage is known.
+// Drain is how long an answer is read after its caller has disconnected, so that its usage is known.
 const Drain = 2 * time.Minute
 
 // Metering is what requests of one caller have in common.
@@ -26,7 +26,7 @@ type Metering struct {
 	Clock clock.WithDelayedExecution
 }
 
-// Metered returns the candidates with models that record each request. If the caller leaves, a request returns at once,
+// Metered returns the candidates with models that record each request. If the caller disconnects, a request returns at once,
 // and the rest of its answer is read for at most two minutes.
 func Metered(list []llm.Candidate, m Metering) []llm.Candidate {
 	asked := &atomic.Int64{}

@@ -30,11 +30,11 @@ func newMetrics() *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
-			Help: "Requests that ended, by what was answered; 499 is a client that left before.",
+			Help: "Requests that ended, by status of the answer; 499 means that the client disconnected before it.",
 		}, []string{"endpoint", "status"}),
 		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "broken_answers_total",
-			Help: "Answers that broke off: the installation's connection, a client that left, or one that did not read.",
+			Help: "Answers that broke off: the installation's connection, a client that disconnected, or one that did not read.",
 		}, []string{"endpoint"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "request_duration_seconds",

@@ -81,13 +81,13 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile, "certificate of the listener, with its chain, as PEM; read again when it changes. Without it the listener is plain HTTP, for an ingress that ends TLS: tokens cross the network between them unencrypted")
 	fs.StringVar(&o.TLSKeyFile, "tls-private-key-file", o.TLSKeyFile, "key of --tls-cert-file, as PEM")
 	fs.StringVar(&o.RoutesFile, "routes-file", o.RoutesFile, "YAML file that says which installation serves which namespace: namespaces: {team-a: https://platform-apiserver.team-a.svc}")
-	fs.DurationVar(&o.RoutesReloadInterval, "routes-reload-interval", o.RoutesReloadInterval, "how often --routes-file is looked at for changes, which hold for later requests; a wrong file is reported and the routes stay as they were. 0 reads it at start only")
-	fs.StringVar(&o.OriginCAFile, "origin-ca-file", o.OriginCAFile, "certificates, as PEM, that those of the installations may be signed with, beside the system's")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server that reviews tokens; empty is the cluster that this runs in. The one permission that is needed is create on tokenreviews")
+	fs.DurationVar(&o.RoutesReloadInterval, "routes-reload-interval", o.RoutesReloadInterval, "how often --routes-file is checked for changes, which apply to later requests; an invalid file is reported and the routes stay as they were. 0 reads it at start only")
+	fs.StringVar(&o.OriginCAFile, "origin-ca-file", o.OriginCAFile, "PEM file with authorities of the installations' certificates, in addition to those of the system")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of the API server that reviews tokens; empty is the cluster that this runs in. It needs only the permission to create tokenreviews")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "address:port that serves /metrics without TLS; empty disables it")
 	o.Profiling.AddFlag(fs)
 	fs.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout, "how long the upload of a request may take")
-	fs.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "how long a client may take to accept one write or flush of an answer; the whole answer may take as long as it likes")
+	fs.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout, "how long a client may take to accept one write or flush of an answer; the whole answer has no limit")
 	fs.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", o.ShutdownTimeout, "how long requests may go on after SIGTERM; a Pod's grace period must be 10s longer")
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sparse limits log lines that clients can cause at will. It logs one line per cause and interval, with the
+// Package sparse limits log lines that clients can trigger repeatedly. It logs one line per cause and interval, with the
 // number of lines that were left out since the previous one.
 package sparse
 

@@ -109,8 +109,8 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Options.AddFlags(fs)
 	fs.BoolVar(&o.AllowHostCommands, "allow-host-commands", o.AllowHostCommands, "let tasks of type container run as commands of this machine, with the rights of this process")
-	fs.Var(sandbox.Flag{Off: &o.SandboxOff}, "sandbox", "on: programs of agents and tasks are kept in a sandbox, and refused where the kernel has none; off: they can reach all that this process can, its keys among it")
-	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute beside those of the system, such as a toolchain; repeatable")
+	fs.Var(sandbox.Flag{Off: &o.SandboxOff}, "sandbox", "on: programs of agents and tasks are kept in a sandbox, and refused where the kernel has none; off: they can reach everything that this process can, including its keys")
+	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute in addition to those of the system, such as a toolchain; repeatable")
 	fs.Var(&o.RunDiskLimit, "run-disk-limit", "disk that the files of one run may take; a run that exceeds it ends with the reason DiskLimitExceeded")
 	fs.BoolVar(&o.KeepRuns, "keep-run-folders", o.KeepRuns, "keep the files of runs until their tasks are deleted, to look into them; otherwise a run's folder is emptied once the server has stored its events, log, result and artifacts")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")

@@ -37,7 +37,7 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12), // 0.1 ms to 2.4 s
 		}, []string{"stream_type", "event_type", "result"}),
 		redactions:  counter("execution_event_redactions_total", "Execution events in which the store removed a secret."),
-		truncations: counter("execution_event_truncations_total", "Execution events of which the store cut a payload."),
+		truncations: counter("execution_event_truncations_total", "Execution events in which the store cut a payload."),
 		derived: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "platform", Name: "execution_event_derived_latency_seconds",
 			Help:    "Times that follow from execution events: queue, run, model_request, tool_call.",

@@ -252,7 +252,7 @@ type stretch struct {
 	a, b        int
 }
 
-// halve counts a stretch in buckets: by halves at a mark while it is long, and then bucket by bucket.
+// halve counts a stretch in buckets: by bisection at a mark while it is long, and then bucket by bucket.
 func (s *sessionCounting) halve(d *division, p *part, of stretch, counts *tally) error {
 	if of.a == of.b {
 		d.add(of.a, p.cursorOf(of.first), counts)

@@ -11,7 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// splitter divides the events between two marks exactly. It looks for the first event of each bucket by halves, so it reads
+// splitter divides the events between two marks exactly. It looks for the first event of each bucket by binary search, so it reads
 // few events, and counts by the index of types, whose entries are small.
 type splitter struct {
 	*counting

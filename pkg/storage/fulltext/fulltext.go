@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fulltext finds texts by their words. Its rows are written in the batch of what they index, so an index is
-// never ahead of its content or behind it, also after a crash. It has no model: it ranks by BM25.
+// Package fulltext finds texts by their words. Its rows are written in the batch of what they index, so an index always matches
+// its content, even after a crash. It has no model: it ranks by BM25.
 //
 // A document is in a space, which is never crossed, and in a group of that space. A search names the groups that it
 // reads, or reads all. Groups are part of the keys, so a search does not see, and does not wait for, the documents of

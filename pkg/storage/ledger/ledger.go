@@ -17,8 +17,8 @@
 //	retention.go  removing whole cohorts
 //
 // All rows are written on the commit leader, in the order of commits. Each state of a record is a row of its own, under
-// the time at which it was recorded. These times strictly increase from commit to commit, also if the clock is set back
-// or the server starts again, so the state of the ledger at a time never changes afterwards.
+// the time at which it was recorded. These times strictly increase from commit to commit, even if the clock is set back or the
+// server starts again, so the state of the ledger at a time never changes afterwards.
 package ledger
 
 import (

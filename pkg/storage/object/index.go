@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Index derives further rows from the objects of a resource. The rows are written in the commit of the object, so they
-// match the objects also after a crash. An object that cannot be decoded any more leaves its rows when it is deleted;
+// Index derives further rows from the objects of a resource. The rows are written in the commit of the object, so they match
+// the objects even after a crash. An object that cannot be decoded any more leaves its rows when it is deleted;
 // a reader of the rows must therefore check that the object exists.
 type Index interface {
 	// Change returns what to write when the object old is replaced by now. Either is nil if there is none. The result

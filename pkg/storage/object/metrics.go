@@ -40,7 +40,7 @@ func newMetrics(db *DB) *metrics {
 	return &metrics{
 		db:        db,
 		writes:    vec("writes_total", "Committed changes of objects.", "resource", "operation"),
-		conflicts: vec("write_conflicts_total", "Writes that found another one had been faster.", "resource"),
+		conflicts: vec("write_conflicts_total", "Writes that lost to a concurrent write.", "resource"),
 		reads:     vec("reads_total", "Gets and lists.", "resource", "operation"),
 		watches: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "watches", Help: "Open watches.",

@@ -11,12 +11,12 @@
 // The owner of a reservation is the task whose run makes the request, or this server, which makes those of chats and of the
 // vendors' APIs. What becomes of a reservation:
 //
-//   - The request ends with a report of what it used: that is spent, and the rest comes back.
+//   - The request ends with a report of what it used: that is spent, and the rest is released.
 //   - It ends without a report: all of it is spent, because the vendor answered and nobody knows how much. A request that
 //     the vendor refused, or that never reached it, spends nothing.
-//   - It does not end, because its run or this server died: it comes back when the task ends, when a controller records that
-//     a later attempt has started, or when the server starts again. What a worker says about its run gives nothing back, and
-//     another start under the same name spends all of it. If the end is stored later, as from the spool of a worker, it is
+//   - It does not end, because its run or this server died: it is released when the task ends, when a controller records
+//     that a later attempt has started, or when the server starts again. Nothing that a worker says about its run releases it,
+//     and another start under the same name spends all of it. If the end is stored later, as from the spool of a worker, it is
 //     spent then.
 //
 // All accounts and reservations are in memory, about 300 bytes each.
@@ -82,7 +82,7 @@ type Store struct {
 	calls    map[types.UID]map[string]bool // of open, by owner
 }
 
-// Open reads the accounts in e. Reservations of an earlier server come back, and accounts whose window is over are
+// Open reads the accounts in e. Reservations of an earlier server are released, and accounts whose window is over are
 // removed.
 func Open(e engine.Engine, c clock.PassiveClock) (*Store, error) {
 	s := &Store{

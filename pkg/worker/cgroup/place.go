@@ -9,7 +9,7 @@
 // Groups are made below the control group of the server, so that its own limits hold for programs too. That takes the
 // controller of processes (pids) and the right to write: root has it on a machine, and a user in a folder that was
 // delegated to that user, such as a service of systemd with Delegate=pids. Both versions of control groups are known. In
-// version 2, a group below one that has processes itself must be threaded, because only then need nobody move them.
+// version 2, a group below one that has processes itself must be threaded, because only then the processes need not be moved.
 package cgroup
 
 import (
@@ -166,7 +166,7 @@ func write(dir, file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Make makes a group that may have so many processes and threads.
+// Make makes a group that may have this many processes and threads.
 func (p Place) Make(most uint64) (*Group, error) {
 	dir, err := os.MkdirTemp(p.Dir, p.Run+".*")
 	if err != nil {

@@ -42,7 +42,7 @@ func (r Tasks) Cancel(ctx context.Context, task string, c *v1alpha1.TaskCancella
 	return &t, r.post(ctx, task, "cancel", opts, c, &t)
 }
 
-// GiveTransactionToken hands in the transaction token of a task that waits for it.
+// GiveTransactionToken submits the transaction token of a task that waits for it.
 func (r Tasks) GiveTransactionToken(ctx context.Context, task, token string) error {
 	return r.request(http.MethodPost).Name(task).SubResource("transactiontoken").SetHeader("Content-Type", "text/plain").Body([]byte(token)).Do(ctx).Error()
 }

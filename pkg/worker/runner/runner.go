@@ -9,7 +9,7 @@
 //
 //   - It returns soon after its context has ended, with the reason WorkerStopped.
 //   - Each error is a *Error with a documented reason, or the error of a request to the API server.
-//   - Its result is bounded, also if it comes with an error.
+//   - Its result is bounded, even if it comes with an error.
 //   - It writes to Log and Recorder only; both remove secrets.
 //   - It leaves no process behind.
 package runner

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runners is the list of all runners. A program that runs tasks of one type alone links that runner and not this
+// Package runners is the list of all runners. A program that runs only tasks of one type links that runner and not this
 // package.
 package runners
 

@@ -272,8 +272,7 @@ type AgentCoordination struct {
 	// +k8s:optional
 	// +k8s:minimum=0
 	MaxIterations int32 `json:"maxIterations,omitempty"`
-	// approvalRequiredTools are the tools that wait for a person's approval before
-	// each call, also where enabled is not set.
+	// approvalRequiredTools are the tools that wait for a person's approval before each call, even if enabled is not set.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=128

@@ -85,13 +85,13 @@ type ApprovalSpec struct {
 	// rootTaskUID is the UID of that task. Another task may get its name when it is gone.
 	// +optional
 	RootTaskUID types.UID `json:"rootTaskUID,omitempty"`
-	// requestedBy is the user name of who created the task; empty when it is not known.
+	// requestedBy is the user name of the task's creator; empty when it is not known.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// action is what is to be done, in words.
 	// +optional
 	Action string `json:"action,omitempty"`
-	// riskSummary tells what could go wrong, in words.
+	// riskSummary says what could go wrong, in words.
 	// +optional
 	RiskSummary string `json:"riskSummary,omitempty"`
 	// severity ranks the risk: debug, info, warning, error or critical.
@@ -114,7 +114,7 @@ type ApprovalSpec struct {
 	// +k8s:optional
 	// +k8s:opaqueType
 	TargetArgsPreview *apiextensionsv1.JSON `json:"targetArgsPreview,omitempty"`
-	// timeout is how long the decision may take, as text; empty means without end.
+	// timeout is how long the decision may take, as text; empty means without limit.
 	// +optional
 	Timeout string `json:"timeout,omitempty"`
 	// expiresAt is when the decision comes too late.
@@ -185,7 +185,7 @@ type ApprovalStatus struct {
 	// decisionReason is why, in words.
 	// +optional
 	DecisionReason string `json:"decisionReason,omitempty"`
-	// decisionActor is the user name of who decided.
+	// decisionActor is the user name of whoever decided.
 	// +optional
 	DecisionActor string `json:"decisionActor,omitempty"`
 	// executionOutcome is how the approved action went.

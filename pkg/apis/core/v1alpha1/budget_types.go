@@ -86,7 +86,7 @@ type BudgetSpec struct {
 	// +optional
 	// +k8s:optional
 	Selector *BudgetSelector `json:"selector,omitempty"`
-	// perIdentity gives each user and ServiceAccount the whole limit for itself, also those that were never seen before.
+	// perIdentity gives each user and ServiceAccount the whole limit for itself, including those that were never seen before.
 	// It does not apply to those whom the selector.requesters of another budget of the namespace names as User or
 	// ServiceAccount, so that it is the default for everybody else.
 	// +optional

@@ -161,7 +161,7 @@ const (
 	// executionOutcome, reason.
 	EventApprovalExecutionUpdated EventType = "ApprovalExecutionUpdated"
 
-	// EventToolCallJudged: policies found fault with a call that the model wants to make. Content: verdict, callID,
+	// EventToolCallJudged: policies objected to a call that the model wants to make. Content: verdict, callID,
 	// findings (action, policy, binding, message).
 	EventToolCallJudged EventType = "ToolCallJudged"
 )
@@ -196,8 +196,8 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ExecutionEvent is one durable, sanitized record of what a task did. Events
-// are appended and never changed; they leave with their task or by retention.
-// Its name is "<task>.<seq, 10 digits>", so that key order is sequence order.
+// are appended and never changed; they are removed with their task or by retention. Its name is "<task>.<seq, 10 digits>", so
+// that key order is sequence order.
 type ExecutionEvent struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata. The server sets name, uid,
@@ -300,7 +300,7 @@ type ExecutionEvent struct {
 	// contentText is the sanitized text payload, at most 32768 characters.
 	// +optional
 	ContentText string `json:"contentText,omitempty"`
-	// truncation tells what was cut, without the removed data.
+	// truncation says what was cut, without the removed data.
 	// +optional
 	// +k8s:optional
 	Truncation *EventTruncation `json:"truncation,omitempty"`

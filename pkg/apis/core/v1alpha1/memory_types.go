@@ -46,8 +46,8 @@ type MemoryList struct {
 	Items []Memory `json:"items"`
 }
 
-// MemorySpec is the text of a memory, its scope and what it is about. Secrets, and characters that nobody sees, are
-// removed from every text before it is stored.
+// MemorySpec is the text of a memory, its scope and what it is about. Secrets, and invisible characters, are removed from every
+// text before it is stored.
 type MemorySpec struct {
 	// content is what is remembered.
 	// +required
@@ -132,7 +132,7 @@ type MemoryOrigin struct {
 	// taskUID is the UID of the task.
 	// +required
 	TaskUID types.UID `json:"taskUID"`
-	// requestedBy is the user name of who created the task; empty if that is not known.
+	// requestedBy is the user name of the task's creator; empty if that is not known.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// sequence is the event of the task that began the call which proposed the memory; 0 if there is none.
@@ -141,7 +141,7 @@ type MemoryOrigin struct {
 	// toolCallID is the model's call that proposed the memory.
 	// +optional
 	ToolCallID string `json:"toolCallID,omitempty"`
-	// outsideText reports that text from elsewhere, such as a web page or a program's output, may be in what the run
+	// outsideText reports that untrusted text, such as a web page or a program's output, may be in what the run
 	// proposes: the run had called a tool that brings such text, or its prompt or its session may have it. The person who
 	// created the task may not apply such a proposal.
 	// +optional

@@ -125,7 +125,7 @@ type MemoryProposalStatus struct {
 	// +optional
 	// +k8s:optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
-	// proposedBy is the user name of who created the proposal; for a run, the account of its worker.
+	// proposedBy is the user name of the proposal's creator; for a run, the account of its worker.
 	// +optional
 	ProposedBy string `json:"proposedBy,omitempty"`
 	// origin is the run that proposed; absent for a person.
@@ -138,7 +138,7 @@ type MemoryProposalStatus struct {
 	// reviewedBy is the user name of the caller who reviewed.
 	// +optional
 	ReviewedBy string `json:"reviewedBy,omitempty"`
-	// reviewNote is what the reviewer had to say.
+	// reviewNote is the reviewer's comment.
 	// +optional
 	ReviewNote string `json:"reviewNote,omitempty"`
 	// reviewedAt is when the proposal was reviewed.
@@ -187,7 +187,7 @@ type MemoryProposalReviewSpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=256
 	Reviewer string `json:"reviewer,omitempty"`
-	// reviewNote is what the reviewer has to say.
+	// reviewNote is the reviewer's comment.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=4096

@@ -32,7 +32,7 @@ const (
 	// ReasonRefused: this installation does not run such a task; the message says which part, and what is allowed.
 	ReasonRefused = "Refused"
 	// ReasonNotSupported: the task or its Agent uses a field that this version does not implement. Remove the field that
-	// the message names. Also of condition Ready of an Agent.
+	// the message names. Also in condition Ready of an Agent.
 	ReasonNotSupported = "NotSupported"
 	// ReasonInvalidSchedule: spec.schedule or spec.timeZone cannot be read.
 	ReasonInvalidSchedule = "InvalidSchedule"
@@ -81,8 +81,8 @@ const (
 	// ReasonTransactionTokenLost: the Secret with the task's transaction token is gone, or is not the one that the server
 	// made for the task. Create the task again.
 	ReasonTransactionTokenLost = "TransactionTokenLost"
-	// ReasonRequesterUnverified: who asked for the task is recorded, and the seal of that record is not this server's, as
-	// after its key of requesters was lost. Restore the key, or create the task again.
+	// ReasonRequesterUnverified: the record of who asked for the task is not sealed by this server, for example because its key
+	// of requesters was lost. Restore the key, or create the task again.
 	ReasonRequesterUnverified = "RequesterUnverified"
 
 	// ReasonCoordinationDisabled: the task was delegated, and the Agent of its parent may not delegate. Set
@@ -104,14 +104,14 @@ const (
 	ReasonSkillNotFound = "SkillNotFound"
 	// ReasonSecretNotFound: a Secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonSecretKeyNotFound: the Secret is there and lacks the key that is referred to.
+	// ReasonSecretKeyNotFound: the Secret exists but lacks the key that is referred to.
 	ReasonSecretKeyNotFound = "SecretKeyNotFound"
 	// ReasonSecretHostNotAllowed: the annotation platform.ai/allowed-hosts of a Secret does not permit the use that a
 	// Provider, a Tool or the task makes of it, or the Secret has none and the operator requires one.
 	ReasonSecretHostNotAllowed = "SecretHostNotAllowed"
 	// ReasonConfigMapNotFound: a ConfigMap with a prompt or a skill does not exist.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
-	// ReasonConfigMapKeyNotFound: the ConfigMap is there and lacks the key that is referred to.
+	// ReasonConfigMapKeyNotFound: the ConfigMap exists but lacks the key that is referred to.
 	ReasonConfigMapKeyNotFound = "ConfigMapKeyNotFound"
 	// ReasonSessionNotFound: the Session does not exist, and the reference does not ask for it to be made.
 	ReasonSessionNotFound = "SessionNotFound"
@@ -127,19 +127,19 @@ const (
 	ReasonWorkerMisconfigured = "WorkerMisconfigured"
 	// ReasonWorkerStopped: the worker was told to stop before its work was done.
 	ReasonWorkerStopped = "WorkerStopped"
-	// ReasonNotBegun: the worker got no credentials, as when the server died while it started it, and did nothing. The
+	// ReasonNotBegun: the worker got no credentials, for example because the server died while starting it, and did nothing. The
 	// same attempt is started again.
 	ReasonNotBegun = "NotBegun"
 	// ReasonServerUnreachable: the API server did not answer, or refused the worker's token, for too long.
 	ReasonServerUnreachable = "ServerUnreachable"
-	// ReasonTaskReplaced: the task was deleted, or made anew under its name, while the worker ran.
+	// ReasonTaskReplaced: the task was deleted, or re-created under the same name, while the worker ran.
 	ReasonTaskReplaced = "TaskReplaced"
 	// ReasonReferenceInvalid: what the task refers to was deleted or changed since it was admitted, and cannot be used.
 	ReasonReferenceInvalid = "ReferenceInvalid"
 	// ReasonCommandFailed: the command of a container task ended with an exit code other than 0; the message has it, and
 	// the log says more.
 	ReasonCommandFailed = "CommandFailed"
-	// ReasonCommandNotRun: the command of a container task could not be started, as when its program does not exist.
+	// ReasonCommandNotRun: the command of a container task could not be started, for example because its program does not exist.
 	ReasonCommandNotRun = "CommandNotRun"
 	// ReasonMaxIterations: the model still asked for tools after the last turn that it had. Raise maxIterations.
 	ReasonMaxIterations = "MaxIterations"
@@ -160,7 +160,7 @@ const (
 	ReasonBudgetUnpriced = "BudgetUnpriced"
 	// ReasonBudgetWarning is in an event that records that a Budget has reached one of its spec.warnPercent.
 	ReasonBudgetWarning = "BudgetWarning"
-	// ReasonBudgetAvailable is the reason of condition Exhausted of a Budget of which something is left.
+	// ReasonBudgetAvailable is the reason of condition Exhausted of a Budget that is not used up.
 	ReasonBudgetAvailable = "BudgetAvailable"
 	// ReasonBlankAnswer: the model answered with neither text nor a tool call, twice.
 	ReasonBlankAnswer = "BlankAnswer"
@@ -177,7 +177,7 @@ const (
 	ReasonModelRequestUnrecorded = "ModelRequestUnrecorded"
 	// ReasonModelAuthenticationFailed: the vendor refused the API key. Correct the Provider's Secret.
 	ReasonModelAuthenticationFailed = "ModelAuthenticationFailed"
-	// ReasonModelQuotaExhausted: the vendor's account has nothing left.
+	// ReasonModelQuotaExhausted: the vendor's account has no credit left.
 	ReasonModelQuotaExhausted = "ModelQuotaExhausted"
 	// ReasonModelContextTooLong: the conversation is longer than the model takes. Shorten it, or use another model.
 	ReasonModelContextTooLong = "ModelContextTooLong"
@@ -232,16 +232,16 @@ const (
 	ReasonStartFailed = "StartFailed"
 	// ReasonStartTimedOut: the worker did not begin in time, and nothing says why.
 	ReasonStartTimedOut = "StartTimedOut"
-	// ReasonQuotaExceeded: the quota of the namespace leaves no room for the Pod. It is waited for without end: raise the
-	// quota, or wait for other runs to end.
+	// ReasonQuotaExceeded: the quota of the namespace leaves no room for the Pod. The task waits for it without a limit: raise
+	// the quota, or wait for other runs to end.
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonImagePulling: the images of the Pod are being pulled, with nothing wrong so far. Only of WaitingToStart.
+	// ReasonImagePulling: the images of the Pod are being pulled, with nothing wrong so far. Only in WaitingToStart.
 	ReasonImagePulling = "ImagePulling"
-	// ReasonMounting: volumes and network of the Pod are being set up, with nothing wrong so far. Only of WaitingToStart.
+	// ReasonMounting: volumes and network of the Pod are being set up, with nothing wrong so far. Only in WaitingToStart.
 	ReasonMounting = "Mounting"
 )
 
-// Reasons of condition WaitingToStart before an attempt is written down. While the run of an attempt waits, the reason is
+// Reasons of condition WaitingToStart before an attempt is recorded. While the run of an attempt waits, the reason is
 // one of those that come from where the run is.
 const (
 	// ReasonNamespaceTaskLimitReached: the namespace runs as many tasks as it may. The task runs when one of them ends.
@@ -258,39 +258,39 @@ const (
 	// ReasonNoController: no controller has looked at the task; the server writes this. The operator should see whether
 	// the controller runs, and watches the namespace.
 	ReasonNoController = "NoController"
-	// ReasonWaitingOver is the reason of the condition when it is False: the task waits no more.
+	// ReasonWaitingOver is the reason of the condition when it is False: the task no longer waits.
 	ReasonWaitingOver = "WaitingOver"
 )
 
 // Reasons of other conditions of a task, and of its events about limits.
 const (
-	// ReasonJobStarting, of JobCreated, False: an attempt is written down, and its run is about to be started.
+	// ReasonJobStarting is for JobCreated=False: an attempt is recorded, and its run is about to be started.
 	ReasonJobStarting = "Starting"
-	// ReasonJobCreated, of JobCreated, True: the attempt has its Job or process.
+	// ReasonJobCreated is for JobCreated=True: the attempt has its Job or process.
 	ReasonJobCreated = "Created"
-	// ReasonJobRetrying, of JobCreated, False: the attempt failed and another will follow.
+	// ReasonJobRetrying is for JobCreated=False: the attempt failed and another will follow.
 	ReasonJobRetrying = "Retrying"
-	// ReasonIterationOver, of JobCreated, False: the iteration of an autonomous task is over and another will follow.
+	// ReasonIterationOver is for JobCreated=False: the iteration of an autonomous task is over and another will follow.
 	ReasonIterationOver = "IterationOver"
-	// ReasonIterating, of Iterating, True: the task works in iterations until its agent reports that the goal is complete.
+	// ReasonIterating is for Iterating=True: the task works in iterations until its agent reports that the goal is complete.
 	ReasonIterating = "Iterating"
-	// ReasonSuspended, of Iterating, False: no other iteration begins. Unset spec.suspend to continue.
+	// ReasonSuspended is for Iterating=False: no other iteration begins. Unset spec.suspend to continue.
 	ReasonSuspended = "Suspended"
-	// ReasonJobEnded, of JobCreated, Iterating and WaitingForChildren, False: the task is over. In JobCreated of a task that
-	// failed, the reason of the failure is here instead.
+	// ReasonJobEnded is for JobCreated, Iterating and WaitingForChildren, if False: the task is over. JobCreated of a task that
+	// failed has the reason of the failure instead.
 	ReasonJobEnded = "Ended"
-	// ReasonApprovalPending, of WaitingForApproval, True: a call waits for a person. Approve or decline it.
+	// ReasonApprovalPending is for WaitingForApproval=True: a call waits for a person. Approve or decline it.
 	ReasonApprovalPending = "ApprovalPending"
-	// ReasonApprovalDecided, of WaitingForApproval, False: no call waits any more.
+	// ReasonApprovalDecided is for WaitingForApproval=False: no call waits any longer.
 	ReasonApprovalDecided = "ApprovalDecided"
-	// ReasonChildrenActive, of WaitingForChildren, True: the work is done, and delegated tasks have not ended. Wait for
+	// ReasonChildrenActive is for WaitingForChildren=True: the work is done, and delegated tasks have not ended. Wait for
 	// them, cancel them, or detach them.
 	ReasonChildrenActive = "ChildrenActive"
-	// ReasonChildrenEnded, of WaitingForChildren, False: all delegated tasks have ended or were detached.
+	// ReasonChildrenEnded is for WaitingForChildren=False: all delegated tasks have ended or were detached.
 	ReasonChildrenEnded = "ChildrenEnded"
 	// ReasonDetached is in the event of a task that tasks/detach separated from its parent.
 	ReasonDetached = "Detached"
-	// ReasonCancelRequested, of CancelRequested: tasks/cancel was called.
+	// ReasonCancelRequested is for CancelRequested: tasks/cancel was called.
 	ReasonCancelRequested = "CancelRequested"
 	// ReasonRateLimited is in the event that says that a model request waits for the rateLimit of its Provider or Agent.
 	ReasonRateLimited = "RateLimited"
@@ -304,30 +304,30 @@ const (
 
 // Reasons of conditions of Agents, Providers, Tools and Skills.
 const (
-	// ReasonReady, of Ready of an Agent, True: all that it refers to was found.
+	// ReasonReady is for Ready=True of an Agent: all that it refers to was found.
 	ReasonReady = "Ready"
-	// ReasonConfined, of SandboxReady of an Agent, True: the message says what the kernel of the server's machine offers.
+	// ReasonConfined is for SandboxReady=True of an Agent: the message says what the kernel of the server's machine offers.
 	ReasonConfined = "Confined"
-	// ReasonSandboxOff, of SandboxReady of an Agent, False: the operator lets programs run without a sandbox (--sandbox=off).
+	// ReasonSandboxOff is for SandboxReady=False of an Agent: the operator lets programs run without a sandbox (--sandbox=off).
 	ReasonSandboxOff = "SandboxOff"
-	// ReasonNodeDecides, of SandboxReady of an Agent, Unknown: runs are Pods, and the kernel of each one's node confines its
+	// ReasonNodeDecides is for SandboxReady=Unknown of an Agent: runs are Pods, and the kernel of each one's node confines its
 	// programs or refuses them. The event WorkerStarted of a run says what does.
 	ReasonNodeDecides = "NodeDecides"
-	// ReasonValidationSucceeded, of Ready of a Provider, True: its API key was found, and accepted if spec.probe is set.
+	// ReasonValidationSucceeded is for Ready=True of a Provider: its API key was found, and accepted if spec.probe is set.
 	ReasonValidationSucceeded = "ValidationSucceeded"
-	// ReasonValidationFailed, of Ready, False: the object refers to what is not there, or contradicts itself. The message
+	// ReasonValidationFailed is for Ready=False: the object refers to what is not there, or contradicts itself. The message
 	// names the first problem.
 	ReasonValidationFailed = "ValidationFailed"
-	// ReasonCoolDownOver, of Available of a Provider, True: it is asked in its turn again, because a request succeeded or
+	// ReasonCoolDownOver is for Available=True of a Provider: it is asked in its turn again, because a request succeeded or
 	// its pause is over. While it is False, the reason is that of the failed request, such as ModelRateLimited.
 	ReasonCoolDownOver = "CoolDownOver"
-	// ReasonContentValid, of Ready of a Skill, True.
+	// ReasonContentValid is for Ready=True of a Skill.
 	ReasonContentValid = "ContentValid"
-	// ReasonContentTooLarge, of ContentSizeWarning of a Skill: it is so long that it crowds a prompt. Shorten it.
+	// ReasonContentTooLarge is for ContentSizeWarning of a Skill: it is so long that it crowds a prompt. Shorten it.
 	ReasonContentTooLarge = "ContentTooLarge"
-	// ReasonEndpointReachable, of Available of a Tool, True: its endpoint answers.
+	// ReasonEndpointReachable is for Available=True of a Tool: its endpoint answers.
 	ReasonEndpointReachable = "EndpointReachable"
-	// ReasonEndpointUnreachable, of Available of a Tool, False: its endpoint does not answer; the message says how.
+	// ReasonEndpointUnreachable is for Available=False of a Tool: its endpoint does not answer; the message says how.
 	ReasonEndpointUnreachable = "EndpointUnreachable"
 )
 

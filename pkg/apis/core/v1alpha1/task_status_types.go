@@ -17,7 +17,7 @@ type TaskPhase string
 const (
 	// TaskPending is for a task that has not started: it is new, or waits for a slot, a session or a retry.
 	TaskPending TaskPhase = "Pending"
-	// TaskRunning is for a task whose run was started, also while it waits for an approval or for its children.
+	// TaskRunning is for a task whose run was started, even while it waits for an approval or for its children.
 	TaskRunning TaskPhase = "Running"
 	// TaskFinalizing is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet:
 	// tasks with a workspace and tasks of type agent are refused, and nothing is delivered.
@@ -45,9 +45,8 @@ func (p TaskPhase) Active() bool {
 	return p == TaskPending || p == TaskRunning || p == TaskFinalizing
 }
 
-// TaskStatus is what happened to a task. Only the controller writes it, beside
-// creationRevision and the conditions CancelRequested, which tasks/cancel writes,
-// and WaitingToStart with the reason NoController, which are the server's.
+// TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision and the conditions
+// CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional

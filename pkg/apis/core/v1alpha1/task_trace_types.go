@@ -92,8 +92,8 @@ type TaskTrace struct {
 	// declined or expired.
 	// +listType=atomic
 	Errors []TraceProblem `json:"errors"`
-	// warnings are other events of severity warning, ends without a start, and starts without an end: those
-	// that no end can come for, because the task is over or a later attempt has begun.
+	// warnings are other events of severity warning, ends without a start, and starts without an end: those that can no longer
+	// get an end, because the task is over or a later attempt has begun.
 	// +listType=atomic
 	Warnings []TraceProblem `json:"warnings"`
 	// criticalPath are the spans that the task waited for one after the other, with the time between them.
@@ -158,8 +158,8 @@ type TraceTask struct {
 	ResultAvailable bool `json:"resultAvailable"`
 }
 
-// TraceSpan is a pair of events: a start and its end. A start whose end never
-// came stays running, also when the task is over; error says so then.
+// TraceSpan is a pair of events: a start and its end. A start whose end never came stays running, even when the task is over;
+// error then says so.
 type TraceSpan struct {
 	// id correlates the pair; a pair without one has an id made of its startSeq.
 	// +required

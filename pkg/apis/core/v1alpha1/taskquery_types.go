@@ -77,11 +77,11 @@ type TaskQuerySpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=64
 	StartedBefore string `json:"startedBefore,omitempty"`
-	// minDuration selects tasks that took at least so long, such as 90s, or have run for so long.
+	// minDuration selects tasks that took, or have run, at least this long, such as 90s.
 	// +optional
 	// +k8s:optional
 	MinDuration *Duration `json:"minDuration,omitempty"`
-	// minTokens selects tasks that are known to have used at least so many tokens, input and output together.
+	// minTokens selects tasks that are known to have used at least this many tokens, input and output together.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0
@@ -91,7 +91,7 @@ type TaskQuerySpec struct {
 	// +optional
 	// +k8s:optional
 	OrderBy TaskOrder `json:"orderBy,omitempty"`
-	// descending sorts the largest value first. Tasks without a value come last all the same.
+	// descending sorts the largest value first. Tasks without a value still come last.
 	// +optional
 	Descending bool `json:"descending,omitempty"`
 	// limit is how many tasks are returned: 100 by default, at most 500.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LabelRequireApproval marks a ValidatingAdmissionPolicy. With the value "true", a call of a tool that the policy
-// finds fault with is not refused: a person must approve it first. Its bindings need the action Audit.
+// LabelRequireApproval marks a ValidatingAdmissionPolicy. With the value "true", a call of a tool that the policy objects to is
+// not refused: a person must approve it first. Its bindings need the action Audit.
 const LabelRequireApproval = "platform.ai/require-approval"
 
 // ToolSource says where a tool comes from.
@@ -104,8 +104,8 @@ type ToolCallSpec struct {
 	Sensitive []string `json:"sensitive,omitempty"`
 	// policies are ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings that judge the call in place of those
 	// of the server, to try them before they are stored. A policy without a binding here denies. Only dry runs (dryRun=All)
-	// of callers other than workers may have them, at most 32. They may not refer to parameters (paramKind), know the
-	// namespace by its name alone, and ask no authorizer. Policies do not see this field, and the answer does not have it.
+	// of callers other than workers may have them, at most 32. They may not refer to parameters (paramKind) or ask an
+	// authorizer, and know only the name of the namespace. Policies do not see this field, and the answer does not have it.
 	// +optional
 	// +listType=atomic
 	// +k8s:opaqueType
@@ -178,7 +178,7 @@ type ToolCallTask struct {
 	// attempt is the attempt that makes the call, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// createdBy is the name of the user who created the task, as the server recorded it; without a task that of the caller.
+	// createdBy is the name of the user who created the task, as the server recorded it; without a task, that of the caller.
 	// +optional
 	CreatedBy string `json:"createdBy,omitempty"`
 	// requestedBy is the verified identity that the task acts for, if there is one.

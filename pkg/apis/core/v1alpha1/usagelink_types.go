@@ -40,8 +40,8 @@ const (
 // +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one
-// for each observation, and no role of users may. The record is kept with those of usage, and reports show it; there is
+// UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each
+// observation; no role of users permits that. The record is kept with those of usage, and reports show it; there is
 // no object to read. Nothing is inferred: without links a report says that nothing is known of pull requests.
 type UsageLink struct {
 	metav1.TypeMeta `json:",inline"`

@@ -72,7 +72,7 @@ type UsageCompleteness string
 
 // Completeness of measurements.
 const (
-	// UsageComplete is set if every measurement was reported, also if there is none.
+	// UsageComplete is set if every measurement was reported, even if there is none.
 	UsageComplete UsageCompleteness = "complete"
 	// UsagePartial is set if something was reported and something is missing.
 	UsagePartial UsageCompleteness = "partial"
@@ -127,13 +127,13 @@ type UsageReportSpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=64
 	Kind string `json:"kind,omitempty"`
-	// model selects requests that used the model, with all their usage, also of other models.
+	// model selects requests that used the model, with all their usage, including that of other models.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=256
 	Model string `json:"model,omitempty"`
 	// from selects requests that started then or later. The default is the start of the month of asOf for mode summary,
-	// and all that is retained for the others.
+	// and everything that is retained for the others.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=64

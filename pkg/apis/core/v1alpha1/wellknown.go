@@ -84,14 +84,14 @@ const (
 
 // Annotations that only the controller and the server write.
 const (
-	// AnnotationRequestedBy is the user name of who created a task.
+	// AnnotationRequestedBy is the user name of a task's creator.
 	AnnotationRequestedBy = LabelPrefix + "requested-by"
 	// AnnotationRequestedByGroups is a JSON array of the groups that the user had then. Budgets of groups use it.
 	AnnotationRequestedByGroups = LabelPrefix + "requested-by-groups"
 	AnnotationRequestedBySource = LabelPrefix + "requested-by-source"
 	AnnotationRequestedByStamp  = LabelPrefix + "requested-by-stamp"
 	// AnnotationChatCall is on what a chat creates: the turn and the call that created it. A turn that a restart of the
-	// server interrupted recognises by it what it has created already.
+	// server interrupted uses it to recognise what it has created already.
 	AnnotationChatCall = LabelPrefix + "chat-call"
 
 	// The annotations of the transaction in which a task was created. Its ID is also an annotation, named as the label.
@@ -107,7 +107,7 @@ const (
 	// TransactionTokenKey. The task owns the Secret.
 	AnnotationTransactionTokenSecret = LabelPrefix + "transaction-token-secret"
 	// AnnotationTransactionTokenPending is "true" on a task that does not start before it has that Secret, and
-	// AnnotationTransactionTokenPendingSince is since when that is, in RFC 3339.
+	// AnnotationTransactionTokenPendingSince is when that began, in RFC 3339.
 	AnnotationTransactionTokenPending      = LabelPrefix + "transaction-token-pending"
 	AnnotationTransactionTokenPendingSince = LabelPrefix + "transaction-token-pending-since"
 )
@@ -124,7 +124,7 @@ const (
 // of its Task, until the controller knows the Job's own UID.
 const AnnotationRunID = LabelPrefix + "run-id"
 
-// Reasons of the Kubernetes Events about tasks that are no reasons of conditions, too.
+// Reasons of the Kubernetes Events about tasks that are not reasons of conditions as well.
 const (
 	// EventReasonIteration: an iteration of an autonomous task was started.
 	EventReasonIteration = "AutonomousIteration"
@@ -167,8 +167,8 @@ const (
 	// ConditionIterating is True while a task of an autonomous agent works in iterations, False while it is suspended
 	// between two of them and after its end, and absent on other tasks.
 	ConditionIterating = "Iterating"
-	// ConditionRequesterVerified is False on a task whose recorded requester is not the one that this server sealed, as
-	// after its key was lost. It is absent on all others.
+	// ConditionRequesterVerified is False on a task whose recorded requester is not the one that this server sealed, for
+	// example because its key was lost. It is absent on all others.
 	ConditionRequesterVerified = "RequesterVerified"
 	// ConditionCancelRequested is True once tasks/cancel was called.
 	ConditionCancelRequested = "CancelRequested"
@@ -179,7 +179,7 @@ const (
 	ConditionSandboxReady = "SandboxReady"
 	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
-	// ConditionExhausted is True on a Budget of which nothing is left.
+	// ConditionExhausted is True on a Budget that is used up.
 	ConditionExhausted = "Exhausted"
 	// ConditionContentSizeWarning is True on a Skill with very long content.
 	ConditionContentSizeWarning = "ContentSizeWarning"
@@ -204,7 +204,7 @@ const (
 	ExtraTaskUID       = GroupName + "/task-uid"
 	ExtraTaskNamespace = GroupName + "/task-namespace"
 	// ExtraTaskRun is status.jobUID of the task when the credential was made; only that run is meant. Credentials that were
-	// made before there was this key lack it.
+	// made before this key existed lack it.
 	ExtraTaskRun = GroupName + "/task-run"
 )
 

@@ -20,9 +20,9 @@
 //
 //   - An attempt is started at most once. run.json says "starting" before the worker exists, which
 //     need not be on disk, because a worker does not survive a crash of the machine. It is on disk
-//     as "running" with its pid and then as begun before the worker gets its credentials. A worker without credentials does nothing, so a crash before that leaves an
-//     attempt that provably did no work: Open undoes it, and it may be started anew. Once begun
-//     it is never started again.
+//     as "running" with its pid and then as begun before the worker gets its credentials. A worker without credentials does
+//     nothing, so a crash before that leaves an attempt that provably did no work: Open undoes it, and it may be started anew.
+//     Once begun it is never started again.
 //   - A worker of a container task may be started before there is a run for it (standbys). It then knows nothing of any
 //     run, and becomes the worker of one run at most, under the same rules.
 //   - A pid counts only together with its start time and the boot id, and is

@@ -85,11 +85,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	text, list := set.Text, set.List
 	text(&o.OIDC.Issuer, "oidc-issuer", "", "issuer (https) of the OpenID provider whose tokens are accepted as Bearer tokens; needs --oidc-audience. This and all other --oidc and --context-token flags default to an environment variable, such as PLATFORM_OIDC_ISSUER")
 	text(&o.OIDC.Audience, "oidc-audience", "", "audience that tokens of --oidc-issuer must name")
-	list(&o.OIDC.AllowedSubjects, "oidc-allowed-subjects", nil, "subjects (claim sub) that are accepted, with the wildcards * and ?; without any, nobody is. What they may do is up to RBAC: users oidc:NAME, groups oidc:GROUP and oidc-role:ROLE, and platform:oidc for all")
+	list(&o.OIDC.AllowedSubjects, "oidc-allowed-subjects", nil, "subjects (claim sub) that are accepted, with the wildcards * and ?; if there are none, nobody is accepted. What they may do is up to RBAC: users oidc:NAME, groups oidc:GROUP and oidc-role:ROLE, and platform:oidc for all")
 	text(&o.OIDC.Namespace, "oidc-namespace", "default", "the only namespace of callers with a token of --oidc-issuer, and of those with a transaction token that names none")
 	text(&o.OIDC.JWKSURL, "oidc-jwks-url", "", "address of the provider's keys (default: as its metadata says)")
 	text(&o.OIDC.CAFile, "oidc-ca-file", "", "PEM file with the authorities of the provider's certificate (default: those of the system)")
-	text(&o.OIDC.ClientID, "oidc-client-id", "", "client of --oidc-issuer as which people log in to the web console; its redirect URI is https://HOST/console/provider/callback, and its ID tokens or access tokens must name --oidc-audience. Without, the console takes tokens only")
+	text(&o.OIDC.ClientID, "oidc-client-id", "", "client of --oidc-issuer as which people log in to the web console; its redirect URI is https://HOST/console/provider/callback, and its ID tokens or access tokens must name --oidc-audience. If empty, the console accepts only tokens")
 	text(&o.OIDC.ClientSecretFile, "oidc-client-secret-file", "", "file with the secret of --oidc-client-id; a public client has none")
 	list(&o.OIDC.Scopes, "oidc-scopes", []string{"openid", "profile", "email"}, "scopes that a login to the web console asks for; openid must be one of them")
 	c := &o.ContextToken
@@ -104,7 +104,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	c.Scopes = map[string]*[]string{}
 	for _, f := range families() {
 		c.Scopes[f] = new([]string)
-		list(c.Scopes[f], "context-token-"+strings.NewReplacer(":", "-").Replace(f)+"-scopes", []string{scopePrefix + f}, "scopes of which a token needs one for "+f)
+		list(c.Scopes[f], "context-token-"+strings.NewReplacer(":", "-").Replace(f)+"-scopes", []string{scopePrefix + f}, "scopes that permit "+f+"; a token needs one of them")
 	}
 }
 

@@ -44,7 +44,7 @@ var kinds = map[string]struct{ read, write string }{
 	"approvals":              {"tasks:get", "tasks:update"},
 	"executionevents":        {"tasks:get", "tasks:update"},
 	"repositorymonitors":     {"monitors:read", "monitors:write"},
-	"budgets":                {"", ""}, // what a namespace may use is nobody's concern who works for a task
+	"budgets":                {"", ""}, // what a namespace may use does not concern those who work for a task
 }
 
 // reads reports whether a verb changes nothing.

@@ -20,8 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
-// TaskTokens gives the tasks of callers a transaction token of their own, and checks those that workers hand in for
-// children.
+// TaskTokens gives the tasks of callers a transaction token of their own, and checks those that workers submit for children.
 type TaskTokens struct {
 	service *tokenexchange.Service
 	// issued checks tokens that the token service issued for tasks.

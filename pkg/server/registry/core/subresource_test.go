@@ -154,7 +154,7 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 	s.SetPhase("a", v1alpha1.TaskFailed)
 	_, err := s.CreateNamed(s.worker(a), "tasks/events", "a", ev(v1alpha1.EventModelMessage))
 	checkStatus(t, err, 409, "has ended")
-	// The controller may still write the terminal event, and nothing behind it.
+	// The controller may still write the terminal event, and nothing after it.
 	if _, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "a", ev(v1alpha1.EventTaskFailed)); err != nil {
 		t.Fatal(err)
 	}

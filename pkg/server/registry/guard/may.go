@@ -15,7 +15,7 @@ import (
 )
 
 // May asks an authorizer whether the caller of a request may do something with a resource of this API group. what has the verb
-// and the names of namespace, resource and object; the rest is added. A request without a caller may nothing. The error is an
+// and the names of namespace, resource and object; the rest is added. A request without a caller may do nothing. The error is an
 // API error.
 func May(ctx context.Context, a authorizer.Authorizer, what authorizer.AttributesRecord) (bool, error) {
 	user, ok := request.UserFrom(ctx)

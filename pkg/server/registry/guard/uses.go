@@ -39,7 +39,7 @@ func (w *Workers) Sessions() resource.Guard[*v1alpha1.Session] {
 			case o.Namespace != s.run.namespace || !s.converses(o.Name):
 				return errSession
 			case a == resource.Access{Verb: "create", Subresource: "transcript"}:
-				return errors.New("a worker may not append: the controller adds what its task brings")
+				return errors.New("a worker may not append: the controller adds its task's messages")
 			}
 			return readable(a, "status", "transcript", "events", "stream")
 		},

@@ -41,7 +41,7 @@ type Kept[T Object] struct {
 	// PrepareForStatus changes the new object of a write to the status subresource before validation.
 	PrepareForStatus func(ctx context.Context, obj, old T)
 	// StatusFinalizer is a finalizer that a write to the status subresource may add to an object, although it changes
-	// nothing else outside of the status. A controller can so take up an object in one commit.
+	// nothing else outside of the status. This lets a controller take up an object in one commit.
 	StatusFinalizer string
 	// ValidateStatus checks a write to the status subresource.
 	ValidateStatus func(ctx context.Context, obj, old T) field.ErrorList
@@ -81,8 +81,8 @@ type Kept[T Object] struct {
 	// is no garbage collector. It removes the owner references to the object, as a garbage collector does. Its error, an
 	// API error, refuses the deletion.
 	Orphan func(ctx context.Context, obj T) error
-	// AfterDelete runs once, after the object has left the store, also when the removal of its last finalizer caused
-	// that. It is not part of the write, so a crash may prevent it: it must be something that can also be done later.
+	// AfterDelete runs once, after the object has left the store, even when the removal of its last finalizer caused that. It
+	// is not part of the write, so a crash may prevent it: it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
 }
 

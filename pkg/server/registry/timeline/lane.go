@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// lane is one timeline of a stream of several. Its fields belong to the goroutine that sends, but for tail, which the
+// lane is one timeline of a stream of several. Its fields belong to the goroutine that sends, except tail, which the
 // lane's own goroutine reads.
 type lane struct {
 	timeline *Timeline

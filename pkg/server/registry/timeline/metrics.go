@@ -44,7 +44,7 @@ func newMetrics() *metrics {
 		reconnects: prometheus.NewCounterVec(prometheus.CounterOpts(
 			opts("stream_reconnects_total", "Streams that were resumed after an earlier position.")), []string{"scope"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts(
-			opts("stream_errors_total", "Streams that an error ended.")), []string{"scope", "reason"}),
+			opts("stream_errors_total", "Streams that ended with an error.")), []string{"scope", "reason"}),
 	}
 	m.Group = metric.Group{m.lists, m.listDuration, m.connections, m.reconnects, m.errors}
 	return m

@@ -29,8 +29,8 @@
 // If both are given, the header counts: a browser that reconnects repeats the URL it started with and adds the id it
 // has received since.
 //
-// A reconnect with the header that has everything of an ended task gets 204, which keeps a browser from connecting
-// again; with the parameter, it gets stream_complete again.
+// A client that reconnects with the header and has received everything of a finished task gets 204, which keeps a browser from
+// connecting again; with the parameter, it gets stream_complete again.
 //
 // The parameters tasks and sessions add those of other tasks and sessions to a stream; see Together.
 //

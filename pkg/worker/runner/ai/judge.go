@@ -17,8 +17,8 @@ import (
 )
 
 // judge asks the server's policies about a call. The server leaves secrets of the run out of the verdict, because it
-// records it; what it does not recognise is removed here, before the model reads it. judge waits as long as the server is away, as everything else does that
-// must not be skipped.
+// records it; what it does not recognise is removed here, before the model reads it. While the server is away, judge waits,
+// like everything else that must not be skipped.
 func (r *run) judge(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
 	secrets := r.SecretsIn(arguments)
 	call := &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{

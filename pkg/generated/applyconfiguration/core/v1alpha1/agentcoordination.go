@@ -27,8 +27,7 @@ type AgentCoordinationApplyConfiguration struct {
 	Autonomous *bool `json:"autonomous,omitempty"`
 	// maxIterations limits the iterations; 0 means no limit.
 	MaxIterations *int32 `json:"maxIterations,omitempty"`
-	// approvalRequiredTools are the tools that wait for a person's approval before
-	// each call, also where enabled is not set.
+	// approvalRequiredTools are the tools that wait for a person's approval before each call, even if enabled is not set.
 	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
 	// approvalTimeout is how long a decision may take; then the approval expires
 	// and the call is not made. Without it an approval waits as long as its task.

@@ -20,7 +20,7 @@ type BudgetSpecApplyConfiguration struct {
 	Window *corev1alpha1.BudgetWindow `json:"window,omitempty"`
 	// selector says which requests count. Empty selects all requests of the namespace.
 	Selector *BudgetSelectorApplyConfiguration `json:"selector,omitempty"`
-	// perIdentity gives each user and ServiceAccount the whole limit for itself, also those that were never seen before.
+	// perIdentity gives each user and ServiceAccount the whole limit for itself, including those that were never seen before.
 	// It does not apply to those whom the selector.requesters of another budget of the namespace names as User or
 	// ServiceAccount, so that it is the default for everybody else.
 	PerIdentity *bool `json:"perIdentity,omitempty"`

@@ -19,13 +19,13 @@ type MemoryOriginApplyConfiguration struct {
 	TaskName *string `json:"taskName,omitempty"`
 	// taskUID is the UID of the task.
 	TaskUID *types.UID `json:"taskUID,omitempty"`
-	// requestedBy is the user name of who created the task; empty if that is not known.
+	// requestedBy is the user name of the task's creator; empty if that is not known.
 	RequestedBy *string `json:"requestedBy,omitempty"`
 	// sequence is the event of the task that began the call which proposed the memory; 0 if there is none.
 	Sequence *int64 `json:"sequence,omitempty"`
 	// toolCallID is the model's call that proposed the memory.
 	ToolCallID *string `json:"toolCallID,omitempty"`
-	// outsideText reports that text from elsewhere, such as a web page or a program's output, may be in what the run
+	// outsideText reports that untrusted text, such as a web page or a program's output, may be in what the run
 	// proposes: the run had called a tool that brings such text, or its prompt or its session may have it. The person who
 	// created the task may not apply such a proposal.
 	OutsideText *bool `json:"outsideText,omitempty"`

@@ -20,7 +20,7 @@ type MemoryProposalStatusApplyConfiguration struct {
 	State *corev1alpha1.MemoryProposalState `json:"state,omitempty"`
 	// updatedAt is the time of the last change of the state.
 	UpdatedAt *v1.Time `json:"updatedAt,omitempty"`
-	// proposedBy is the user name of who created the proposal; for a run, the account of its worker.
+	// proposedBy is the user name of the proposal's creator; for a run, the account of its worker.
 	ProposedBy *string `json:"proposedBy,omitempty"`
 	// origin is the run that proposed; absent for a person.
 	Origin *MemoryOriginApplyConfiguration `json:"origin,omitempty"`
@@ -28,7 +28,7 @@ type MemoryProposalStatusApplyConfiguration struct {
 	Reviewer *string `json:"reviewer,omitempty"`
 	// reviewedBy is the user name of the caller who reviewed.
 	ReviewedBy *string `json:"reviewedBy,omitempty"`
-	// reviewNote is what the reviewer had to say.
+	// reviewNote is the reviewer's comment.
 	ReviewNote *string `json:"reviewNote,omitempty"`
 	// reviewedAt is when the proposal was reviewed.
 	ReviewedAt *v1.Time `json:"reviewedAt,omitempty"`

@@ -8,8 +8,8 @@ package v1alpha1
 // MemorySpecApplyConfiguration represents a declarative configuration of the MemorySpec type for use
 // with apply.
 //
-// MemorySpec is the text of a memory, its scope and what it is about. Secrets, and characters that nobody sees, are
-// removed from every text before it is stored.
+// MemorySpec is the text of a memory, its scope and what it is about. Secrets, and invisible characters, are removed from every
+// text before it is stored.
 type MemorySpecApplyConfiguration struct {
 	// content is what is remembered.
 	Content *string `json:"content,omitempty"`

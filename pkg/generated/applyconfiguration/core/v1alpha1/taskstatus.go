@@ -15,9 +15,8 @@ import (
 // TaskStatusApplyConfiguration represents a declarative configuration of the TaskStatus type for use
 // with apply.
 //
-// TaskStatus is what happened to a task. Only the controller writes it, beside
-// creationRevision and the conditions CancelRequested, which tasks/cancel writes,
-// and WaitingToStart with the reason NoController, which are the server's.
+// TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision and the conditions
+// CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`

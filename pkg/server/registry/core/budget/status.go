@@ -39,7 +39,7 @@ func (a accounts) show(b *v1alpha1.Budget) {
 	for i := range all {
 		all[i].Account = all[i].At(b.Spec.Window, now)
 	}
-	// An account of before perIdentity or the unit was changed counts no more.
+	// An account from before perIdentity or the unit was changed no longer counts.
 	all = slices.DeleteFunc(all, func(o spending.Balance) bool {
 		return (o.Identity != "") != b.Spec.PerIdentity || o.Currency != unit.Currency
 	})

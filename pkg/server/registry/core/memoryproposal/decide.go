@@ -169,7 +169,7 @@ func mayApply(p *v1alpha1.MemoryProposal, by string) error {
 	case s.ProposedBy == by:
 		why = "you proposed it: somebody else must apply it"
 	case s.Origin != nil && s.Origin.OutsideText && s.Origin.RequestedBy == by:
-		why = "your task proposed it, and text from elsewhere may be in it: somebody else must apply it"
+		why = "your task proposed it, and untrusted text may be in it: somebody else must apply it"
 	default:
 		return nil
 	}

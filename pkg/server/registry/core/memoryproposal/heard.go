@@ -14,8 +14,8 @@ import (
 )
 
 // heardOwn reports whether the session of a task has only what the person who created the task has said in other tasks, and
-// their answers, without text from elsewhere. All of the session counts, also what the task did not read, because an answer
-// may repeat what came before it. A session that is too long to look at counts as one with text from elsewhere.
+// their answers, without untrusted text. All of the session counts, also what the task did not read, because an answer
+// may repeat what came before it. A session that is too long to look at counts as one with untrusted text.
 func (r *Resource) heardOwn(ctx context.Context, t *v1alpha1.Task) bool {
 	ref := t.Spec.SessionRef
 	if ref == nil {

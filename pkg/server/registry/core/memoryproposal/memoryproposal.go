@@ -4,9 +4,8 @@
 // Package memoryproposal serves proposals of agents and people to remember something: their review, their application
 // and their archiving.
 //
-// Who proposes does not apply: nobody applies a proposal that they created under their own name, and who created the
-// task of a run does not apply what the run proposed after it, or what came before it in its session, had read text from
-// elsewhere.
+// Proposers cannot apply their own proposals: nobody applies a proposal that they created under their own name, and the creator
+// of a run's task does not apply what the run proposed after it, or what came before it in its session, had read untrusted text.
 package memoryproposal
 
 import (

@@ -14,8 +14,8 @@ import (
 )
 
 // originPage is how many events are read at a time, and originPages how many times. A run with more calls counts as one
-// that read text from elsewhere.
-// The same bounds hold for the messages of its session, and at most originTasks tasks may have spoken there.
+// that read untrusted text. The same bounds hold for the messages of its session, and at most originTasks tasks may have spoken
+// there.
 const (
 	originPage  = 500
 	originPages = 20
@@ -24,7 +24,7 @@ const (
 
 // origin returns where a proposal of a run comes from, by the events of the run, of its session and of the tasks that spoke
 // there. The worker stores the event of its call before it proposes. If something cannot be read, or the call is missing,
-// the proposal counts as one with text from elsewhere.
+// the proposal counts as one with untrusted text.
 func (r *Resource) origin(ctx context.Context, t *v1alpha1.Task) *v1alpha1.MemoryOrigin {
 	o := &v1alpha1.MemoryOrigin{TaskName: t.Name, TaskUID: t.UID, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
 	proposed, own := r.calls(ctx, t)

@@ -52,7 +52,7 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	}
 	controller := metav1.GetControllerOfNoCopy(t)
 	if controller == nil { // the guard requires one
-		return nil, nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("a worker may create tasks only that its own task controls"))
+		return nil, nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("a worker may create only tasks that its own task controls"))
 	}
 	parent, err := r.get(ctx, controller.Name)
 	if err != nil {

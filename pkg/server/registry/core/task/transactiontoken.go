@@ -72,7 +72,7 @@ func (r transacted) mark(t, parent *v1alpha1.Task) bool {
 	return true
 }
 
-// handOut gives a task its token once it is created; nil if it gets none. If that fails, the task waits in vain, and its
+// handOut gives a task its token once it is created; nil if it gets none. If that fails, the task never starts, and its
 // controller ends it.
 func (r transacted) handOut(ctx context.Context, t *v1alpha1.Task, s *stamp) func(created bool) {
 	if s == nil || s.token == "" {

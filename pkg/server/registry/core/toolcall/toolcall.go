@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package toolcall serves toolcalls: a worker creates one before each call of a tool, and is answered with the verdict
-// of the ValidatingAdmissionPolicies that match. Nothing is stored but an event about a call that a policy found
-// fault with.
+// of the ValidatingAdmissionPolicies that match. Nothing is stored but an event about a call that a policy objected to.
 //
 // The server completes a call before it is judged: the facts about the task and the tool come from the stored
 // objects, and the arguments of built-in tools are typed, so a policy that misspells one does not compile. Whatever
@@ -143,7 +142,7 @@ func sensitive(s *v1alpha1.ToolCallSpec) []string {
 	return all
 }
 
-// eventOf is the event about a call that policies found fault with. It does not repeat the arguments.
+// eventOf is the event about a call that policies objected to. It does not repeat the arguments.
 func eventOf(t *v1alpha1.Task, c *v1alpha1.ToolCall) *v1alpha1.ExecutionEvent {
 	severity := v1alpha1.SeverityInfo
 	if first := c.Status.Findings[0].Action; first != v1alpha1.ToolCallAudit {

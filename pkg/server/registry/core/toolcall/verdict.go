@@ -160,7 +160,7 @@ func (h *heard) found(err error) ([]v1alpha1.ToolCallFinding, error) {
 			return nil, apierrors.NewInternalError(fmt.Errorf("failures of policies: %w", err))
 		}
 		if len(list) >= maxFailures {
-			out = append(out, v1alpha1.ToolCallFinding{Action: v1alpha1.ToolCallDeny, Message: "too many policies find fault with the call"})
+			out = append(out, v1alpha1.ToolCallFinding{Action: v1alpha1.ToolCallDeny, Message: "too many policies object to the call"})
 		}
 		for _, f := range list {
 			if slices.Contains(f.ValidationActions, admissionv1.Deny) {
