@@ -37,12 +37,12 @@ func TestRemovedEverywhereAfter(t *testing.T) {
 				return string(raw) + told.Summary + told.ContentText + strings.Join(told.Content.Said, "")
 			},
 			"log": func(w *worker, text string) string {
-				w.logged()
+				logged(w)
 				w.log.out.queue = nil
 				if _, err := w.log.Write([]byte(text + "\n")); err != nil {
 					t.Fatal(err)
 				}
-				return w.logged()
+				return logged(w)
 			},
 			"result": func(w *worker, text string) (sent string) {
 				w.post = func(_ context.Context, _ string, body []byte, _ ...string) error { sent = string(body); return nil }

@@ -149,7 +149,7 @@ func TestContainedCommand(t *testing.T) {
 	if err != nil || !strings.HasPrefix(d.Text, "1 t 12\n"+here+"\n") || strings.Count(d.Text, "\n") != 3 {
 		t.Errorf("%q, %v", d.Text, err)
 	}
-	if log := w.logged(); strings.Contains(log, "value-of-key") || strings.Contains(log, "is not used") {
+	if log := logged(w); strings.Contains(log, "value-of-key") || strings.Contains(log, "is not used") {
 		t.Errorf("log %s", log)
 	}
 	t.Chdir("/")

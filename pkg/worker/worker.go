@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -165,10 +164,6 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	r, err := w.runners.of(task.Spec.Type)
 	if err != nil {
 		return runner.Result{}, err
-	}
-	if task.Spec.Type != v1alpha1.TaskTypeContainer {
-		// The executor defers the first collections, which is good for short runs. An agent runs for longer and holds more.
-		debug.SetGCPercent(100)
 	}
 	return r.Run(ctx, given)
 }

@@ -73,7 +73,7 @@ func newTestWorker(t *testing.T, change func(*Config)) *worker {
 	return w
 }
 
-func (w *worker) queued() []string {
+func queued(w *worker) []string {
 	var out []string
 	for _, e := range w.events.out.queue {
 		out = append(out, fmt.Sprintf("%s %s", e.Type, e.Content.Raw))
@@ -82,7 +82,7 @@ func (w *worker) queued() []string {
 }
 
 // logged returns the log as it is when the output has paused.
-func (w *worker) logged() string {
+func logged(w *worker) string {
 	w.log.windowed()
 	w.log.windowed()
 	return strings.Join(w.log.out.queue, "")
@@ -161,12 +161,12 @@ func TestRecorder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{string(raw), w.logged()} {
+	for _, text := range []string{string(raw), logged(w)} {
 		if strings.Contains(text, token) || strings.Contains(text, providerKey) || strings.Contains(text, "hunter2222") || !strings.Contains(text, "[REDACTED]") {
 			t.Errorf("got %s", text)
 		}
 	}
-	if log := w.logged(); strings.Count(log, "\n") != 2 || !strings.Contains(log, "WorkerStarted: begun with") {
+	if log := logged(w); strings.Count(log, "\n") != 2 || !strings.Contains(log, "WorkerStarted: begun with") {
 		t.Errorf("got %s", log)
 	}
 }
@@ -182,7 +182,7 @@ func TestLogLines(t *testing.T) {
 		t.Errorf("%d pieces were queued while lines came", len(w.log.out.queue))
 	}
 	want := "one\ntwo with [REDACTED]\n\nbad \uFFFD\n" + strings.Repeat("x", maxLine+5) + "\n"
-	if diff := cmp.Diff(want, w.logged()); diff != "" {
+	if diff := cmp.Diff(want, logged(w)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -220,8 +220,8 @@ func TestUploadTries(t *testing.T) {
 			if tries != tt.tries || (err == nil) != tt.ok || !cmp.Equal(tt.waits, c.Waits()) {
 				t.Errorf("%v after %d tries and %v", err, tries, c.Waits())
 			}
-			if submitted := len(w.queued()) == 1; submitted != tt.ok {
-				t.Errorf("events %v", w.queued())
+			if submitted := len(queued(w)) == 1; submitted != tt.ok {
+				t.Errorf("events %v", queued(w))
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func TestArtifacts(t *testing.T) {
 		t.Error(diff)
 	}
 	var events []string
-	for _, e := range w.queued() {
+	for _, e := range queued(w) {
 		events = append(events, strings.Fields(e)[0])
 	}
 	wantEvents := []string{"ArtifactUploadCompleted", "ArtifactUploadFailed", "ArtifactUploadFailed", "ArtifactUploadCompleted"}
@@ -296,7 +296,7 @@ func TestContainer(t *testing.T) {
 	if err != nil || !strings.HasPrefix(d.Text, "hello t\n"+w.config.WorkDir+"\n0\n") || strings.Contains(d.Text, "warn") || d.Content["exitCode"] != 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if log := w.logged(); !strings.Contains(log, "hello t\n") || !strings.Contains(log, "warn\n") || strings.Contains(log, providerKey) {
+	if log := logged(w); !strings.Contains(log, "hello t\n") || !strings.Contains(log, "warn\n") || strings.Contains(log, providerKey) {
 		t.Errorf("log %s", log)
 	}
 	for script, reason := range map[string]string{"exit 3": v1alpha1.ReasonCommandFailed, "kill -9 $$": v1alpha1.ReasonCommandFailed} {
@@ -355,6 +355,7 @@ func TestClassify(t *testing.T) {
 
 func TestTermination(t *testing.T) {
 	s := &secrets{values: []string{providerKey}}
+	s.spell()
 	for _, message := range []string{"short", strings.Repeat("é", 5000), strings.Repeat("\x01", 5000), "the key " + providerKey} {
 		raw := termination(runspec.Termination{Reason: "Reason", Message: message, ExitCode: 1, Ended: true}, s)
 		var got runspec.Termination

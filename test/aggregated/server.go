@@ -77,6 +77,7 @@ spec:
 `
 
 // Server is a platform-apiserver on a folder and a port of its own, registered with the cluster for its group.
+// It has many methods because each asks the API or the process for one thing.
 type Server struct {
 	*harness.Process
 	t       testing.TB

@@ -38,6 +38,12 @@ type sourceFile struct {
 // sources reads every non-test Go file below the given folders of the root.
 func sources(t *testing.T, folders ...string) []sourceFile {
 	t.Helper()
+	return slices.DeleteFunc(withTests(t, folders...), func(f sourceFile) bool { return strings.HasSuffix(f.path, "_test.go") })
+}
+
+// withTests reads the test files as well.
+func withTests(t *testing.T, folders ...string) []sourceFile {
+	t.Helper()
 	var files []sourceFile
 	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
@@ -50,7 +56,7 @@ func sources(t *testing.T, folders ...string) []sourceFile {
 				}
 				return nil
 			}
-			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			if !strings.HasSuffix(path, ".go") {
 				return nil
 			}
 			files = append(files, parse(t, path))

@@ -25,7 +25,7 @@ const (
 func TestShape(t *testing.T) {
 	var lines []int
 	methods, docs := map[string]int{}, map[string]string{}
-	for _, f := range sources(t, "pkg", "cmd") {
+	for _, f := range withTests(t, "pkg", "cmd", "test", "hack") {
 		if f.generated {
 			continue
 		}

@@ -39,7 +39,8 @@ import (
 // answer of a server that was stopped meanwhile (client.RequestTimeout) before it asks again.
 const patience = 150 * time.Second
 
-// platform is a server with its controllers, whose worker is a shell script.
+// platform is a server with its controllers, whose worker is a shell script. It has many methods because
+// each does or awaits one thing that tests want of a server.
 type platform struct {
 	*Server
 	t *testing.T

@@ -8,6 +8,7 @@ package ai
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -33,6 +34,8 @@ import (
 var Runner runner.Runner = runner.Func(work)
 
 func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
+	// The executor defers the first collections, which is good for short runs. An agent runs for longer and holds more.
+	debug.SetGCPercent(100)
 	r := &run{given}
 	result, err := r.work(ctx)
 	return result, failure(err)
