@@ -80,11 +80,12 @@ test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestN
 $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
-# What runs under the race detector: the packages, and of the integration tests those in which many act at once. With RACE=1,
-# "make test" runs the packages so and not once more without it, except expression, whose bounds on memory hold only without it.
+# What runs under the race detector: the packages that hack/raced.sh finds, and of the integration tests those in which many act at
+# once. With RACE=1, "make test" runs these packages so and not once more without it, except expression, whose bounds on memory
+# hold only without it.
 RACED   := GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 30m
 AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|BusySession|GoesAway|Rates
-ONCE    := $(if $(RACE),-e /platform/pkg/)
+ONCE    := $(if $(RACE),| grep -v -x -F -f <(hack/raced.sh))
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", and unit tests only there
 	$(if $(RACE),$(MAKE) race)
@@ -94,7 +95,7 @@ test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLI
 	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
 
 race: build kubectl scriptedmodel ## unit tests under the race detector, and integration tests in which many act at once
-	$(RACED) ./pkg/...
+	$(RACED) $$(hack/raced.sh)
 	$(RACED) ./test/integration -run '$(AT_ONCE)'
 
 fuzz: ## each fuzz test for a few seconds
