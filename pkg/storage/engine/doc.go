@@ -28,6 +28,8 @@
 //     without reading the store.
 //   - Reading. An iterator sees the state at the moment it was made. A batch is visible to readers before it
 //     is durable. A keyspace must therefore bound its reads by what it has published and never read "latest".
+//   - Overlap. The Overlap of a Txn that was committed and wrote something runs once; that of any other Txn runs at most
+//     once. It runs on the goroutine that called Commit, and Commit returns after it.
 //   - Failure. Once the outcome of a write is unknown, nothing more is acknowledged or published: every write
 //     returns ErrFailed, and the owner of the engine is notified once so that the process can end. After a
 //     restart the store shows whether the write was kept.

@@ -103,8 +103,9 @@ type Txn interface {
 // preparing what Publish shows.
 type Overlapper interface {
 	Txn
-	// Overlap runs once, on the goroutine that called Commit, while the Txn waits or its
-	// batch is being synced. Publish may run before it, or at the same time.
+	// Overlap runs on the goroutine that called Commit, while the Txn waits or its batch is being synced, and
+	// ends before Commit returns. Publish may run before it, or at the same time. It runs once if the Txn is
+	// committed and writes something, otherwise at most once.
 	Overlap()
 }
 

@@ -36,9 +36,9 @@ type Room int
 // How much room there is.
 const (
 	Plenty     Room = iota
-	ForUpkeep       // for engine.Upkeep and engine.Free
-	ForFree         // for engine.Free
-	ForNothing      // for no write
+	ForUpkeep       // for engine.Upkeep, engine.Free and engine.Nothing
+	ForFree         // for engine.Free and engine.Nothing
+	ForNothing      // for engine.Nothing
 )
 
 // Run runs all tests of the contract. empty returns a new place.
@@ -51,6 +51,8 @@ func Run(t *testing.T, empty func(t *testing.T) Place) {
 		{"Groups", testGroups},
 		{"Revisions", testRevisions},
 		{"Refused", testRefused},
+		{"Nothing", testNothing},
+		{"Overlap", testOverlap},
 		{"Batches", testBatches},
 		{"Iterators", testIterators},
 		{"ChangeFeed", testChangeFeed},
@@ -72,7 +74,7 @@ type put struct {
 	size    int // of a second value, to make the batch longer
 	need    engine.Need
 	refuse  error
-	hold    <-chan struct{} // Sequence waits for it
+	before  func() // Sequence calls it first
 	publish func(rev uint64)
 
 	rev uint64
@@ -81,8 +83,8 @@ type put struct {
 func (p *put) Need() engine.Need { return p.need }
 
 func (p *put) Sequence(b engine.Batch) error {
-	if p.hold != nil {
-		<-p.hold
+	if p.before != nil {
+		p.before()
 	}
 	for range max(p.n, 1) {
 		p.rev = b.Next()
@@ -102,6 +104,18 @@ func (p *put) Publish() {
 		p.publish(p.rev)
 	}
 }
+
+// nothing is a Txn that writes nothing.
+type nothing struct {
+	refuse    error
+	published int
+}
+
+func (*nothing) Need() engine.Need { return engine.Nothing }
+
+func (n *nothing) Sequence(engine.Batch) error { return n.refuse }
+
+func (n *nothing) Publish() { n.published++ }
 
 // open opens the store of a place and closes it when the test ends.
 func open(t *testing.T, p Place) engine.Engine {

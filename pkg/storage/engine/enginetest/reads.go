@@ -140,6 +140,9 @@ func testFailure(t *testing.T, p Place) {
 	if err := <-fatal; !errors.Is(err, engine.ErrFailed) {
 		t.Errorf("fatal: %v", err)
 	}
+	if err := e.Commit(&nothing{}); !errors.Is(err, engine.ErrFailed) {
+		t.Errorf("commit of nothing: %v", err)
+	}
 	if b, err := e.NewBatch(); err != nil || !errors.Is(e.Apply(b, engine.Sync), engine.ErrFailed) {
 		t.Errorf("a batch after the failure (%v)", err)
 	}
