@@ -34,8 +34,15 @@
 //     returns ErrFailed, and the owner of the engine is notified once so that the process can end. After a
 //     restart the store shows whether the write was kept.
 //   - Room. When free space falls below a reserve, writes are refused with ErrFull according to their Need:
-//     first Grow, then Upkeep, last Free, and never Nothing. Reads continue and the store counts as healthy. Writes are accepted
-//     again when there is room, without a restart.
+//     first Grow, then Upkeep, last Free, and never Nothing. Reads continue and the store counts as healthy and ready. Writes
+//     are accepted again when there is room, without a restart.
+//   - Damage. Data that was changed on its medium is never returned. Reading it returns ErrDamaged, and an iterator that
+//     meets it stops or goes on after it, with that error. All other data can be read, writes are accepted, and the store
+//     counts as healthy and ready, because a restart would not help. An engine whose opening needs such data cannot be
+//     opened.
+//   - Readiness. An open store is ready while it works and its storage answers in time. If the storage stops answering, the
+//     store becomes unready, whether or not anything is written, and stays healthy: writes wait. It becomes ready again, and
+//     the writes end, when the storage answers.
 //   - Checkpoint. A copy holds the state at one revision, including every write that was acknowledged before
 //     the copy was requested, and does not change. When opened, it is the same store with the same ID.
 //   - One writer. While an engine has a store open, no other engine can write to it.

@@ -23,8 +23,8 @@ type Engine interface {
 	// Healthy returns nil while the store works, and otherwise the reason it does not. A full disk is not
 	// an error here.
 	Healthy() error
-	// Ready returns nil while the store works and its disk answers in time. A disk that hangs may answer again, so this is no
-	// reason to restart.
+	// Ready returns nil while the store works and its storage answers in time. Storage that hangs may answer again, so this
+	// is no reason to restart. A store that failed or was closed is not ready, for the reason that Healthy returns.
 	Ready() error
 	// Checkpoint makes a consistent copy of the store, which lasts until the copy is closed. The copy holds
 	// every write that was acknowledged before the call. Writers are not held up. Only one checkpoint may

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package enginetest tests that an engine keeps its contract, which is the doc comment of package engine.
-// It does not depend on how an engine is built: an engine's own tests supply a Place.
+// It does not depend on how an engine is built: an engine's own tests supply a Place. A Place that is a Damager or a
+// Hanger too lets the kit test what an engine does then. For a Place that is not, those tests are skipped.
 package enginetest
 
 import (
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
@@ -28,6 +30,23 @@ type Place interface {
 	Leave(room Room)
 	// Restore returns a new place that holds the content of a checkpoint.
 	Restore(c engine.Checkpoint) (Place, error)
+}
+
+// Damager is a Place on which stored data can be changed.
+type Damager interface {
+	Place
+	// Damage changes a part of what is stored so that its checksums do not match, while no engine is open. At least one of
+	// the 256 values of 4 KiB that the kit has written can then not be read, and at least one can. The store can be opened.
+	Damage() error
+}
+
+// Hanger is a Place whose storage can stop answering.
+type Hanger interface {
+	Place
+	// Hang makes the storage answer nothing until resume is called, which the kit does once.
+	Hang() (resume func())
+	// Pass lets d pass on the clock of the engines that are open.
+	Pass(d time.Duration)
 }
 
 // Room is how much a store may still grow.
@@ -59,6 +78,8 @@ func Run(t *testing.T, empty func(t *testing.T) Place) {
 		{"Crash", testCrash},
 		{"Failure", testFailure},
 		{"Room", testRoom},
+		{"Damage", testDamage},
+		{"Ready", testReady},
 		{"Checkpoint", testCheckpoint},
 		{"OneWriter", testOneWriter},
 		{"Close", testClose},
@@ -144,6 +165,16 @@ func shut(t *testing.T, e engine.Engine) {
 	t.Helper()
 	if err := e.Close(); err != nil {
 		t.Errorf("close: %v", err)
+	}
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
 	}
 }
 
