@@ -16,6 +16,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 const restoreHelp = `Make the store of a server from a backup.
@@ -59,7 +61,7 @@ func restore(ctx context.Context, cmd *cobra.Command, file, dir string) error {
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 	}
-	r, err := backup.Restore(ctx, in, dir)
+	r, err := backup.Restore(ctx, in, dir, localStores())
 	if err != nil {
 		return err
 	}
@@ -74,4 +76,19 @@ func restore(ctx context.Context, cmd *cobra.Command, file, dir string) error {
 		return err
 	}
 	return nil
+}
+
+// localStores are the stores that OpenStores opens.
+func localStores() backup.Stores {
+	return backup.Stores{
+		Lock: local.Lock,
+		Open: func(ctx context.Context, dir string) (engine.Engine, error) {
+			e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}}) // reading returns the error
+			if err != nil {
+				return nil, err
+			}
+			return e, nil
+		},
+		Forget: func(dataDir string) error { return local.RemoveMark(filepath.Join(dataDir, local.MarkFile)) },
+	}
 }

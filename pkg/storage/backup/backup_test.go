@@ -41,6 +41,21 @@ func (p put) Sequence(b engine.Batch) error {
 
 func (put) Publish() {}
 
+// stores is the local engine, as the restore command gives it.
+func stores() Stores {
+	return Stores{
+		Lock: local.Lock,
+		Open: func(ctx context.Context, dir string) (engine.Engine, error) {
+			e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}})
+			if err != nil {
+				return nil, err
+			}
+			return e, nil
+		},
+		Forget: func(dataDir string) error { return local.RemoveMark(filepath.Join(dataDir, local.MarkFile)) },
+	}
+}
+
 func openStore(t testing.TB, dir string) engine.Engine {
 	t.Helper()
 	e, err := local.Open(context.Background(), local.Options{Dir: dir, OnFatal: func(err error) { t.Errorf("fatal: %v", err) }})
@@ -143,7 +158,7 @@ func TestRestoreBringsBackEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "new", "data")
-	r, err := Restore(t.Context(), bytes.NewReader(b), dir)
+	r, err := Restore(t.Context(), bytes.NewReader(b), dir, stores())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +181,12 @@ func TestRestoreBringsBackEverything(t *testing.T) {
 
 func TestBackupOfARestoredStore(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir); err != nil {
+	if _, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir, stores()); err != nil {
 		t.Fatal(err)
 	}
 	e := openStore(t, filepath.Join(dir, "store"))
 	again := t.TempDir()
-	r, err := Restore(t.Context(), bytes.NewReader(written(t, e)), again)
+	r, err := Restore(t.Context(), bytes.NewReader(written(t, e)), again, stores())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,11 +203,23 @@ func TestRestoreLeavesAStoreAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := names(t, target)
-	if _, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir); !errors.Is(err, ErrStoreExists) {
+	if _, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir, stores()); !errors.Is(err, ErrStoreExists) {
 		t.Errorf("restored over a store: %v", err)
 	}
 	if diff := cmp.Diff(before, names(t, target)); diff != "" {
 		t.Errorf("the store was changed: %s", diff)
+	}
+}
+
+// A store is not moved into place while the data folder has a record of another one.
+func TestRestoreThatCannotForget(t *testing.T) {
+	dir, s, no := t.TempDir(), stores(), errors.New("no")
+	s.Forget = func(string) error { return no }
+	if _, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir, s); !errors.Is(err, no) {
+		t.Errorf("error %v", err)
+	}
+	if got := names(t, dir); len(got) != 0 {
+		t.Errorf("%v is left", got)
 	}
 }
 
@@ -202,13 +229,13 @@ func TestOneRestoreAtATime(t *testing.T) {
 	r, w := io.Pipe()
 	first := make(chan error, 1)
 	go func() {
-		_, err := Restore(context.Background(), r, dir)
+		_, err := Restore(context.Background(), r, dir, stores())
 		first <- err
 	}()
 	if _, err := w.Write(b[:1024]); err != nil { // it reads, so it has the lock
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), bytes.NewReader(b), dir); !errors.Is(err, engine.ErrLocked) {
+	if _, err := Restore(t.Context(), bytes.NewReader(b), dir, stores()); !errors.Is(err, engine.ErrLocked) {
 		t.Errorf("second restore: %v", err)
 	}
 	if _, err := w.Write(b[1024:]); err != nil {
@@ -228,7 +255,7 @@ func TestRestoreAfterAKilledOne(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(left, "000005.sst"), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir)
+	r, err := Restore(t.Context(), bytes.NewReader(written(t, stored(t))), dir, stores())
 	if err != nil || r.Contents != wantContents() {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -247,7 +274,7 @@ func TestDamage(t *testing.T) {
 		damaged := bytes.Clone(b)
 		damaged[at] ^= 1 << (at % 8)
 		dir := t.TempDir()
-		r, err := Restore(t.Context(), bytes.NewReader(damaged), dir)
+		r, err := Restore(t.Context(), bytes.NewReader(damaged), dir, stores())
 		if err != nil {
 			refused++
 			if got := names(t, dir); len(got) != 0 {
@@ -273,7 +300,7 @@ func TestTruncation(t *testing.T) {
 	end := bytes.LastIndex(b, []byte("store/")) // in the last line of the sums
 	for at := 0; at < end; at += 1009 {
 		dir := t.TempDir()
-		_, err := Restore(t.Context(), bytes.NewReader(b[:at]), dir)
+		_, err := Restore(t.Context(), bytes.NewReader(b[:at]), dir, stores())
 		if !errors.Is(err, archive.ErrInvalid) || !strings.Contains(err.Error(), "cut off") {
 			t.Errorf("%d of %d bytes: %v", at, len(b), err)
 		}
@@ -391,7 +418,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 			c := opened(t, b)
 			tc.change(c)
 			dir := t.TempDir()
-			_, err := Restore(t.Context(), bytes.NewReader(c.bytes(t)), dir)
+			_, err := Restore(t.Context(), bytes.NewReader(c.bytes(t)), dir, stores())
 			if err == nil || !strings.Contains(err.Error(), tc.about) {
 				t.Errorf("error %v, want %q", err, tc.about)
 			}

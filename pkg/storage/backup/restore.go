@@ -14,7 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/storage/archive"
-	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
 const (
@@ -29,6 +29,19 @@ const (
 
 // ErrStoreExists refuses to restore over an existing store.
 var ErrStoreExists = errors.New("there is a store already")
+
+// Stores is what Restore needs of the engine whose stores are in folders of files. All fields are required.
+type Stores struct {
+	// Lock creates dir, into which the files of a store are to be put, and locks it as an open store does. Until the lock
+	// is closed, another process gets engine.ErrLocked.
+	Lock func(dir string) (io.Closer, error)
+	// Open opens the store in dir. Restore reads all of it, so damage need not be reported in any other way than by the
+	// engine.ErrDamaged that reading returns.
+	Open func(ctx context.Context, dir string) (engine.Engine, error)
+	// Forget removes, durably, what the engine has recorded beside the store of a data folder about what that store
+	// must have. It succeeds if there is nothing.
+	Forget func(dataDir string) error
+}
 
 // Restored describes a restored store.
 type Restored struct {
@@ -47,7 +60,7 @@ type Restored struct {
 //
 // Only one restore at a time can run on a folder; another returns engine.ErrLocked. The next restore
 // removes the remains of one that was killed.
-func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err error) {
+func Restore(ctx context.Context, r io.Reader, dataDir string, stores Stores) (_ *Restored, err error) {
 	target := filepath.Join(dataDir, archive.StoreFolder)
 	if err := absent(target); err != nil {
 		return nil, err
@@ -56,7 +69,7 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	temporary := filepath.Join(dataDir, restoringFolder)
-	lock, err := local.Lock(temporary)
+	lock, err := stores.Lock(temporary)
 	if err != nil {
 		return nil, fmt.Errorf("restore in %s: %w", temporary, err)
 	}
@@ -73,14 +86,14 @@ func Restore(ctx context.Context, r io.Reader, dataDir string) (_ *Restored, err
 		return nil, err
 	}
 	restored := &Restored{Manifest: *m, Dir: target}
-	if restored.Contents, restored.Base, err = prove(ctx, dir, m.Revision); err != nil {
+	if restored.Contents, restored.Base, err = prove(ctx, dir, m.Revision, stores); err != nil {
 		return nil, err
 	}
 	if err := absent(target); err != nil { // a server may have started meanwhile
 		return nil, err
 	}
-	// A mark that is still there describes the store that was lost or moved away. The next start makes a new one.
-	if err := local.RemoveMark(filepath.Join(dataDir, local.MarkFile)); err != nil {
+	// A record that is still there describes the store that was lost or moved away. The next start makes a new one.
+	if err := stores.Forget(dataDir); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	if err := os.Rename(dir, target); err != nil {
@@ -123,8 +136,8 @@ func unpack(ctx context.Context, r io.Reader, dir string) (*archive.Manifest, er
 
 // prove opens the store in dir, reads all of it, which checks the checksum of each block, and gives it a
 // new base.
-func prove(ctx context.Context, dir string, revision uint64) (c Contents, base uint64, err error) {
-	e, err := local.Open(ctx, local.Options{Dir: dir, OnCorruption: func(error) {}}) // reading returns the error
+func prove(ctx context.Context, dir string, revision uint64, stores Stores) (c Contents, base uint64, err error) {
+	e, err := stores.Open(ctx, dir)
 	if err != nil {
 		return c, 0, fmt.Errorf("restore: %w", err)
 	}

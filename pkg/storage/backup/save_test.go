@@ -83,7 +83,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	if _, err := archive.Save(ctx, filepath.Join(dir, "x.tar"), bytes.NewReader(b), false); !errors.Is(err, context.Canceled) {
 		t.Errorf("save: %v", err)
 	}
-	if _, err := Restore(ctx, bytes.NewReader(b), dir); !errors.Is(err, context.Canceled) {
+	if _, err := Restore(ctx, bytes.NewReader(b), dir, stores()); !errors.Is(err, context.Canceled) {
 		t.Errorf("restore: %v", err)
 	}
 	if got := names(t, dir); len(got) != 0 {

@@ -23,8 +23,8 @@ type Engine interface {
 	// Healthy returns nil while the store works, and otherwise the reason it does not. A full disk is not
 	// an error here.
 	Healthy() error
-	// Ready returns nil while the store works and its disk answers in time. A disk that hangs may answer again, so this is no
-	// reason to restart.
+	// Ready returns nil while the store works and its storage answers in time. Storage that hangs may answer again, so this
+	// is no reason to restart. A store that failed or was closed is not ready, for the reason that Healthy returns.
 	Ready() error
 	// Checkpoint makes a consistent copy of the store, which lasts until the copy is closed. The copy holds
 	// every write that was acknowledged before the call. Writers are not held up. Only one checkpoint may
@@ -103,8 +103,9 @@ type Txn interface {
 // preparing what Publish shows.
 type Overlapper interface {
 	Txn
-	// Overlap runs once, on the goroutine that called Commit, while the Txn waits or its
-	// batch is being synced. Publish may run before it, or at the same time.
+	// Overlap runs on the goroutine that called Commit, while the Txn waits or its batch is being synced, and
+	// ends before Commit returns. Publish may run before it, or at the same time. It runs once if the Txn is
+	// committed and writes something, otherwise at most once.
 	Overlap()
 }
 

@@ -132,8 +132,9 @@ func (t *appendTxn) lookAhead() error {
 	return nil
 }
 
-// Need returns Free if no limit applies to any of the events, and otherwise Grow. Controllers can thus end
-// running tasks on a full disk.
+// Need returns Upkeep if no limit applies to any of the events, and otherwise Grow. As the disk fills up, controllers
+// can thus end running tasks after creates and the events of workers are refused, as long as half of the reserve is
+// free.
 func (t *appendTxn) Need() engine.Need {
 	for i := range t.events {
 		if !t.events[i].free {

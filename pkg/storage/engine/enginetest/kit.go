@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package enginetest tests that an engine keeps its contract, which is the doc comment of package engine.
-// It does not depend on how an engine is built: an engine's own tests supply a Place.
+// It does not depend on how an engine is built: an engine's own tests supply a Place. A Place that is a Damager or a
+// Hanger too lets the kit test what an engine does then. For a Place that is not, those tests are skipped.
 package enginetest
 
 import (
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
@@ -30,15 +32,32 @@ type Place interface {
 	Restore(c engine.Checkpoint) (Place, error)
 }
 
+// Damager is a Place on which stored data can be changed.
+type Damager interface {
+	Place
+	// Damage changes a part of what is stored so that its checksums do not match, while no engine is open. At least one of
+	// the 256 values of 4 KiB that the kit has written can then not be read, and at least one can. The store can be opened.
+	Damage() error
+}
+
+// Hanger is a Place whose storage can stop answering.
+type Hanger interface {
+	Place
+	// Hang makes the storage answer nothing until resume is called, which the kit does once.
+	Hang() (resume func())
+	// Pass lets d pass on the clock of the engines that are open.
+	Pass(d time.Duration)
+}
+
 // Room is how much a store may still grow.
 type Room int
 
 // How much room there is.
 const (
 	Plenty     Room = iota
-	ForUpkeep       // for engine.Upkeep and engine.Free
-	ForFree         // for engine.Free
-	ForNothing      // for no write
+	ForUpkeep       // for engine.Upkeep, engine.Free and engine.Nothing
+	ForFree         // for engine.Free and engine.Nothing
+	ForNothing      // for engine.Nothing
 )
 
 // Run runs all tests of the contract. empty returns a new place.
@@ -51,12 +70,16 @@ func Run(t *testing.T, empty func(t *testing.T) Place) {
 		{"Groups", testGroups},
 		{"Revisions", testRevisions},
 		{"Refused", testRefused},
+		{"Nothing", testNothing},
+		{"Overlap", testOverlap},
 		{"Batches", testBatches},
 		{"Iterators", testIterators},
 		{"ChangeFeed", testChangeFeed},
 		{"Crash", testCrash},
 		{"Failure", testFailure},
 		{"Room", testRoom},
+		{"Damage", testDamage},
+		{"Ready", testReady},
 		{"Checkpoint", testCheckpoint},
 		{"OneWriter", testOneWriter},
 		{"Close", testClose},
@@ -72,7 +95,7 @@ type put struct {
 	size    int // of a second value, to make the batch longer
 	need    engine.Need
 	refuse  error
-	hold    <-chan struct{} // Sequence waits for it
+	before  func() // Sequence calls it first
 	publish func(rev uint64)
 
 	rev uint64
@@ -81,8 +104,8 @@ type put struct {
 func (p *put) Need() engine.Need { return p.need }
 
 func (p *put) Sequence(b engine.Batch) error {
-	if p.hold != nil {
-		<-p.hold
+	if p.before != nil {
+		p.before()
 	}
 	for range max(p.n, 1) {
 		p.rev = b.Next()
@@ -102,6 +125,18 @@ func (p *put) Publish() {
 		p.publish(p.rev)
 	}
 }
+
+// nothing is a Txn that writes nothing.
+type nothing struct {
+	refuse    error
+	published int
+}
+
+func (*nothing) Need() engine.Need { return engine.Nothing }
+
+func (n *nothing) Sequence(engine.Batch) error { return n.refuse }
+
+func (n *nothing) Publish() { n.published++ }
 
 // open opens the store of a place and closes it when the test ends.
 func open(t *testing.T, p Place) engine.Engine {
@@ -130,6 +165,16 @@ func shut(t *testing.T, e engine.Engine) {
 	t.Helper()
 	if err := e.Close(); err != nil {
 		t.Errorf("close: %v", err)
+	}
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
 	}
 }
 

@@ -140,6 +140,9 @@ func testFailure(t *testing.T, p Place) {
 	if err := <-fatal; !errors.Is(err, engine.ErrFailed) {
 		t.Errorf("fatal: %v", err)
 	}
+	if err := e.Commit(&nothing{}); !errors.Is(err, engine.ErrFailed) {
+		t.Errorf("commit of nothing: %v", err)
+	}
 	if b, err := e.NewBatch(); err != nil || !errors.Is(e.Apply(b, engine.Sync), engine.ErrFailed) {
 		t.Errorf("a batch after the failure (%v)", err)
 	}
@@ -148,6 +151,9 @@ func testFailure(t *testing.T, p Place) {
 	}
 	if err := e.Healthy(); !errors.Is(err, engine.ErrFailed) || e.Revision() != 2 {
 		t.Errorf("health %v, revision %d", err, e.Revision())
+	}
+	if err := e.Ready(); !errors.Is(err, engine.ErrFailed) {
+		t.Errorf("ready: %v", err)
 	}
 	if err := e.Close(); !errors.Is(err, engine.ErrFailed) {
 		t.Errorf("close: %v", err)
@@ -180,8 +186,8 @@ func testRoom(t *testing.T, p Place) {
 				t.Errorf("room %d, need %d for a batch: %v", room, need, err)
 			}
 		}
-		if e.Full() != (room != Plenty) || e.Healthy() != nil {
-			t.Errorf("room %d: full %v, %v", room, e.Full(), e.Healthy())
+		if e.Full() != (room != Plenty) || e.Healthy() != nil || e.Ready() != nil {
+			t.Errorf("room %d: full %v, health %v, ready %v", room, e.Full(), e.Healthy(), e.Ready())
 		}
 		if _, ok, err := e.Get([]byte("tk")); !ok || err != nil {
 			t.Errorf("room %d: %v %v", room, ok, err)
@@ -275,6 +281,7 @@ func testClose(t *testing.T, p Place) {
 		"NewBatch":   func() error { _, err := e.NewBatch(); return err },
 		"Checkpoint": func() error { _, err := e.Checkpoint(t.Context()); return err },
 		"Healthy":    e.Healthy,
+		"Ready":      e.Ready,
 	} {
 		if err := call(); !errors.Is(err, engine.ErrClosed) {
 			t.Errorf("%s after Close: %v", name, err)

@@ -6,8 +6,10 @@ package enginetest
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,7 +62,7 @@ func testGroups(t *testing.T, p Place) {
 	gate, no := make(chan struct{}), errors.New("no")
 	var wg sync.WaitGroup
 	var stored atomic.Int64
-	wg.Go(func() { commit(t, e, &put{key: "first", hold: gate}) })
+	wg.Go(func() { commit(t, e, &put{key: "first", before: func() { <-gate }}) })
 	for i := range 40 {
 		wg.Go(func() {
 			txn := &put{key: strconv.Itoa(i), size: 1000}
@@ -130,6 +132,114 @@ func testRefused(t *testing.T, p Place) {
 	if diff := cmp.Diff(map[string]uint64{"b": 2}, rows(t, e)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A Txn that writes nothing takes no revision, is accepted whatever room there is, and is published after those before it.
+func testNothing(t *testing.T, p Place) {
+	p.Leave(Plenty)
+	e := open(t, p)
+	commit(t, e, &put{key: "k"})
+	no := errors.New("no")
+	for _, room := range []Room{Plenty, ForUpkeep, ForFree, ForNothing} {
+		p.Leave(room)
+		txn := &nothing{}
+		if err := e.Commit(txn); err != nil || txn.published != 1 || e.Revision() != 2 {
+			t.Errorf("room %d: %v, published %d times, revision %d", room, err, txn.published, e.Revision())
+		}
+		if err := e.Room(engine.Nothing, 0); err != nil {
+			t.Errorf("room %d, for a batch: %v", room, err)
+		}
+		txn = &nothing{refuse: no}
+		if err := e.Commit(txn); !errors.Is(err, no) || txn.published != 0 {
+			t.Errorf("room %d, refused: %v, published %d times", room, err, txn.published)
+		}
+	}
+	p.Leave(Plenty)
+
+	gate, sequenced := make(chan struct{}), make(chan struct{})
+	var published atomic.Bool
+	var writer, started, waiters sync.WaitGroup
+	writer.Go(func() {
+		txn := &put{key: "before", before: func() { close(sequenced); <-gate }, publish: func(uint64) { published.Store(true) }}
+		if err := e.Commit(txn); err != nil {
+			t.Error(err)
+		}
+	})
+	<-sequenced
+	for range 8 {
+		started.Add(1)
+		waiters.Go(func() {
+			started.Done()
+			if err := e.Commit(&nothing{}); err != nil || !published.Load() {
+				t.Errorf("commit of nothing: %v; the write before it was published: %v", err, published.Load())
+			}
+			if _, ok, err := e.Get([]byte("tbefore")); !ok || err != nil {
+				t.Errorf("the write before it cannot be read: %v %v", ok, err)
+			}
+		})
+	}
+	started.Wait()
+	close(gate)
+	writer.Wait()
+	waiters.Wait()
+}
+
+// overlapper is a put with work besides.
+type overlapper struct {
+	put
+	calls int    // of Overlap that have ended
+	on    string // goroutine of the last one
+}
+
+func (o *overlapper) Overlap() {
+	o.on = goroutine()
+	runtime.Gosched()
+	o.calls++ // the goroutine of Commit reads it afterwards
+}
+
+// idle is an overlapper that writes nothing.
+type idle struct{ overlapper }
+
+func (*idle) Need() engine.Need { return engine.Nothing }
+
+func (*idle) Sequence(engine.Batch) error { return nil }
+
+// goroutine names the current goroutine.
+func goroutine() string {
+	var b [64]byte
+	name, _, _ := strings.Cut(string(b[:runtime.Stack(b[:], false)]), " [")
+	return name
+}
+
+// Overlap runs once, on the goroutine of Commit, before Commit returns. For a Txn that is refused or writes nothing it may
+// not run.
+func testOverlap(t *testing.T, p Place) {
+	e := open(t, p)
+	alone := &overlapper{put: put{key: "alone"}}
+	if err := e.Commit(alone); err != nil || alone.calls != 1 || alone.on != goroutine() {
+		t.Errorf("alone: %v, overlapped %d times on %s", err, alone.calls, alone.on)
+	}
+	no := errors.New("no")
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := range 25 {
+				writer := &overlapper{put: put{key: fmt.Sprintf("%d/%d", w, i), size: 100}}
+				if err := e.Commit(writer); err != nil || writer.calls != 1 || writer.on != goroutine() {
+					t.Errorf("writer %d: %v, overlapped %d times on %s, not on %s", w, err, writer.calls, writer.on, goroutine())
+				}
+				refused := &overlapper{put: put{key: "refused", refuse: no}}
+				if err := e.Commit(refused); !errors.Is(err, no) || refused.calls > 1 {
+					t.Errorf("refused: %v, overlapped %d times", err, refused.calls)
+				}
+				waiter := &idle{}
+				if err := e.Commit(waiter); err != nil || waiter.calls > 1 {
+					t.Errorf("it writes nothing: %v, overlapped %d times", err, waiter.calls)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // A batch without revisions is atomic, keeps the order of its writes, and copies keys and values.

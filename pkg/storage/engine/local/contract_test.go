@@ -23,6 +23,12 @@ func TestContract(t *testing.T) {
 	enginetest.Run(t, func(*testing.T) enginetest.Place { return newPlace(localtest.NewDisk()) })
 }
 
+// The kit skips nothing.
+var (
+	_ enginetest.Damager = (*place)(nil)
+	_ enginetest.Hanger  = (*place)(nil)
+)
+
 // place is a disk in memory.
 type place struct {
 	disk  *localtest.Disk
@@ -35,7 +41,7 @@ func newPlace(d *localtest.Disk) *place {
 
 func (p *place) Open(fatal func(error)) (engine.Engine, error) {
 	e, err := local.Open(context.Background(), local.Options{
-		Dir: localtest.Dir, FS: p.disk.FS(), OnFatal: fatal, Clock: p.clock, MemTableBytes: 256 << 10,
+		Dir: localtest.Dir, FS: p.disk.FS(), Mark: markFile, OnFatal: fatal, Clock: p.clock, MemTableBytes: 256 << 10,
 	})
 	if err != nil {
 		return nil, err
@@ -60,7 +66,16 @@ func (p *place) Leave(room enginetest.Room) {
 	// The reserve of a GiB is 128 MiB: Upkeep needs half of it, and Free almost none.
 	free := map[enginetest.Room]uint64{enginetest.Plenty: 1000, enginetest.ForUpkeep: 100, enginetest.ForFree: 50, enginetest.ForNothing: 2}[room]
 	p.disk.SetSpace(1024*mib, free*mib)
-	p.clock.SetTime(p.clock.Now().Add(time.Second))
+	p.Pass(time.Second) // so the engine measures again
+}
+
+func (p *place) Pass(d time.Duration) { p.clock.SetTime(p.clock.Now().Add(d)) }
+
+func (p *place) Hang() (resume func()) { return p.disk.Hang() }
+
+func (p *place) Damage() error {
+	_, err := flip(p.disk)
+	return err
 }
 
 func (p *place) Restore(c engine.Checkpoint) (enginetest.Place, error) {

@@ -45,7 +45,10 @@ func TestFlippedByte(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			table := flip(t, disk)
+			table, err := flip(disk)
+			if err != nil {
+				t.Fatal(err)
+			}
 			e = open()
 			if verify {
 				if err := e.Verify(t.Context(), 0); !errors.Is(err, engine.ErrDamaged) {
@@ -82,26 +85,27 @@ func TestFlippedByte(t *testing.T) {
 }
 
 // flip changes a byte in a value of the largest table, and returns its name.
-func flip(t *testing.T, d *localtest.Disk) (table string) {
-	t.Helper()
+func flip(d *localtest.Disk) (table string, err error) {
 	files, err := d.FS().List(localtest.Dir)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	var content []byte
 	for _, f := range files {
 		if !strings.HasSuffix(f, ".sst") {
 			continue
 		}
-		if c, err := d.Read(d.FS().PathJoin(localtest.Dir, f)); err != nil {
-			t.Fatal(err)
-		} else if len(c) > len(content) {
+		c, err := d.Read(d.FS().PathJoin(localtest.Dir, f))
+		if err != nil {
+			return "", err
+		}
+		if len(c) > len(content) {
 			table, content = f, slices.Clone(c)
 		}
 	}
-	content[len(content)/3] ^= 0xff
-	if err := d.Write(d.FS().PathJoin(localtest.Dir, table), content); err != nil {
-		t.Fatal(err)
+	if table == "" {
+		return "", errors.New("the store has no table")
 	}
-	return table
+	content[len(content)/3] ^= 0xff
+	return table, d.Write(d.FS().PathJoin(localtest.Dir, table), content)
 }
