@@ -71,7 +71,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	}
 	t.answer = agentloop.Config{
 		Candidates: models.Metered(candidates, models.Metering{Meter: x.h.meter, Clock: x.h.o.Clock, Asked: models.Asked{
-			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id,
+			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id, Agent: x.call.query.Get("agent"),
 		}}),
 		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,
 		Part: func(p llm.Part) { t.say(t.stop.add(t.lead.add(p.Text))) }, Restart: t.restart, Called: t.called,
@@ -143,9 +143,12 @@ func (t *turn) failed(err error) error {
 		t.say(timeText)
 		return t.finish(timeText, llm.StopEnd)
 	}
-	p := ofModel(t.candidate, err)
-	if errors.Is(err, agentloop.ErrBlankAnswer) {
+	p, own := asProblem(err) // a limit, or a full disk
+	switch {
+	case errors.Is(err, agentloop.ErrBlankAnswer):
 		p = problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: the model gave a blank answer twice", t.candidate.Provider.Name)}
+	case !own:
+		p = ofModel(t.candidate, err)
 	}
 	if !t.out.begun {
 		return p
