@@ -71,6 +71,9 @@ type Request struct {
 	Temperature *float64
 	// MaxTokens bounds the answer; 0 leaves it to the vendor.
 	MaxTokens int64
+	// Verbatim sends the conversation as it is, because a client wrote it. Otherwise what a vendor would refuse is changed:
+	// blank texts are left out, for example.
+	Verbatim bool
 }
 
 // StopReason is why a model ended its answer, with the same values for all vendors.

@@ -104,7 +104,9 @@ func fromChat(in *incoming) (*translated, error) {
 		}
 		d := tooldef.Definition{Name: tool.Function.Name, Description: tool.Function.Description}
 		if !null(tool.Function.Parameters) {
-			d.Parameters = tool.Function.Parameters
+			if d.Parameters = tool.Function.Parameters; !isObject(d.Parameters) {
+				return nil, invalid("tools", "tools: the parameters of function %q must be a JSON object", d.Name)
+			}
 		}
 		t.Tools = append(t.Tools, d)
 	}
@@ -155,7 +157,7 @@ func (m *chatMessage) message(after bool) (llm.Message, error) {
 	}
 	out := llm.Message{Text: text, ToolCallID: m.ToolCallID}
 	for _, call := range m.ToolCalls {
-		if call.Type != "function" || !isObject(call.Function.Arguments) {
+		if call.Type != "function" || !isObject([]byte(call.Function.Arguments)) {
 			return llm.Message{}, untranslatable("messages", "a tool call whose type is not function or whose arguments are not a JSON object")
 		}
 		out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
@@ -206,8 +208,8 @@ func textOf(raw json.RawMessage, param, separator string) (string, error) {
 }
 
 // isObject reports whether a text is a JSON object.
-func isObject(s string) bool {
-	_, err := parse([]byte(s))
+func isObject(data []byte) bool {
+	_, err := parse(data)
 	return err == nil
 }
 
