@@ -71,6 +71,8 @@ type Request struct {
 	Temperature *float64
 	// MaxTokens bounds the answer; 0 leaves it to the vendor.
 	MaxTokens int64
+	// Stop are sequences before which the answer ends. A Response does not say whether one of them ended it.
+	Stop []string
 	// Verbatim sends the conversation as it is, because a client wrote it. Otherwise what a vendor would refuse is changed:
 	// blank texts are left out, for example.
 	Verbatim bool

@@ -24,6 +24,9 @@ func (c *Client) params(req llm.Request) sdk.MessageNewParams {
 	if req.Temperature != nil {
 		p.Temperature = sdk.Float(*req.Temperature)
 	}
+	if len(req.Stop) > 0 {
+		p.StopSequences = req.Stop
+	}
 	p.System, p.Messages = c.conversation(req)
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, toolParam(t))

@@ -152,9 +152,6 @@ func (a *attempt) ask() error {
 	if err != nil {
 		return err
 	}
-	if len(req.stops) > 0 { // the answer does not say which of them ended it
-		return untranslatable(a.in.stopsName(), "this value")
-	}
 	c := a.candidate
 	if err := req.fits(c.Protocol()); err != nil {
 		return err
@@ -169,7 +166,13 @@ func (a *attempt) ask() error {
 	}
 	req.Model = c.Model
 	out := a.writer(req)
-	resp, err := model.Model.Generate(a.ctx, req.Request, out.part)
+	var stop stopper
+	if a.in.op == opMessages {
+		stop.sequences = req.stops // the vendor would not say which of them ended the answer
+	} else {
+		req.Stop = req.stops
+	}
+	resp, err := model.Model.Generate(a.ctx, req.Request, func(p llm.Part) { out.part(llm.Part{Text: stop.add(p.Text)}) })
 	a.tally.usage, a.failed = resp.Usage, err != nil
 	if err != nil && resp.Usage.InputTokens == nil && vendorRefused(err) {
 		a.nothingUsed()
@@ -181,7 +184,7 @@ func (a *attempt) ask() error {
 			return p
 		}
 		out.fail(p)
-	} else if err := out.finish(&resp); err != nil {
+	} else if err := out.stopped(&resp, &stop); err != nil {
 		if !out.begun {
 			return err
 		}
@@ -290,6 +293,18 @@ func (s *speaker) send(b []byte) {
 	if err != nil {
 		s.gone = true
 	}
+}
+
+// stopped ends an answer whose parts were sent up to one of the client's sequences.
+func (s *speaker) stopped(r *llm.Response, stop *stopper) error {
+	s.part(llm.Part{Text: stop.rest()})
+	whole := stopper{sequences: stop.sequences}
+	r.Text = whole.add(r.Text) + whole.rest()
+	if whole.hit != "" { // the vendor was not told to stop, so nothing that follows is part of the answer
+		s.form.stoppedBy(whole.hit)
+		r.ToolCalls, r.Refused, r.StopReason = nil, false, stopSequence
+	}
+	return s.finish(r)
 }
 
 func (s *speaker) finish(r *llm.Response) error {

@@ -4,7 +4,10 @@
 package compat
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +58,106 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Sequences of a chat completion end the answer at the vendor, whose protocol has them.
+func TestStopOfChat(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, opChat, v1alpha1.ProviderAnthropic)
+	l.answer = stream(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"One "}}`,
+		`{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":"two"},"usage":{"output_tokens":1}}`, `{"type":"message_stop"}`)
+	for given, want := range map[string]string{`"two"`: `["two"]`, `["two","three"]`: `["two","three"]`, `[]`: ``, `null`: ``} {
+		answer, got := l.post(t, `{"stop":`+given+`,"messages":[{"role":"user","content":"a"}]}`)
+		body := answer.Body.String()
+		if answer.Code != http.StatusOK || len(got) != 1 || !strings.Contains(body, `"content":"One "`) || !strings.Contains(body, `"finish_reason":"stop"`) {
+			t.Fatalf("%s: %d %s", given, answer.Code, body)
+		}
+		if has := strings.Contains(string(got[0]), `"stop_sequences":`+want); has != (want != "") {
+			t.Errorf("%s: the vendor got %s", given, got[0])
+		}
+	}
+}
+
+// Sequences of a message end its answer here, however the vendor cuts it into pieces, and the client learns which one it was.
+// What the vendor says after it is not part of the answer, but for the tokens.
+func TestStopOfMessages(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, opMessages, v1alpha1.ProviderOpenAI)
+	const said, usage = `{"choices":[{"index":0,"delta":{"content":%q}}]}`, `{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":9}}`
+	for name, tc := range map[string]struct {
+		pieces       []string
+		end          string
+		text, reason string
+	}{
+		"in a piece":     {[]string{"One two three"}, `{}`, "One ", `"stop_reason":"stop_sequence","stop_sequence":"two"`},
+		"across pieces":  {[]string{"One t", "w", "o three"}, `{}`, "One ", `"stop_reason":"stop_sequence","stop_sequence":"two"`},
+		"before a call":  {[]string{"One two"}, `{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{}"}}]}`, "One ", `"stop_reason":"stop_sequence","stop_sequence":"two"`},
+		"another":        {[]string{"One zebra two"}, `{}`, "One ", `"stop_reason":"stop_sequence","stop_sequence":"zebra"`},
+		"none":           {[]string{"One tw"}, `{}`, "One tw", `"stop_reason":"end_turn","stop_sequence":null`},
+		"at once":        {[]string{"two"}, `{}`, "", `"stop_reason":"stop_sequence","stop_sequence":"two"`},
+		"none, but call": {[]string{"One t"}, `{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{}"}}]}`, "One t", `"stop_reason":"tool_use","stop_sequence":null`},
+	} {
+		events := []string{}
+		for _, p := range tc.pieces {
+			events = append(events, fmt.Sprintf(said, p))
+		}
+		l.answer = stream(append(events, `{"choices":[{"index":0,"delta":`+tc.end+`,"finish_reason":"stop"}]}`, usage)...)
+		for _, streamed := range []bool{false, true} {
+			answer, got := l.post(t, fmt.Sprintf(`{"model":"m","max_tokens":9,"stream":%v,"stop_sequences":["two","zebra"],"messages":[{"role":"user","content":"a"}]}`, streamed))
+			body := answer.Body.String()
+			// The members of a streamed end are sorted.
+			reason := strings.Contains(body, tc.reason) || strings.Contains(body, strings.Join(reversed(strings.Split(tc.reason, ",")), ","))
+			if answer.Code != http.StatusOK || textOfMessage(t, body) != tc.text || !reason || strings.Contains(body, `"tool_use","id"`) != strings.Contains(tc.reason, "tool_use") {
+				t.Errorf("%s, stream %v: %d %s", name, streamed, answer.Code, body)
+			}
+			if !strings.Contains(body, `"output_tokens":9`) || len(got) != 1 || strings.Contains(string(got[0]), "zebra") {
+				t.Errorf("%s, stream %v: %s; the vendor got %s", name, streamed, body, got)
+			}
+		}
+	}
+}
+
+// stream returns the answer of a vendor that sends events, which have their type as name if they have one.
+func stream(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range events {
+			var kind struct{ Type string }
+			if json.Unmarshal([]byte(e), &kind) == nil && kind.Type != "" {
+				_, _ = fmt.Fprintf(w, "event: %s\n", kind.Type)
+			}
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", e)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+// textOfMessage returns the text of a message, whole or streamed.
+func textOfMessage(t *testing.T, body string) (text string) {
+	t.Helper()
+	for line := range strings.Lines(body) {
+		data := strings.TrimPrefix(line, "data: ")
+		var e struct {
+			Content []struct{ Text string }
+			Delta   struct{ Text string }
+		}
+		if !strings.HasPrefix(data, "{") {
+			continue
+		}
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range e.Content {
+			text += c.Text
+		}
+		text += e.Delta.Text
+	}
+	return text
+}
+
+func reversed(list []string) []string {
+	slices.Reverse(list)
+	return list
 }
 
 // Escapes for one half of a character are found, and none else.
