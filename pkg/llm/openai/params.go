@@ -34,6 +34,9 @@ func (c *Client) params(req llm.Request) sdk.ChatCompletionNewParams {
 			p.MaxTokens = sdk.Int(req.MaxTokens)
 		}
 	}
+	if len(req.Format) > 0 {
+		p.ResponseFormat = param.Override[sdk.ChatCompletionNewParamsResponseFormatUnion](req.Format)
+	}
 	if len(req.Stop) > 0 {
 		p.Stop.OfStringArray = req.Stop
 	}

@@ -36,10 +36,8 @@ type chatRequest struct {
 	Store             *bool           `json:"store"`
 	Logprobs          *bool           `json:"logprobs"`
 	ToolChoice        json.RawMessage `json:"tool_choice"`
-	ResponseFormat    *struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
-	Stop json.RawMessage `json:"stop"`
+	ResponseFormat    json.RawMessage `json:"response_format"`
+	Stop              json.RawMessage `json:"stop"`
 }
 
 type chatMessage struct {
@@ -92,6 +90,9 @@ func fromChat(in *incoming) (*translated, error) {
 	if t.stops, err = c.stops(); err != nil {
 		return nil, err
 	}
+	if t.Format, err = c.format(); err != nil {
+		return nil, err
+	}
 	t.Temperature = c.Temperature
 	for _, limit := range []*int64{c.MaxCompletionTokens, c.MaxTokens} {
 		if limit != nil && t.MaxTokens == 0 {
@@ -126,8 +127,7 @@ func (c *chatRequest) neutral() error {
 	for name, changes := range map[string]bool{
 		"top_p": unlike(c.TopP, 1), "frequency_penalty": unlike(c.FrequencyPenalty, 0), "presence_penalty": unlike(c.PresencePenalty, 0),
 		"parallel_tool_calls": unlike(c.ParallelToolCalls, true), "store": unlike(c.Store, false), "logprobs": unlike(c.Logprobs, false),
-		"tool_choice":     !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, auto),
-		"response_format": c.ResponseFormat != nil && c.ResponseFormat.Type != "text",
+		"tool_choice": !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, auto),
 	} {
 		if changes {
 			return untranslatable(name, "this value")
@@ -147,6 +147,27 @@ func (c *chatRequest) stops() (list []string, err error) {
 		return nil, invalid("stop", "stop: must be a text or a list of texts")
 	}
 	return list, checkStops("stop", list)
+}
+
+// format returns the form of the answer, as the client wrote it; nil for a text.
+func (c *chatRequest) format() (json.RawMessage, error) {
+	var f struct {
+		Type       string          `json:"type"`
+		JSONSchema json.RawMessage `json:"json_schema"`
+	}
+	if null(c.ResponseFormat) {
+		return nil, nil
+	}
+	if err := strict(c.ResponseFormat, &f); err != nil {
+		return nil, err
+	}
+	switch schema := !null(f.JSONSchema); {
+	case f.Type == "text" && !schema:
+		return nil, nil
+	case f.Type == "json_object" && !schema, f.Type == "json_schema" && schema && isObject(f.JSONSchema):
+		return c.ResponseFormat, nil
+	}
+	return nil, untranslatable("response_format", "another form than text, json_object, and json_schema with an object json_schema,")
 }
 
 // message reads a message. After is set if something other than a system message came before.

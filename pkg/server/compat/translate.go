@@ -119,6 +119,9 @@ func (t *translated) fits(p llm.Protocol) error {
 	if p != llm.ProtocolAnthropic {
 		return nil
 	}
+	if t.Format != nil {
+		return untranslatable("response_format", "this value")
+	}
 	begun := false
 	for i, m := range t.Messages {
 		last := i == len(t.Messages)-1
