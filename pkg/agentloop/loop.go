@@ -81,6 +81,8 @@ type Config struct {
 	MaxTokens int64
 	// Temperature is nil for the vendor's default.
 	Temperature *float64
+	// Format is that of llm.Request, for every question.
+	Format json.RawMessage
 	// Judge asks the policies about each call before it is made; nil means that there are none. The arguments satisfy
 	// the tool's schema. An error ends the run. It needs a Gate.
 	Judge func(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
@@ -317,7 +319,7 @@ func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response,
 		}
 	}
 	resp, err := llm.Call(ctx, o, llm.Request{
-		Messages: l.messages, Tools: tools, Temperature: l.c.Temperature, MaxTokens: l.c.MaxTokens,
+		Messages: l.messages, Tools: tools, Temperature: l.c.Temperature, MaxTokens: l.c.MaxTokens, Format: l.c.Format,
 	})
 	if err == nil {
 		l.stop = resp.StopReason

@@ -11,7 +11,7 @@ const (
 // MaxInput returns how many tokens the input of the request may have at most. No tokenizer makes more tokens than there
 // are bytes; texts of people have about a quarter of that. Budgets reserve it until the vendor reports the tokens.
 func (r *Request) MaxInput() int64 {
-	n := requestTokens
+	n := requestTokens + len(r.Format)
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		n += messageTokens + len(m.Text)

@@ -71,6 +71,14 @@ type Request struct {
 	Temperature *float64
 	// MaxTokens bounds the answer; 0 leaves it to the vendor.
 	MaxTokens int64
+	// Stop are sequences before which the answer ends. A Response does not say whether one of them ended it.
+	Stop []string
+	// Format is the form of the answer, as the member response_format of chat completions; nil for a text. A model of
+	// another protocol refuses the request.
+	Format json.RawMessage
+	// Verbatim sends the conversation as it is, because a client wrote it. Otherwise what a vendor would refuse is changed:
+	// blank texts are left out, for example.
+	Verbatim bool
 }
 
 // StopReason is why a model ended its answer, with the same values for all vendors.

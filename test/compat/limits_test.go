@@ -131,3 +131,47 @@ func TestRateLimitOfProvider(t *testing.T) {
 		}
 	}
 }
+
+// Limits that select by the Agent of a request hold with the server's tools as without them: its rateLimit, and Budgets. What
+// refuses is said in the same words.
+func TestLimitsOfAgent(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {}, reply: {text: "[goal: reached] Done.", usage: {input: 49990, output: 10}}}]}`)
+	token := s.token("team", "client", "chat-agents")
+	for path, provider := range map[string]string{"/openai/v1/chat/completions": "openai", "/anthropic/v1/messages": "claude"} {
+		for _, tools := range []string{"enabled", "disabled"} {
+			rated, charged := provider+"-rated-"+tools, provider+"-charged-"+tools
+			for name, rate := range map[string]*v1alpha1.RateLimit{rated: {RequestsPerMinute: new(int32(2))}, charged: nil} {
+				agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{
+					ProviderRef: &v1alpha1.NamespacedReference{Name: provider}, Model: &v1alpha1.AgentModel{Name: "m"}, RateLimit: rate,
+				}}
+				if _, err := s.admin.CoreV1alpha1().Agents("team").Create(t.Context(), agent, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.limit("team", charged, v1alpha1.BudgetSpec{
+				Limit: v1alpha1.BudgetLimit{Tokens: new(int64(100_000))}, Window: v1alpha1.BudgetMonth, Selector: &v1alpha1.BudgetSelector{Agents: []string{charged}},
+			})
+			for name, reason := range map[string]string{rated: v1alpha1.ReasonRateLimited, charged: v1alpha1.ReasonBudgetExhausted} {
+				_, before := v.last()
+				var got got
+				for range 5 {
+					if got = s.post(path+"?agent="+name, question, "Authorization", "Bearer "+token, "X-Platform-Tools", tools); got.code != http.StatusOK {
+						break
+					}
+				}
+				_, after := v.last()
+				wait, _ := strconv.Atoi(got.header.Get("Retry-After"))
+				if got.code != http.StatusTooManyRequests || wait < 1 || after-before != 2 || !strings.Contains(got.body, `"rate_limit_error"`) {
+					t.Errorf("%s, tools %s: after %d answers %d %v %s", name, tools, after-before, got.code, got.header, got.body)
+				}
+				if strings.Contains(path, "openai") != strings.Contains(got.body, `"code":"`+reason+`"`) {
+					t.Errorf("%s, tools %s: %s", name, tools, got.body)
+				}
+			}
+			if status := s.balance("team", charged); status.Spent != 100_000 || status.Reserved != 0 {
+				t.Errorf("%s: %+v", charged, status)
+			}
+		}
+	}
+}

@@ -184,6 +184,43 @@ func TestServerToolsStop(t *testing.T) {
 	}
 }
 
+// A client that asks for JSON gets nothing else, however many tools are called before it: the vendor gets the form as the client
+// wrote it, and no mark is asked for. The messages protocol has no such form.
+func TestServerToolsFormat(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `
+turns:
+- match: {contains: count, lastRole: user}
+  reply: {text: I begin., toolCalls: [{name: list_tasks, arguments: {}}]}
+- match: {lastRole: tool}
+  reply: {text: '{"done":true}'}
+`)
+	token := s.token("team", "client", "chat-tasks")
+	for _, format := range []string{
+		`{"type":"json_object"}`, `{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}}`,
+	} {
+		for _, stream := range []bool{false, true} {
+			a := apis()["chat"]
+			_, before := v.last()
+			got := s.post(a.path, `{"response_format":`+format+`,`+a.body(stream, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			last, after := v.last()
+			if got.code != http.StatusOK || said(t, got.body) != `{"done":true}` || after-before != 2 {
+				t.Errorf("%s, stream %v: after %d requests to the vendor %d %s", format, stream, after-before, got.code, got.body)
+			}
+			if !strings.Contains(last.body, `"response_format":`+format) || !strings.Contains(last.body, "It must be JSON") || strings.Contains(last.body, "[goal:") {
+				t.Errorf("%s, stream %v: the vendor got %s", format, stream, last.body)
+			}
+			a = apis()["chat, other protocol"]
+			for _, tools := range []string{"", "disabled"} {
+				got = s.post(a.path, `{"response_format":`+format+`,"model":"claude/m","messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
+				if _, n := v.last(); got.code != http.StatusBadRequest || n != after || !strings.Contains(got.body, `"param":"response_format"`) {
+					t.Errorf("%s, tools %q: %d %s", format, tools, got.code, got.body)
+				}
+			}
+		}
+	}
+}
+
 // Members that the APIs document as ignored are ignored with the server's tools, and all others that these cannot carry are
 // refused.
 func TestServerToolsMembers(t *testing.T) {
@@ -196,7 +233,7 @@ func TestServerToolsMembers(t *testing.T) {
 		`"top_p":0.5`: 200, `"frequency_penalty":1`: 200, `"presence_penalty":1`: 200, `"user":"zebra"`: 200, `"parallel_tool_calls":false`: 200,
 		`"functions":[{"name":"zebra"}]`: 200, `"function_call":"none"`: 200, `"store":false`: 200, `"temperature":1`: 200,
 		`"reasoning_effort":"high"`: 400, `"seed":1`: 400, `"service_tier":"flex"`: 400, `"store":true`: 400, `"metadata":{"a":"b"}`: 400, `"top_k":4`: 400,
-		`"thinking":{"type":"enabled"}`: 400, `"response_format":{"type":"json_object"}`: 400, `"logprobs":true`: 400, `"future":1`: 400,
+		`"thinking":{"type":"enabled"}`: 400, `"response_format":{"type":"json_object"}`: 200, `"response_format":{"type":"text"}`: 200, `"response_format":{"type":"xml"}`: 400, `"logprobs":true`: 400, `"future":1`: 400,
 		`"messages":[{"role":"user","content":"count","name":"bob"}]`:                                                                 400,
 		`"messages":[` + user + `,{"role":"assistant","content":"I.","reasoning_content":"hm"},` + user + `]`:                         400,
 		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                400,

@@ -30,7 +30,6 @@ func TestUntranslatable(t *testing.T) {
 	for what, member := range map[string]string{
 		"an unknown member":    `"future":1,"messages":[` + user + `]`,
 		"top_p":                `"top_p":0.5,"messages":[` + user + `]`,
-		"a stop":               `"stop":["x"],"messages":[` + user + `]`,
 		"a format":             `"response_format":{"type":"json_object"},"messages":[` + user + `]`,
 		"a choice of tools":    `"tool_choice":"required","messages":[` + user + `]`,
 		"an image":             `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]`,

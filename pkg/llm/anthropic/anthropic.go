@@ -109,6 +109,9 @@ func baseURL(raw string) (*url.URL, error) {
 // Generate makes one attempt. If the server refuses cache_control for the first time, that does not count as a failed
 // attempt: the request is sent once more without it.
 func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	if len(req.Format) > 0 {
+		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Message: "the messages protocol has no member response_format"}
+	}
 	resp, err := c.generate(ctx, req, parts)
 	if c.learn(err) {
 		return c.generate(ctx, req, parts)

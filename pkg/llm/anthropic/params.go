@@ -24,6 +24,9 @@ func (c *Client) params(req llm.Request) sdk.MessageNewParams {
 	if req.Temperature != nil {
 		p.Temperature = sdk.Float(*req.Temperature)
 	}
+	if len(req.Stop) > 0 {
+		p.StopSequences = req.Stop
+	}
 	p.System, p.Messages = c.conversation(req)
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, toolParam(t))
@@ -70,7 +73,7 @@ func toolParam(t tooldef.Definition) sdk.ToolUnionParam {
 }
 
 // conversation returns the system text and the messages. Messages of one side that follow each other become one, with
-// the results of calls first, as the protocol demands. The first message is one of the user.
+// the results of calls first, as the protocol demands. Unless they are sent verbatim, the first one is one of the user.
 func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.MessageParam) {
 	var system []sdk.TextBlockParam
 	var out []sdk.MessageParam
@@ -78,7 +81,7 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 		if len(blocks) == 0 {
 			return
 		}
-		if len(out) == 0 && role == sdk.MessageParamRoleAssistant {
+		if len(out) == 0 && role == sdk.MessageParamRoleAssistant && !req.Verbatim {
 			out = append(out, sdk.NewUserMessage(sdk.NewTextBlock("[platform notice] The beginning of the conversation is left out.")))
 		}
 		if n := len(out); n > 0 && out[n-1].Role == role {
@@ -87,18 +90,18 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 		}
 		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
 	}
-	origin := c.origin(req.Model)
+	w := writer{origin: c.origin(req.Model), verbatim: req.Verbatim}
 	for _, m := range req.Messages {
 		switch {
 		case m.Role == llm.RoleSystem:
-			if !blank(m.Text) {
+			if w.says(m.Text) {
 				system = append(system, sdk.TextBlockParam{Text: m.Text})
 			}
 		case m.Role == llm.RoleTool:
-			add(sdk.MessageParamRoleUser, toolResult(m))
+			add(sdk.MessageParamRoleUser, w.toolResult(m))
 		case m.Role == llm.RoleAssistant:
-			add(sdk.MessageParamRoleAssistant, assistant(m, origin)...)
-		case !blank(m.Text):
+			add(sdk.MessageParamRoleAssistant, w.assistant(m)...)
+		case w.says(m.Text):
 			add(sdk.MessageParamRoleUser, sdk.NewTextBlock(m.Text))
 		}
 	}
@@ -108,9 +111,18 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 // blank reports whether the protocol refuses a text for being empty.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-func toolResult(m llm.Message) sdk.ContentBlockParamUnion {
-	block := sdk.ToolResultBlockParam{ToolUseID: toolID(m.ToolCallID)}
-	if !blank(m.Text) {
+// writer writes the messages of a request.
+type writer struct {
+	origin   string
+	verbatim bool
+}
+
+// says reports whether a text is sent.
+func (w writer) says(s string) bool { return s != "" && (w.verbatim || !blank(s)) }
+
+func (w writer) toolResult(m llm.Message) sdk.ContentBlockParamUnion {
+	block := sdk.ToolResultBlockParam{ToolUseID: w.toolID(m.ToolCallID)}
+	if w.says(m.Text) {
 		block.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
 	}
 	return sdk.ContentBlockParamUnion{OfToolResult: &block}
@@ -118,8 +130,8 @@ func toolResult(m llm.Message) sdk.ContentBlockParamUnion {
 
 // assistant returns an answer as it was written, if this endpoint and model wrote it. Otherwise it returns its text
 // and its calls.
-func assistant(m llm.Message, origin string) []sdk.ContentBlockParamUnion {
-	if m.Opaque != nil && m.Opaque.Origin == origin {
+func (w writer) assistant(m llm.Message) []sdk.ContentBlockParamUnion {
+	if m.Opaque != nil && m.Opaque.Origin == w.origin {
 		var raw []json.RawMessage
 		if json.Unmarshal(m.Opaque.Data, &raw) == nil {
 			var blocks []sdk.ContentBlockParamUnion
@@ -130,13 +142,24 @@ func assistant(m llm.Message, origin string) []sdk.ContentBlockParamUnion {
 		}
 	}
 	var blocks []sdk.ContentBlockParamUnion
-	if !blank(m.Text) {
-		blocks = append(blocks, sdk.NewTextBlock(strings.TrimRight(m.Text, " \t\r\n")))
+	if text := m.Text; w.says(text) {
+		if !w.verbatim {
+			text = strings.TrimRight(text, " \t\r\n") // the protocol refuses them at the end of a conversation
+		}
+		blocks = append(blocks, sdk.NewTextBlock(text))
 	}
 	for _, call := range m.ToolCalls {
-		blocks = append(blocks, sdk.NewToolUseBlock(toolID(call.ID), input(call.Arguments), call.Name))
+		blocks = append(blocks, sdk.NewToolUseBlock(w.toolID(call.ID), input(call.Arguments), call.Name))
 	}
 	return blocks
+}
+
+// toolID returns the id of a call as it is sent.
+func (w writer) toolID(id string) string {
+	if w.verbatim {
+		return id
+	}
+	return toolID(id)
 }
 
 // input returns what the model wrote if it is a JSON object. Anything else is replaced, because the server would

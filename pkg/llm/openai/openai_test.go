@@ -118,6 +118,21 @@ turns:
 	}
 }
 
+// TestSchemasAreSentAsTheyAre: also numbers that no float64 has. What is no schema is left out.
+func TestSchemasAreSentAsTheyAre(t *testing.T) {
+	model, url := serve(t, `turns: [{reply: {text: hi}}]`)
+	req := ask("hi")
+	const schema = `{"type":"object","z":9007199254740993,"a":1.50}`
+	req.Tools = []tooldef.Definition{{Name: "a", Parameters: []byte(schema)}, {Name: "b"}, {Name: "c", Parameters: []byte(`null`)}, {Name: "d", Parameters: []byte(`true`)}}
+	if _, err := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"}).Generate(t.Context(), req, nil); err != nil {
+		t.Fatal(err)
+	}
+	body := string(model.Exchanges()[0].Request.Body)
+	if !strings.Contains(body, `"parameters":`+schema) || strings.Count(body, `"parameters"`) != 1 {
+		t.Errorf("the vendor got %s", body)
+	}
+}
+
 func TestUsageUnknownIsNotZero(t *testing.T) {
 	_, url := serve(t, `turns: [{reply: {text: hi, noUsage: true}}]`)
 	got, err := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"}).Generate(t.Context(), ask("hi"), nil)

@@ -4,9 +4,11 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 
 	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/platform-ai/platform/pkg/llm"
@@ -31,6 +33,12 @@ func (c *Client) params(req llm.Request) sdk.ChatCompletionNewParams {
 		} else {
 			p.MaxTokens = sdk.Int(req.MaxTokens)
 		}
+	}
+	if len(req.Format) > 0 {
+		p.ResponseFormat = param.Override[sdk.ChatCompletionNewParamsResponseFormatUnion](req.Format)
+	}
+	if len(req.Stop) > 0 {
+		p.Stop.OfStringArray = req.Stop
 	}
 	if !c.quirks.noUsageOption.Load() {
 		p.StreamOptions.IncludeUsage = sdk.Bool(true)
@@ -81,15 +89,18 @@ func arguments(s string) string {
 	return "{}"
 }
 
+// function is a definition whose schema is sent as it is. The SDK's own type would decode it, and with it numbers.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
 func toolParam(t tooldef.Definition) sdk.ChatCompletionToolUnionParam {
-	f := shared.FunctionDefinitionParam{Name: t.Name}
-	if t.Description != "" {
-		f.Description = sdk.String(t.Description)
-	}
-	var schema map[string]any
+	f := function{Name: t.Name, Description: t.Description}
 	// The schema was checked when the tool was made; a missing one is left out.
-	if json.Unmarshal(t.Parameters, &schema) == nil {
-		f.Parameters = schema
+	if raw := bytes.TrimSpace(t.Parameters); bytes.HasPrefix(raw, []byte("{")) && json.Valid(raw) {
+		f.Parameters = raw
 	}
-	return sdk.ChatCompletionFunctionTool(f)
+	return sdk.ChatCompletionFunctionTool(param.Override[shared.FunctionDefinitionParam](f))
 }

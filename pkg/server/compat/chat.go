@@ -36,10 +36,8 @@ type chatRequest struct {
 	Store             *bool           `json:"store"`
 	Logprobs          *bool           `json:"logprobs"`
 	ToolChoice        json.RawMessage `json:"tool_choice"`
-	ResponseFormat    *struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
-	Stop json.RawMessage `json:"stop"`
+	ResponseFormat    json.RawMessage `json:"response_format"`
+	Stop              json.RawMessage `json:"stop"`
 }
 
 type chatMessage struct {
@@ -92,6 +90,9 @@ func fromChat(in *incoming) (*translated, error) {
 	if t.stops, err = c.stops(); err != nil {
 		return nil, err
 	}
+	if t.Format, err = c.format(); err != nil {
+		return nil, err
+	}
 	t.Temperature = c.Temperature
 	for _, limit := range []*int64{c.MaxCompletionTokens, c.MaxTokens} {
 		if limit != nil && t.MaxTokens == 0 {
@@ -104,7 +105,9 @@ func fromChat(in *incoming) (*translated, error) {
 		}
 		d := tooldef.Definition{Name: tool.Function.Name, Description: tool.Function.Description}
 		if !null(tool.Function.Parameters) {
-			d.Parameters = tool.Function.Parameters
+			if d.Parameters = tool.Function.Parameters; !isObject(d.Parameters) {
+				return nil, invalid("tools", "tools: the parameters of function %q must be a JSON object", d.Name)
+			}
 		}
 		t.Tools = append(t.Tools, d)
 	}
@@ -124,8 +127,7 @@ func (c *chatRequest) neutral() error {
 	for name, changes := range map[string]bool{
 		"top_p": unlike(c.TopP, 1), "frequency_penalty": unlike(c.FrequencyPenalty, 0), "presence_penalty": unlike(c.PresencePenalty, 0),
 		"parallel_tool_calls": unlike(c.ParallelToolCalls, true), "store": unlike(c.Store, false), "logprobs": unlike(c.Logprobs, false),
-		"tool_choice":     !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, auto),
-		"response_format": c.ResponseFormat != nil && c.ResponseFormat.Type != "text",
+		"tool_choice": !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, auto),
 	} {
 		if changes {
 			return untranslatable(name, "this value")
@@ -147,6 +149,27 @@ func (c *chatRequest) stops() (list []string, err error) {
 	return list, checkStops("stop", list)
 }
 
+// format returns the form of the answer, as the client wrote it; nil for a text.
+func (c *chatRequest) format() (json.RawMessage, error) {
+	var f struct {
+		Type       string          `json:"type"`
+		JSONSchema json.RawMessage `json:"json_schema"`
+	}
+	if null(c.ResponseFormat) {
+		return nil, nil
+	}
+	if err := strict(c.ResponseFormat, &f); err != nil {
+		return nil, err
+	}
+	switch schema := !null(f.JSONSchema); {
+	case f.Type == "text" && !schema:
+		return nil, nil
+	case f.Type == "json_object" && !schema, f.Type == "json_schema" && schema && isObject(f.JSONSchema):
+		return c.ResponseFormat, nil
+	}
+	return nil, untranslatable("response_format", "another form than text, json_object, and json_schema with an object json_schema,")
+}
+
 // message reads a message. After is set if something other than a system message came before.
 func (m *chatMessage) message(after bool) (llm.Message, error) {
 	text, err := textOf(m.Content, "messages", "\n")
@@ -155,7 +178,7 @@ func (m *chatMessage) message(after bool) (llm.Message, error) {
 	}
 	out := llm.Message{Text: text, ToolCallID: m.ToolCallID}
 	for _, call := range m.ToolCalls {
-		if call.Type != "function" || !isObject(call.Function.Arguments) {
+		if call.Type != "function" || !isObject([]byte(call.Function.Arguments)) {
 			return llm.Message{}, untranslatable("messages", "a tool call whose type is not function or whose arguments are not a JSON object")
 		}
 		out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
@@ -206,8 +229,8 @@ func textOf(raw json.RawMessage, param, separator string) (string, error) {
 }
 
 // isObject reports whether a text is a JSON object.
-func isObject(s string) bool {
-	_, err := parse([]byte(s))
+func isObject(data []byte) bool {
+	_, err := parse(data)
 	return err == nil
 }
 

@@ -69,6 +69,9 @@ func fromMessages(in *incoming) (*translated, error) {
 		if tool.Type != "" && tool.Type != "custom" {
 			return nil, untranslatable("tools", "tools of type "+tool.Type)
 		}
+		if !isObject(tool.InputSchema) {
+			return nil, invalid("tools", "tools: the input_schema of tool %q must be a JSON object", tool.Name)
+		}
 		t.Tools = append(t.Tools, tooldef.Definition{Name: tool.Name, Description: tool.Description, Parameters: tool.InputSchema})
 	}
 	system, err := textOf(c.System, "system", "\n")
@@ -196,7 +199,7 @@ func assistantTurn(blocks []json.RawMessage) ([]llm.Message, error) {
 			if err := strict(raw, &b); err != nil {
 				return nil, err
 			}
-			if !isObject(string(b.Input)) {
+			if !isObject(b.Input) {
 				return nil, invalid("messages", "messages: the input of a tool_use must be an object")
 			}
 			out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
@@ -307,7 +310,7 @@ func (f *messageForm) whole(r *llm.Response, stop string) ([]byte, error) {
 		if len(raw) == 0 {
 			raw = []byte("{}")
 		}
-		if !isObject(string(raw)) {
+		if !isObject(raw) {
 			return nil, fmt.Errorf("the arguments of its call of tool %q are not a JSON object", strings.ToValidUTF8(c.Name, ""))
 		}
 		out.Content = append(out.Content, toolBlock{"tool_use", c.ID, c.Name, raw})

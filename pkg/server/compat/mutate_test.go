@@ -79,7 +79,7 @@ func TestMutated(t *testing.T) {
 		count, seed = n, rand.Uint64()
 	}
 	r := rand.New(rand.NewPCG(seed, 1))
-	all := slices.Concat(seeds, conversations)
+	all, to := slices.Concat(seeds, conversations, others), newLoops(t)
 	passed, translated, reduced := 0, 0, 0
 	for range count {
 		body := all[r.IntN(len(all))]
@@ -93,7 +93,7 @@ func TestMutated(t *testing.T) {
 			passed += checkPass(t, op, body, "other")
 		}
 		for _, op := range []operation{opChat, opMessages} {
-			translated += checkTranslate(t, op, body)
+			translated += checkTranslate(t, to, op, body)
 			reduced += checkConversation(t, op, body)
 		}
 		if t.Failed() {

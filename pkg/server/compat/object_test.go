@@ -133,7 +133,7 @@ func TestTranslationDropsNothing(t *testing.T) {
 			"messages":[{"role":"developer","content":"s"},{"role":"user","content":[{"type":"text","text":"t"}]},
 			{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`,
 		opMessages: `{"model":"m","max_tokens":16,"temperature":0.5,"stream":true,"system":[{"type":"text","text":"s"}],"tool_choice":{"type":"auto"},"thinking":{"type":"disabled"},
-			"tools":[{"name":"f","description":"d","input_schema":null}],
+			"tools":[{"name":"f","description":"d","input_schema":{}}],
 			"messages":[{"role":"user","content":"t"},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"f","input":null}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"}]}]}]}`,
 	} {

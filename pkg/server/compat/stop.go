@@ -19,14 +19,6 @@ const (
 	maxStopBytes = 1 << 10
 )
 
-// stopsName returns the name of the member with the sequences.
-func (in *incoming) stopsName() string {
-	if in.op == opMessages {
-		return "stop_sequences"
-	}
-	return "stop"
-}
-
 func checkStops(name string, list []string) error {
 	if len(list) > maxStops || slices.ContainsFunc(list, func(s string) bool { return s == "" || len(s) > maxStopBytes }) {
 		return invalid(name, "%s: at most %d texts of 1 to %d bytes are allowed", name, maxStops, maxStopBytes)
@@ -35,7 +27,8 @@ func checkStops(name string, list []string) error {
 }
 
 // stopper ends a text that arrives in pieces before the first of the sequences. The vendor is not asked to do so with the
-// server's tools, because a sequence could also end the mark of the goal, or the arguments of a call.
+// server's tools, because a sequence could also end the mark of the goal, or the arguments of a call; nor a vendor of chat
+// completions for a client of messages, which is told what ended its answer.
 type stopper struct {
 	sequences []string
 	held      string // may be the begin of a sequence

@@ -71,7 +71,7 @@ func (in *incoming) conversation() (*translated, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Messages = merged(t.Messages)
+	t.Messages = merged(t.prompt(), t.Messages)
 	return t, nil
 }
 
@@ -114,8 +114,8 @@ func plain(content json.RawMessage) json.RawMessage {
 }
 
 // merged puts the instructions of the server first, and joins messages of one role.
-func merged(list []llm.Message) []llm.Message {
-	out := []llm.Message{{Role: llm.RoleSystem, Text: goalPrompt}}
+func merged(prompt string, list []llm.Message) []llm.Message {
+	out := []llm.Message{{Role: llm.RoleSystem, Text: prompt}}
 	for _, m := range list {
 		last := &out[len(out)-1]
 		if strings.TrimSpace(m.Text) == "" {

@@ -4,13 +4,17 @@
 package compat
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
@@ -45,10 +49,10 @@ func (in *incoming) translate() (*translated, error) {
 }
 
 // strict reads JSON into a struct. It refuses members that the struct lacks, names that differ in case, members that occur
-// twice, and bytes that are not UTF-8, because a reading of any of them would lose something.
+// twice, and texts that are not Unicode, because a reading of any of them would lose something.
 func strict(data []byte, into any) error {
-	if !utf8.Valid(data) {
-		return untranslatable("", "text that is not UTF-8")
+	if !utf8.Valid(data) || halved(data) {
+		return untranslatable("", "text that is not Unicode")
 	}
 	wrong, err := kjson.UnmarshalStrict(data, into)
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -67,6 +71,32 @@ func strict(data []byte, into any) error {
 	return untranslatable(field.FieldPath(), "")
 }
 
+// halved reports whether valid JSON has an escape for one half of a character.
+func halved(data []byte) bool {
+	unit := func(at int) rune {
+		if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(data[at+2:at+6]), 16, 16)
+		return rune(n)
+	}
+	for i := bytes.IndexByte(data, '\\'); i >= 0 && i < len(data); {
+		width := 2
+		if first := unit(i); utf16.IsSurrogate(first) {
+			if utf16.DecodeRune(first, unit(i+6)) == unicode.ReplacementChar {
+				return true
+			}
+			width = 12
+		}
+		next := bytes.IndexByte(data[i+width:], '\\')
+		if next < 0 {
+			return false
+		}
+		i += width + next
+	}
+	return false
+}
+
 // untranslatable refuses what the protocol of the Provider cannot carry.
 func untranslatable(param, what string) problem {
 	if what != "" {
@@ -81,16 +111,55 @@ func untranslatable(param, what string) problem {
 // toOtherProtocol is why something is refused, and what to do.
 const toOtherProtocol = "cannot be carried over to a Provider of another protocol; leave it out, or use a Provider of the same protocol"
 
+// callID matches the ids of calls that the messages protocol allows.
+var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// fits refuses a conversation that the protocol of a Provider does not allow. Nobody but the client may change it.
+func (t *translated) fits(p llm.Protocol) error {
+	if p != llm.ProtocolAnthropic {
+		return nil
+	}
+	if t.Format != nil {
+		return untranslatable("response_format", "this value")
+	}
+	begun := false
+	for i, m := range t.Messages {
+		last := i == len(t.Messages)-1
+		switch assistant := m.Role == llm.RoleAssistant; {
+		case assistant && !begun:
+			return untranslatable("messages", "a conversation that begins with the assistant")
+		case assistant && m.Text != "" && strings.TrimSpace(m.Text) == "":
+			return untranslatable("messages", "a text of nothing but white space")
+		case assistant && last && strings.TrimRightFunc(m.Text, unicode.IsSpace) != m.Text:
+			return untranslatable("messages", "white space at the end of a conversation that ends with the assistant")
+		case m.Role == llm.RoleTool && !callID.MatchString(m.ToolCallID):
+			return wrongID(m.ToolCallID)
+		}
+		for _, c := range m.ToolCalls {
+			if !callID.MatchString(c.ID) {
+				return wrongID(c.ID)
+			}
+		}
+		begun = begun || m.Role != llm.RoleSystem
+	}
+	return nil
+}
+
+func wrongID(id string) problem {
+	return untranslatable("messages", fmt.Sprintf("the id %.64q of a tool call, which has other characters than letters, digits, - and _,", id))
+}
+
 // ask asks a Provider of another protocol.
 func (a *attempt) ask() error {
 	req, err := a.in.translate()
 	if err != nil {
 		return err
 	}
-	if len(req.stops) > 0 { // the answer does not say which of them ended it
-		return untranslatable(a.in.stopsName(), "this value")
-	}
 	c := a.candidate
+	if err := req.fits(c.Protocol()); err != nil {
+		return err
+	}
+	req.Verbatim = true
 	model, err := c.LLM()
 	if err != nil {
 		return invalid("model", "model: %v", err)
@@ -100,7 +169,13 @@ func (a *attempt) ask() error {
 	}
 	req.Model = c.Model
 	out := a.writer(req)
-	resp, err := model.Model.Generate(a.ctx, req.Request, out.part)
+	var stop stopper
+	if a.in.op == opMessages {
+		stop.sequences = req.stops // the vendor would not say which of them ended the answer
+	} else {
+		req.Stop = req.stops
+	}
+	resp, err := model.Model.Generate(a.ctx, req.Request, func(p llm.Part) { out.part(llm.Part{Text: stop.add(p.Text)}) })
 	a.tally.usage, a.failed = resp.Usage, err != nil
 	if err != nil && resp.Usage.InputTokens == nil && vendorRefused(err) {
 		a.nothingUsed()
@@ -112,7 +187,7 @@ func (a *attempt) ask() error {
 			return p
 		}
 		out.fail(p)
-	} else if err := out.finish(&resp); err != nil {
+	} else if err := out.stopped(&resp, &stop); err != nil {
 		if !out.begun {
 			return err
 		}
@@ -221,6 +296,18 @@ func (s *speaker) send(b []byte) {
 	if err != nil {
 		s.gone = true
 	}
+}
+
+// stopped ends an answer whose parts were sent up to one of the client's sequences.
+func (s *speaker) stopped(r *llm.Response, stop *stopper) error {
+	s.part(llm.Part{Text: stop.rest()})
+	whole := stopper{sequences: stop.sequences}
+	r.Text = whole.add(r.Text) + whole.rest()
+	if whole.hit != "" { // the vendor was not told to stop, so nothing that follows is part of the answer
+		s.form.stoppedBy(whole.hit)
+		r.ToolCalls, r.Refused, r.StopReason = nil, false, stopSequence
+	}
+	return s.finish(r)
 }
 
 func (s *speaker) finish(r *llm.Response) error {

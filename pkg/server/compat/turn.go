@@ -40,6 +40,7 @@ type turn struct {
 	stop   stopper
 	stops  []string
 	shown  bool // the present answer of the model has been shown in part
+	quiet  bool // nothing but the last answer is shown, because the client expects JSON
 	used   agentloop.Totals
 	answer agentloop.Config
 }
@@ -48,6 +49,9 @@ type turn struct {
 func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	req, err := in.conversation()
 	if err != nil {
+		return err
+	}
+	if err := able(choice, req); err != nil {
 		return err
 	}
 	candidates, err := choice.LLM()
@@ -59,21 +63,21 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	defer cancel(nil)
 	defer x.h.o.Clock.AfterFunc(limits.MaxDuration, func() { cancel(errTime) }).Stop()
 	a := &attempt{exchange: x, in: in, candidate: choice.Candidates[0], release: func() {}, ctx: ctx}
-	t := &turn{attempt: a, out: a.writer(req), looks: &watchful{inner: map[string]tool.Tool{}}, stops: req.stops}
+	t := &turn{attempt: a, out: a.writer(req), looks: &watchful{inner: map[string]tool.Tool{}}, stops: req.stops, quiet: req.Format != nil}
 	t.looks.beat = t.beat
 	catalogue, notes, err := x.toolset(candidates[0], req.Messages[len(req.Messages)-1].Text, t.looks.wrap)
 	if err != nil {
 		return err
 	}
-	instruct(req.Messages, notes)
+	req.instruct(notes)
 	for i := range candidates {
 		candidates[i].Model = observed{candidates[i].Model, t.looks}
 	}
 	t.answer = agentloop.Config{
 		Candidates: models.Metered(candidates, models.Metering{Meter: x.h.meter, Clock: x.h.o.Clock, Asked: models.Asked{
-			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id,
+			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id, Agent: x.call.query.Get("agent"),
 		}}),
-		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,
+		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, Format: req.Format, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,
 		Part: func(p llm.Part) { t.say(t.stop.add(t.lead.add(p.Text))) }, Restart: t.restart, Called: t.called,
 	}
 	if t.answer.Temperature == nil {
@@ -84,6 +88,16 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	}
 	x.w.Header().Set(headerTools, toolsEnabled)
 	return t.run(req.Messages)
+}
+
+// able leaves out the fallbacks that cannot carry the form of the answer, and refuses a first candidate that cannot.
+func able(c *models.Choice, req *translated) error {
+	unable := func(c models.Candidate) bool { return req.Format != nil && c.Protocol() != llm.ProtocolOpenAI }
+	if first := c.Candidates[0]; unable(first) {
+		return invalid("response_format", "response_format: the protocol of Provider %q has no such member; leave it out, or use a Provider of OpenAI's protocol", first.Provider.Name)
+	}
+	c.Candidates = slices.DeleteFunc(c.Candidates, unable)
+	return nil
 }
 
 // observed tells watchful of the calls in each answer.
@@ -128,7 +142,7 @@ func (t *turn) run(messages []llm.Message) error {
 		case cut.hit != "":
 			t.out.form.stoppedBy(cut.hit)
 			return t.finish(text, stopSequence)
-		case ended, ends >= limits.MaxPrematureEnds, left <= 0, result.StopReason != llm.StopEnd:
+		case ended, t.quiet, ends >= limits.MaxPrematureEnds, left <= 0, result.StopReason != llm.StopEnd:
 			return t.finish(text, result.StopReason)
 		}
 		t.say("\n\n")
@@ -143,9 +157,12 @@ func (t *turn) failed(err error) error {
 		t.say(timeText)
 		return t.finish(timeText, llm.StopEnd)
 	}
-	p := ofModel(t.candidate, err)
-	if errors.Is(err, agentloop.ErrBlankAnswer) {
+	p, own := asProblem(err) // a limit, or a full disk
+	switch {
+	case errors.Is(err, agentloop.ErrBlankAnswer):
 		p = problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: the model gave a blank answer twice", t.candidate.Provider.Name)}
+	case !own:
+		p = ofModel(t.candidate, err)
 	}
 	if !t.out.begun {
 		return p
@@ -159,6 +176,9 @@ func (t *turn) finish(text string, stop llm.StopReason) error {
 	if stop == llm.StopToolCalls {
 		stop = llm.StopEnd // the server has made the calls
 	}
+	if t.quiet {
+		t.out.part(llm.Part{Text: text})
+	}
 	r := &llm.Response{Text: text, StopReason: stop, Usage: usageOf(t.used)}
 	err := t.out.finish(r)
 	if err == nil || !t.out.begun {
@@ -171,7 +191,7 @@ func (t *turn) finish(text string, stop llm.StopReason) error {
 
 // say shows text to the client of a stream.
 func (t *turn) say(text string) {
-	if text != "" {
+	if text != "" && !t.quiet {
 		t.shown = true
 		t.out.part(llm.Part{Text: text})
 	}
@@ -210,6 +230,9 @@ func (t *turn) called(c llm.ToolCall, r tool.Result) {
 		shown = strings.ToValidUTF8(shown[:maxProgress], "") + "…"
 	}
 	t.say(fmt.Sprintf("(%s: %s)\n\n", c.Name, shown))
+	if t.quiet {
+		t.beat()
+	}
 	t.begin()
 }
 

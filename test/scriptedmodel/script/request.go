@@ -30,6 +30,8 @@ type Request struct {
 	StreamOptions       *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options,omitempty"`
+	// ResponseFormat is what the client asked for. The script decides what it gets.
+	ResponseFormat json.RawMessage `json:"response_format,omitempty"`
 	// ToolChoice may be auto, which says nothing.
 	ToolChoice json.RawMessage `json:"tool_choice,omitempty"`
 }
