@@ -86,7 +86,7 @@ type Limits struct {
 	Blocked []string
 }
 
-// Options configure a Service. All fields but Meter and Metrics are required.
+// Options configure a Service. All fields but Meter, Metrics and Uncovered are required.
 type Options struct {
 	Limits
 	// Models finds the model of a turn and authorizes its caller.
@@ -95,6 +95,9 @@ type Options struct {
 	Loopback *rest.Config
 	// Meter, if set, records the use of models.
 	Meter models.Meter
+	// Uncovered, if set, returns the tools that are not offered, because the caller's transaction does not cover them: own
+	// are tools of chats, and served those of Toolset.More.
+	Uncovered func(ctx context.Context, caller user.Info, own, served []string) []string
 	// Turns stores turns while they run.
 	Turns *turn.Store
 	Clock clock.WithTickerAndDelayedExecution
