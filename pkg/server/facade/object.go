@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
@@ -19,11 +20,20 @@ func objectRows() []rest.Row {
 	const providers, skills = "/api/v1/providers", "/api/v1/skills"
 	address := rest.Fixed{Path: "spec.baseURL", Else: "the address of a provider cannot be set through REST, because the provider's key is sent to it; use kubectl"}
 	row := append(rest.Fields("name: metadata.name", "namespace: metadata.namespace"), skillRow()...)
+	// Callers with a transaction token do not see where a Provider is, nor which Secret has its key.
+	reduced := rest.Fields("name: metadata.name", "namespace: metadata.namespace", "type: spec.type", `defaultModel: spec.defaultModel = ""`, "ready: status.ready = false")
 	secret := rest.Fields("name: metadata.name", "namespace: metadata.namespace", `type: type = ""`)
 	return slices.Concat(
 		objects("/api/v1/agents", "agents", "Agent"),
 		listed(slices.DeleteFunc(objects("/api/v1/runtime-pools", "runtimepools", "RuntimePool"), func(r rest.Row) bool { return r.Method != http.MethodGet })),
 		listed(objects("/api/v1/agent-runtimes", "agentruntimes", "AgentRuntime")),
+		[]rest.Row{
+			{
+				Method: http.MethodGet, Path: providers, Auth: external.TypeContextToken, Answer: rest.Answer{Fields: paged(reduced)},
+				Native: []rest.Native{{Verb: "list", Path: "providers", Page: true, Pass: []string{"labelSelector"}}},
+			},
+			{Method: http.MethodGet, Path: providers + "/:name", Auth: external.TypeContextToken, Native: one("get", "providers/:name"), Answer: rest.Answer{Fields: reduced}},
+		},
 		objects(providers, "providers", "Provider", address),
 		changes(objects(skills, "skills", "Skill"), func(r *rest.Row) {
 			if r.Path == skills && r.Method == http.MethodGet {

@@ -89,7 +89,10 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestRowsAskForTheirTargets(t *testing.T) {
 	for _, r := range Rows() {
 		c := &chain{builtin: r.Method == http.MethodGet}
-		f, err := New(c, Options{Document: func() ([]byte, error) { return []byte("{}"), nil }})
+		f, err := New(c, Options{
+			Document: func() ([]byte, error) { return []byte("{}"), nil },
+			External: func(*http.Request) (string, string) { return r.Auth, "" },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

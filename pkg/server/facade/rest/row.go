@@ -33,6 +33,9 @@ type Row struct {
 	// Accept is a media type. The row then serves the requests of its path whose header Accept is exactly that. The row
 	// of the same path without Accept serves the others.
 	Accept string
+	// Auth is a type of authentication, as Options.External returns it. The row then serves the requests of its path whose
+	// callers have it. The row of the same path without Auth serves the others.
+	Auth string
 	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Only the listener that serves nothing but
 	// REST paths has the row.
 	Plain bool
