@@ -338,8 +338,8 @@ func TestChatRefusals(t *testing.T) {
 	}{
 		"no message":         {editor, map[string]any{}, 400},
 		"blank message":      {editor, map[string]any{"message": " "}, 400},
-		"long message":       {editor, map[string]any{"message": strings.Repeat("a", 256<<10+1)}, 413},
-		"long instructions":  {editor, map[string]any{"message": "hello", "systemPrompt": strings.Repeat("a", 32<<10+1)}, 413},
+		"long message":       {editor, map[string]any{"message": strings.Repeat("a", 15<<20)}, 413},
+		"long instructions":  {editor, map[string]any{"message": "hello", "systemPrompt": strings.Repeat("a", 15<<20)}, 413},
 		"unknown member":     {editor, map[string]any{"message": "hello", "mesage": "x"}, 400},
 		"unknown provider":   {editor, map[string]any{"message": "hello", "provider": "nothing"}, 400},
 		"hot":                {editor, map[string]any{"message": "hello", "temperature": 3}, 400},

@@ -297,7 +297,7 @@ func TestRESTTaskBodies(t *testing.T) {
 	}
 	c.with("Content-Type", "application/x-www-form-urlencoded").post("/api/v1/tasks", `{"name":"by-hand",`+rest+`}`).want(t, 201)
 	c.post("/api/v1/tasks", `{"name":"x","labels":{"transaction":"t"},`+rest+`}`).want(t, 201)
-	c.post("/api/v1/tasks", `{"name":"`+strings.Repeat("x", 3<<20)+`"}`).problem(t, 413, "at most 3145728 bytes")
+	c.post("/api/v1/tasks", `{"name":"`+strings.Repeat("x", 15<<20)+`"}`).problem(t, 413, "at most 15728640 bytes")
 }
 
 func TestRESTCallers(t *testing.T) {

@@ -44,7 +44,8 @@ import (
 )
 
 const (
-	// maxBody bounds the request body of an object, as in kube-apiserver. Subresources may have limits of their own.
+	// maxBody bounds the request body of an object, as in kube-apiserver. JSON for the platform's own resources may be longer,
+	// and subresources may have limits of their own.
 	maxBody = 3 << 20
 	// watchDrain is how long open watches may take to end when the server stops.
 	watchDrain = time.Second
@@ -313,7 +314,7 @@ func NewGeneric(scheme *runtime.Scheme) *genericapiserver.Config {
 	g := genericapiserver.NewConfig(Codecs(scheme))
 	g.FeatureGate = utilfeature.DefaultFeatureGate
 	g.EffectiveVersion = effectiveVersion()
-	g.MaxRequestBodyBytes = maxBody
+	g.MaxRequestBodyBytes = intake.MaxJSON // admitBodies has the lower limits
 	g.LongRunningFunc = LongRunning
 	g.BuildHandlerChainFunc = handlerChain
 	g.ShutdownWatchTerminationGracePeriod = watchDrain

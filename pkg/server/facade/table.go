@@ -15,12 +15,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
 // Limits of request bodies, in bytes: for an object, for one event, and for a result or an artifact.
 const (
-	maxObject = 3 << 20
+	maxObject = intake.MaxJSON
 	maxEvent  = 256 << 10
 	maxUpload = 10 << 20
 )
