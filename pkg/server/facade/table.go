@@ -47,6 +47,7 @@ func Rows() []rest.Row {
 		worker            = "/internal/v1"
 		root              = "{task.status.delegation.rootUID | task.metadata.uid}"    // of the tree that a task belongs to
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
+		visible           = "spec.sessionType!=" + string(v1alpha1.SessionTypeGateway)
 	)
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
 	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
@@ -130,8 +131,12 @@ func Rows() []rest.Row {
 		},
 
 		{
-			Method: get, Path: sessions, Answer: rest.Answer{Fields: sessionList()},
-			Native: []rest.Native{{Verb: "list", Path: "sessions", All: true, Set: map[string]string{"limit": "500", "fieldSelector": "spec.sessionType!=" + string(v1alpha1.SessionTypeGateway)}}},
+			Method: get, Path: sessions, Any: []string{"limit", "continue"}, Answer: rest.Answer{Fields: paged(sessionRow())},
+			Native: []rest.Native{{Verb: "list", Path: "sessions", Page: true, Set: map[string]string{"fieldSelector": visible}}},
+		},
+		{ // All of them, for clients that ask for no page.
+			Method: get, Path: sessions, Answer: rest.Answer{Fields: append(list("items", sessionRow()), rest.Fields("metadata: = {}")...)},
+			Native: []rest.Native{{Verb: "list", Path: "sessions", All: true, Set: map[string]string{"limit": "500", "fieldSelector": visible}}},
 		},
 		{
 			Method: get, Path: session, Answer: rest.Answer{Fields: conversation()},

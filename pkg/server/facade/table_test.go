@@ -197,7 +197,7 @@ func query(r rest.Row) string {
 	q := url.Values{}
 	for _, name := range r.Parameters() {
 		if name == r.When || name == "parentTask" || len(r.Any) > 0 && name == r.Any[0] {
-			q.Set(name, "true")
+			q.Set(name, "1")
 		}
 	}
 	return "?" + q.Encode()
