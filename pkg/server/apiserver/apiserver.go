@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +90,8 @@ type Config struct {
 	// the listener with the REST paths alone does not serve.
 	Console func(listener, api http.Handler) http.Handler
 	// Handlers serve paths outside the API groups. Each key is an exact path, for callers whose role names it under
-	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
+	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop. A key that ends
+	// with a slash is the beginning of paths of resources that Storage does not serve; these are ordinary requests.
 	Handlers map[string]http.Handler
 	// Intake, if set, accounts for the bodies of requests on all listeners, and refuses bodies from unauthenticated
 	// callers.
@@ -227,7 +229,11 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	}
 	generic.ShutdownTimeout = shutdownTimeout
 	for path, h := range c.Handlers {
-		generic.Handler.NonGoRestfulMux.Handle(path, h)
+		if strings.HasSuffix(path, "/") {
+			generic.Handler.NonGoRestfulMux.HandlePrefix(path, h)
+		} else {
+			generic.Handler.NonGoRestfulMux.Handle(path, h)
+		}
 	}
 	groups, err := c.groups(ctx, host)
 	if err != nil {

@@ -42,11 +42,12 @@ func objectRows() []rest.Row {
 		}),
 		[]rest.Row{
 			{Method: http.MethodGet, Path: skills + "/:name/content", Native: one("get", "skills/:name/content"), Answer: rest.Answer{Media: "text/markdown"}},
-			{ // On the secure port of the standalone server, this is the path of kubectl get secrets --all-namespaces.
+			{ // On the secure port of the standalone server, this is the path of kubectl get secrets --all-namespaces. In a
+				// cluster, the server asks kube-apiserver.
 				Method: http.MethodGet, Path: "/api/v1/secrets", Plain: true, Answer: rest.Answer{Fields: list("items", secret)},
 				Native: []rest.Native{{
 					Verb: "list", Path: "/api/v1/namespaces/:namespace/secrets", All: true, Keep: rest.Fields("metadata: metadata", "type: type"),
-					Set: map[string]string{"limit": "50"}, Missing: "this server has no Secrets; ask the cluster's kube-apiserver",
+					Set: map[string]string{"limit": "50"},
 				}},
 			},
 		},

@@ -36,8 +36,8 @@ type Row struct {
 	// Auth is a type of authentication, as Options.External returns it. The row then serves the requests of its path whose
 	// callers have it. The row of the same path without Auth serves the others.
 	Auth string
-	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Only the listener that serves nothing but
-	// REST paths has the row.
+	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Unless Options.NoCore is set, only the
+	// listener that serves nothing but REST paths has the row.
 	Plain bool
 	// Ignored are documented query parameters without an effect. All other parameters that the row does not use are refused.
 	Ignored []string
