@@ -120,7 +120,7 @@ func toolRows() []rest.Row {
 		case r.Method != http.MethodGet:
 			r.Reserved = reserved
 		case r.Path == tools:
-			r.Native = []rest.Native{{Verb: "list", Path: "catalogtools", Page: true, Unlimited: true, Pass: []string{"labelSelector"}}}
+			r.Native = []rest.Native{{Verb: "list", Path: "catalogtools", Page: true, Pass: []string{"labelSelector"}}}
 			r.Answer = rest.Answer{Fields: paged(toolRow(""))}
 		default:
 			r.Answer = rest.Answer{Of: "tool", Fields: toolRow("entry.")}
