@@ -73,13 +73,21 @@ func Rows() []rest.Row {
 			Native: []rest.Native{{Verb: "get", Path: "tasks/:id/log", Pass: []string{"follow"}, Set: map[string]string{"format": "events"}}},
 			Answer: rest.Answer{Media: sse.ContentType},
 		},
-		{
-			Method: get, Path: task + "/logs", Ignored: []string{"follow"}, // it is false
+		{ // Whoever names a number of lines wants lines of the log.
+			Method: get, Path: task + "/logs", Any: []string{"tailLines"}, Ignored: []string{"follow"}, // it is false
 			Native: []rest.Native{
 				{Name: "log", Verb: "get", Path: "tasks/:id/log", Text: true, Pass: []string{"tailLines"}, Set: map[string]string{"tailLines": "100"}},
 				{Name: "result", Verb: "get", Path: "tasks/:id/result", Unless: "log", Missing: "task %q has no logs yet"},
 			},
 			Answer: rest.Answer{Fields: rest.Fields(`logs: log | result.result = ""`)},
+		},
+		{
+			Method: get, Path: task + "/logs", Ignored: []string{"follow"},
+			Native: []rest.Native{
+				{Name: "result", Verb: "get", Path: "tasks/:id/result", Optional: true},
+				{Name: "log", Verb: "get", Path: "tasks/:id/log", Text: true, Unless: "result", Set: map[string]string{"tailLines": "100"}, Empty: "task %q has no logs yet"},
+			},
+			Answer: rest.Answer{Fields: rest.Fields(`logs: result.result | log = ""`)},
 		},
 		{Method: get, Path: task + "/result", Native: one("get", "tasks/:id/result"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts", Native: one("get", "tasks/:id/artifacts"), Answer: rest.Answer{Drop: frame}},

@@ -89,8 +89,9 @@ type Native struct {
 	Unless string
 	// Optional leaves the answer out if there is none, or if the caller may not read it.
 	Optional bool
-	// Missing is the message if there is nothing at the path; %q is replaced by the parameter id.
-	Missing string
+	// Missing is the message if there is nothing at the path, and Empty makes an empty text an error with that message;
+	// %q is replaced by the parameter id.
+	Missing, Empty string
 	// Accept is the media type that is asked for. Default: JSON.
 	Accept string
 	// Hide is a member and its value, as "spec.sessionType=gateway", of objects that are treated as not found. With "!="
