@@ -39,6 +39,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/facade"
+	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/sparse"
@@ -104,6 +105,9 @@ type Config struct {
 	StoreID string
 	// Ready are additional checks of /readyz, by name. /readyz/NAME shows the error of a failing one.
 	Ready map[string]func() error
+	// Health, if set, answers probes of the secure listener whose client accepts exactly JSON, as the listener of REST answers
+	// all. Others get the texts of Kubernetes.
+	Health *facaderest.Health
 	// Identify, if set, is the innermost filter. It runs after authentication, impersonation and authorization, and
 	// may change the user that the handler sees.
 	Identify func(http.Handler) http.Handler

@@ -36,8 +36,22 @@ func (c *Config) guardListener() {
 		if g.RequestInfoResolver != nil {
 			g.RequestInfoResolver = lenient{g.RequestInfoResolver}
 		}
-		return onLargeStack(c.guard(withoutAmbient(chain(api, g))))
+		return onLargeStack(c.guard(withoutAmbient(c.probes(chain(api, g)))))
 	}
+}
+
+// probes answers probes in JSON to those who ask for it. They need no credentials, as in the chain.
+func (c *Config) probes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked := c.Health != nil && r.Method == http.MethodGet && r.Header.Get("Accept") == runtime.ContentTypeJSON; {
+		case asked && r.URL.Path == "/healthz":
+			c.Health.Alive(w, r)
+		case asked && r.URL.Path == "/readyz":
+			c.Health.Ready(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // addSparseLog sends authentication errors to the sparse log. The chain would log each of them. It wraps the authenticator
