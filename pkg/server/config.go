@@ -86,6 +86,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	meter := models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}} // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
 		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Clock: o.Clock, Metrics: o.Metrics, Meter: meter,
+		Uncovered: callers.UncoveredTools,
 	})
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
-				Seal:      seal, CheckTask: callers.CheckTask,
+				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
 			}),
 			Transcripts: st.Transcripts,
@@ -131,6 +132,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,
 		Ready:       map[string]func() error{"disk": st.Engine.Ready},
+		Health:      newHealth(o.Clock, g.LoopbackClientConfig, st.Engine.Ready),
 		Namespaces: func(all corelisters.NamespaceLister) {
 			st.Ledger.SetNamespaceUID(func(name string) string {
 				ns, err := all.Get(name)

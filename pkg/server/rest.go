@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 )
@@ -28,9 +29,7 @@ const (
 // serveREST serves the REST paths and the health checks until ctx ends.
 func (p *Process) serveREST(ctx context.Context) error {
 	mux := http.NewServeMux()
-	health := facaderest.NewHealth(p.Clock, map[string]facaderest.Check{
-		"store": func(context.Context) error { return p.Ready() }, "kubernetes": p.apiReady,
-	})
+	health := newHealth(p.Clock, p.Loopback, p.Ready)
 	mux.HandleFunc("/healthz", health.Alive)
 	mux.HandleFunc("/readyz", health.Ready)
 	mux.Handle("/", p.API.REST)
@@ -82,11 +81,16 @@ func ownHost(h http.Handler) http.Handler {
 	})
 }
 
-// apiReady asks the API server whether it is ready.
-func (p *Process) apiReady(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(p.Loopback)
-	if err != nil {
-		return fmt.Errorf("loopback client: %w", err)
-	}
-	return p.readyOnce(ctx, client)
+// newHealth answers probes as the REST paths do. ready checks the store, and the API server is asked whether it is ready.
+func newHealth(c clock.WithTicker, loopback *rest.Config, ready func() error) *facaderest.Health {
+	return facaderest.NewHealth(c, map[string]facaderest.Check{
+		"store": func(context.Context) error { return ready() },
+		"kubernetes": func(ctx context.Context) error {
+			client, err := rest.HTTPClientFor(loopback)
+			if err != nil {
+				return fmt.Errorf("loopback client: %w", err)
+			}
+			return readyOnce(ctx, loopback, client)
+		},
+	})
 }

@@ -138,13 +138,13 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 	defer client.CloseIdleConnections()
 	return wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
-		return p.readyOnce(ctx, client) == nil, nil
+		return readyOnce(ctx, p.Loopback, client) == nil, nil
 	})
 }
 
 // readyOnce checks once; the error says why the server is not ready.
-func (p *Process) readyOnce(ctx context.Context, client *http.Client) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Loopback.Host+"/readyz", nil)
+func readyOnce(ctx context.Context, loopback *rest.Config, client *http.Client) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, loopback.Host+"/readyz", nil)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -134,9 +135,53 @@ func TestBodyBudget(t *testing.T) {
 		made = c.post("/api/v1/tasks", `{"name":"b","type":"container","image":"x","command":["true"]}`)
 	}
 	made.want(t, http.StatusCreated)
-	if a := c.post(tasksPath, strings.Repeat(" ", 3<<20+1)); a.code != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, "at most 3145728 bytes") {
-		t.Errorf("a long object: %d %s", a.code, a.body)
+	for media, limit := range map[string]int{"application/json": 15 << 20, "application/yaml": 3 << 20} {
+		a := c.with("Content-Type", media).post(tasksPath, strings.Repeat(" ", limit+1))
+		if a.code != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, fmt.Sprintf("at most %d bytes", limit)) {
+			t.Errorf("a long object, %s: %d %s", media, a.code, a.body)
+		}
 	}
+}
+
+// TestLongObjects: a request of nearly 15 MiB is accepted: by REST and natively, as a new object, a replacement and a patch.
+// The object is read, listed, watched and found again after a restart.
+func TestLongObjects(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	c := restAs(t, s, "default", "editor", "platform-editor")
+	text := func(letter string) string { return strings.Repeat(letter+` word, \"quoted\" `, 14<<20/18) }
+	skill := func(name, letter string) string {
+		return `{"metadata":{"name":"` + name + `"},"spec":{"description":"d","content":{"inline":"` + text(letter) + `"}}}`
+	}
+	const skills = "/apis/core.platform.ai/v1alpha1/namespaces/default/skills"
+	c.post("/api/v1/skills", skill("rest", "a")).want(t, http.StatusCreated)
+	c.do(http.MethodPut, "/api/v1/skills/rest", skill("rest", "b")).want(t, http.StatusOK)
+	native := `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Skill",` + skill("native", "c")[1:]
+	send := func(method, path, media, body string) {
+		t.Helper()
+		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body)))
+		req.Header.Set("Content-Type", media)
+		resp := must[*http.Response](t)(must[*http.Client](t)(restclient.HTTPClientFor(s.Admin)).Do(req))
+		defer resp.Body.Close()
+		if got := must[[]byte](t)(io.ReadAll(resp.Body)); resp.StatusCode >= 300 {
+			t.Fatalf("%s %s: %s %.300s", method, path, resp.Status, got)
+		}
+	}
+	send(http.MethodPost, skills, "application/json", native)
+	send(http.MethodPatch, skills+"/native", "application/merge-patch+json", `{"spec":{"content":{"inline":"`+text("d")+`"}}}`)
+	api := (&platform{t: t, Server: s}).client().CoreV1alpha1().Skills("default")
+	for name, letter := range map[string]string{"rest": "b", "native": "d"} {
+		o, err := api.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || !strings.HasPrefix(o.Spec.Content.Inline, letter+` word, "quoted"`) || len(o.Spec.Content.Inline) < 12<<20 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	list, err := api.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 2 {
+		t.Errorf("list: %v", err)
+	}
+	many := `{"metadata":{"name":"many"},"spec":{"description":"d","tags":[` + strings.Repeat(`"x",`, 1<<20) + `"x"]}}`
+	c.post("/api/v1/skills", many).problem(t, http.StatusRequestEntityTooLarge, "at most 262144 values")
 }
 
 // TestLogOfStrangers: requests with credentials that nobody knows cost one line of the log per interval, however many come

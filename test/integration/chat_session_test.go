@@ -89,3 +89,22 @@ func TestChatTruncates(t *testing.T) {
 		t.Errorf("%d messages with %d bytes are kept", len(kept), total)
 	}
 }
+
+// TestChatLongMessage: a message and instructions may be as long as a request, and the session goes on.
+func TestChatLongMessage(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, orchestrator)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	long := strings.Repeat("a long text ", 7<<20/12)
+	first := c.chat(map[string]any{"message": long + "hello", "systemPrompt": long}, http.StatusOK)
+	asked := model.Exchanges()[0].Request.Messages
+	if first.Message != "Hello." || len(asked[0].Text()) < len(long) || asked[1].Text() != long+"hello" {
+		t.Errorf("%.300s: the model read %d and %d bytes", first.Message, len(asked[0].Text()), len(asked[1].Text()))
+	}
+	if second := c.chat(map[string]any{"message": "hello", "sessionId": first.SessionID}, http.StatusOK); second.Message != "Hello." {
+		t.Errorf("the next turn: %+v", second)
+	}
+	if got := c.get("/api/v1/sessions/" + first.SessionID); got.code != http.StatusOK || len(got.body) < len(long) {
+		t.Errorf("the session: %d, %d bytes", got.code, len(got.body))
+	}
+}

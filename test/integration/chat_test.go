@@ -338,8 +338,8 @@ func TestChatRefusals(t *testing.T) {
 	}{
 		"no message":         {editor, map[string]any{}, 400},
 		"blank message":      {editor, map[string]any{"message": " "}, 400},
-		"long message":       {editor, map[string]any{"message": strings.Repeat("a", 256<<10+1)}, 413},
-		"long instructions":  {editor, map[string]any{"message": "hello", "systemPrompt": strings.Repeat("a", 32<<10+1)}, 413},
+		"long message":       {editor, map[string]any{"message": strings.Repeat("a", 15<<20)}, 413},
+		"long instructions":  {editor, map[string]any{"message": "hello", "systemPrompt": strings.Repeat("a", 15<<20)}, 413},
 		"unknown member":     {editor, map[string]any{"message": "hello", "mesage": "x"}, 400},
 		"unknown provider":   {editor, map[string]any{"message": "hello", "provider": "nothing"}, 400},
 		"hot":                {editor, map[string]any{"message": "hello", "temperature": 3}, 400},
@@ -352,9 +352,11 @@ func TestChatRefusals(t *testing.T) {
 		t.Log(name)
 		tt.as.chat(tt.body, tt.code)
 	}
-	_, err := p.client().CoreV1alpha1().Chats("kube-system").Create(t.Context(), &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Message: "hello"}}, metav1.CreateOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("kube-system, for the administrator: %v", err)
+	for _, blocked := range []string{"kube-system", "kube-public", "platform-system"} {
+		_, err := p.client().CoreV1alpha1().Chats(blocked).Create(t.Context(), &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Message: "hello"}}, metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "chats are not allowed in namespace") {
+			t.Errorf("%s, for the administrator: %v", blocked, err)
+		}
 	}
 	if n := len(model.Exchanges()); n != 0 {
 		t.Errorf("the model was asked %d times", n)

@@ -135,7 +135,7 @@ func TestRESTChildren(t *testing.T) {
 func TestRESTLogs(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
-	restTask(t, s, "a")
+	_, worker := restTask(t, s, "a")
 	admin := clientOf(t, s).RESTClient()
 	write := func(text string) {
 		t.Helper()
@@ -183,6 +183,14 @@ func TestRESTLogs(t *testing.T) {
 	}
 	write("half a")
 	write(" line\r\nover\rwritten\nno end")
+	// A stored result takes precedence over the log, unless lines of the log are asked for.
+	worker.post("/internal/v1/results/default/a", "the result").want(t, 204)
+	if got := logs(""); !cmp.Equal(got, []string{"the result"}) {
+		t.Errorf("with a result: %q", got)
+	}
+	if got := logs("?tailLines=1"); !cmp.Equal(got, []string{"no end"}) {
+		t.Errorf("with a result, the last line: %q", got)
+	}
 	task := must[*v1alpha1.Task](t)(clientOf(t, s).Tasks("default").Get(t.Context(), "a", metav1.GetOptions{}))
 	task.Status.Phase = v1alpha1.TaskSucceeded
 	must[*v1alpha1.Task](t)(clientOf(t, s).Tasks("default").UpdateStatus(t.Context(), task, metav1.UpdateOptions{}))

@@ -6,6 +6,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,19 @@ func TestRESTSessions(t *testing.T) {
 	if len(list.Items) != 2 || list.Items[0]["id"] != "talk" || list.Items[0]["sessionType"] != "chat" || list.Items[0]["messageCount"] != 700.0 || list.Items[0]["createdAt"] == nil || list.Items[0]["updatedAt"] == nil || list.Items[1]["name"] != "work" {
 		t.Errorf("sessions: %v", list.Items)
 	}
+	type page struct {
+		Items    []struct{ ID, SessionType string }
+		Metadata struct{ Continue string }
+	}
+	one := decode[page](t, c.get("/api/v1/sessions?limit=1").want(t, 200))
+	if len(one.Items) != 1 || one.Items[0].ID != "talk" || one.Items[0].SessionType != "chat" || one.Metadata.Continue == "" {
+		t.Errorf("the first page: %+v", one)
+	}
+	two := decode[page](t, c.get("/api/v1/sessions?limit=9&continue="+url.QueryEscape(one.Metadata.Continue)).want(t, 200, `"metadata":{}`))
+	if len(two.Items) != 1 || two.Items[0].ID != "work" {
+		t.Errorf("the second page: %+v", two)
+	}
+	c.get("/api/v1/sessions?limit=0").problem(t, 400, "limit: must be a number and at least 1")
 	talk := decode[struct {
 		Name, Namespace, Transcript, ActiveTask string
 		MessageCount                            int

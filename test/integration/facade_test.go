@@ -297,7 +297,7 @@ func TestRESTTaskBodies(t *testing.T) {
 	}
 	c.with("Content-Type", "application/x-www-form-urlencoded").post("/api/v1/tasks", `{"name":"by-hand",`+rest+`}`).want(t, 201)
 	c.post("/api/v1/tasks", `{"name":"x","labels":{"transaction":"t"},`+rest+`}`).want(t, 201)
-	c.post("/api/v1/tasks", `{"name":"`+strings.Repeat("x", 3<<20)+`"}`).problem(t, 413, "at most 3145728 bytes")
+	c.post("/api/v1/tasks", `{"name":"`+strings.Repeat("x", 15<<20)+`"}`).problem(t, 413, "at most 15728640 bytes")
 }
 
 func TestRESTCallers(t *testing.T) {
@@ -364,6 +364,19 @@ func TestRESTPaths(t *testing.T) {
 	plain.get("/apis/core.platform.ai/v1alpha1/tasks").problem(t, 404, "nothing at")
 	plain.with("Authorization", "").get("/healthz").want(t, 200, `{"status":"ok"}`)
 	plain.with("Authorization", "").get("/readyz").want(t, 200, `{"status":"ok","checks":{"kubernetes":"ok","store":"ok"}}`)
+	// The secure port answers in the same way to clients that accept JSON alone, and to others as Kubernetes does.
+	stranger := c.with("Authorization", "")
+	stranger.with("Accept", "application/json").get("/healthz").want(t, 200, `{"status":"ok"}`)
+	stranger.with("Accept", "application/json").get("/readyz").want(t, 200, `{"status":"ok","checks":{"kubernetes":"ok","store":"ok"}}`)
+	for _, accept := range []string{"", "*/*", "application/json, */*"} {
+		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+"/readyz", nil))
+		req.Header.Set("Accept", accept)
+		resp := must[*http.Response](t)(c.http.Do(req))
+		if body := must[[]byte](t)(io.ReadAll(resp.Body)); string(body) != "ok" {
+			t.Errorf("Accept %q: %s", accept, body)
+		}
+		resp.Body.Close()
+	}
 }
 
 func TestRESTRequestIDs(t *testing.T) {

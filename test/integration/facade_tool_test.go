@@ -73,6 +73,7 @@ func TestRESTTools(t *testing.T) {
 	c.get("/api/v1/tools/none").want(t, 404)
 	c.get("/api/v1/tools?continue=bm90aGluZw").want(t, 400, "continue")
 	c.get("/api/v1/tools?limit=-1").want(t, 400, "limit")
+	c.get("/api/v1/tools?limit=0").problem(t, 400, "limit: must be a number and at least 1") // only lists of tasks have no limit
 	c.get("/api/v1/tools?namespace=other").want(t, 403)
 	catalogue := must[*v1alpha1.CatalogToolList](t)(clientOf(t, s).CatalogTools("default").List(t.Context(), metav1.ListOptions{}))
 	var native []string

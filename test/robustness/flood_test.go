@@ -204,8 +204,8 @@ func TestLongBodiesAreAnswered(t *testing.T) {
 	s := harness.StartServer(t, t.TempDir())
 	for name, l := range listeners(t, s) {
 		for path, limit := range map[string]string{
-			tasksPath: "3145728", tasksPath + "/none/result": "10485760", tasksPath + "/none/events": "15728640",
-			"/api/v1/tasks": "3145728", "/internal/v1/results/default/none": "10485760",
+			tasksPath: "15728640", tasksPath + "/none/result": "10485760", tasksPath + "/none/events": "15728640",
+			"/api/v1/tasks": "15728640", "/internal/v1/results/default/none": "10485760",
 		} {
 			if strings.HasPrefix(path, tasksPath) && !l.native {
 				continue

@@ -14,6 +14,7 @@
 //	worker.go        which task a worker belongs to
 //	admission.go     the chain of admission
 //	certificate.go   the serving certificate
+//	secrets.go       the names of the cluster's Secrets
 //	identity.go      which store is served under the APIService
 //	registration.go  the APIService: its CA bundle, its availability after a restart, and repairs of it
 //	run.go           the order in which a server starts
@@ -32,7 +33,8 @@
 //	flowcontrol.apiserver.k8s.io: flowschemas/status               patch
 //	apiregistration.k8s.io: apiservices v1alpha1.core.platform.ai  get, list, watch, create, patch
 //	pods; batch: jobs                                              get (to find which task a worker belongs to)
-//	secrets                                                        get (keys of Providers), create (transaction tokens of tasks)
+//	secrets                                                        get (keys of Providers), list (their names, for REST), create
+//	                                                               (transaction tokens of tasks)
 //	configmaps SERVICE-ca in its own namespace                     get, list, watch, create, patch (the CA for clients
 //	                                                               that connect directly)
 //

@@ -163,6 +163,8 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	if config.Admission, err = a.admission(ctx, g, a.host); err != nil {
 		return nil, err
 	}
+	config.REST.NoCore = true
+	config.Handlers[secretsPath] = secretNames{a.host.CoreV1().RESTClient(), apiserver.Codecs(scheme)}
 	config.Host, config.PriorityAndFairness, config.GarbageCollector = a.config, a.PriorityAndFairness, true
 	parts := []server.Part{{Name: "certificates", Run: a.cert.run}}
 	if a.ManageAPIService {

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,13 +39,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/facade"
+	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
 const (
-	// maxBody bounds the request body of an object, as in kube-apiserver. Subresources may have limits of their own.
+	// maxBody bounds the request body of an object, as in kube-apiserver. JSON for the platform's own resources may be longer,
+	// and subresources may have limits of their own.
 	maxBody = 3 << 20
 	// watchDrain is how long open watches may take to end when the server stops.
 	watchDrain = time.Second
@@ -88,7 +91,8 @@ type Config struct {
 	// the listener with the REST paths alone does not serve.
 	Console func(listener, api http.Handler) http.Handler
 	// Handlers serve paths outside the API groups. Each key is an exact path, for callers whose role names it under
-	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop.
+	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop. A key that ends
+	// with a slash is the beginning of paths of resources that Storage does not serve; these are ordinary requests.
 	Handlers map[string]http.Handler
 	// Intake, if set, accounts for the bodies of requests on all listeners, and refuses bodies from unauthenticated
 	// callers.
@@ -101,6 +105,9 @@ type Config struct {
 	StoreID string
 	// Ready are additional checks of /readyz, by name. /readyz/NAME shows the error of a failing one.
 	Ready map[string]func() error
+	// Health, if set, answers probes of the secure listener whose client accepts exactly JSON, as the listener of REST answers
+	// all. Others get the texts of Kubernetes.
+	Health *facaderest.Health
 	// Identify, if set, is the innermost filter. It runs after authentication, impersonation and authorization, and
 	// may change the user that the handler sees.
 	Identify func(http.Handler) http.Handler
@@ -226,7 +233,11 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	}
 	generic.ShutdownTimeout = shutdownTimeout
 	for path, h := range c.Handlers {
-		generic.Handler.NonGoRestfulMux.Handle(path, h)
+		if strings.HasSuffix(path, "/") {
+			generic.Handler.NonGoRestfulMux.HandlePrefix(path, h)
+		} else {
+			generic.Handler.NonGoRestfulMux.Handle(path, h)
+		}
 	}
 	groups, err := c.groups(ctx, host)
 	if err != nil {
@@ -313,7 +324,7 @@ func NewGeneric(scheme *runtime.Scheme) *genericapiserver.Config {
 	g := genericapiserver.NewConfig(Codecs(scheme))
 	g.FeatureGate = utilfeature.DefaultFeatureGate
 	g.EffectiveVersion = effectiveVersion()
-	g.MaxRequestBodyBytes = maxBody
+	g.MaxRequestBodyBytes = intake.MaxJSON // admitBodies has the lower limits
 	g.LongRunningFunc = LongRunning
 	g.BuildHandlerChainFunc = handlerChain
 	g.ShutdownWatchTerminationGracePeriod = watchDrain

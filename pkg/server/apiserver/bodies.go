@@ -4,9 +4,12 @@
 package apiserver
 
 import (
+	"mime"
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -33,8 +36,22 @@ func (c *Config) guardListener() {
 		if g.RequestInfoResolver != nil {
 			g.RequestInfoResolver = lenient{g.RequestInfoResolver}
 		}
-		return onLargeStack(c.guard(withoutAmbient(chain(api, g))))
+		return onLargeStack(c.guard(withoutAmbient(c.probes(chain(api, g)))))
 	}
+}
+
+// probes answers probes in JSON to those who ask for it. They need no credentials, as in the chain.
+func (c *Config) probes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked := c.Health != nil && r.Method == http.MethodGet && r.Header.Get("Accept") == runtime.ContentTypeJSON; {
+		case asked && r.URL.Path == "/healthz":
+			c.Health.Alive(w, r)
+		case asked && r.URL.Path == "/readyz":
+			c.Health.Ready(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // addSparseLog sends authentication errors to the sparse log. The chain would log each of them. It wraps the authenticator
@@ -90,17 +107,20 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 			next.ServeHTTP(w, r) // without a body, or with one that stays closed
 			return
 		}
-		limit := int64(maxBody)
+		limit, admit := int64(maxBody), intake.Admit
 		info, _ := request.RequestInfoFrom(r.Context())
 		if compat.IsCall(r.Context()) {
 			limit = compat.MaxBody
 		} else if info != nil && info.IsResourceRequest {
 			gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
-			if own, ok := limits[gvr][info.Resource+"/"+info.Subresource]; ok {
+			special, ours := limits[gvr]
+			if own, ok := special[info.Resource+"/"+info.Subresource]; ok {
 				limit = own
+			} else if ours && isJSON(r) {
+				limit, admit = intake.MaxJSON, intake.AdmitJSON
 			}
 		}
-		done, err := intake.Admit(r.Context(), who.GetName(), limit)
+		done, err := admit(r.Context(), who.GetName(), limit)
 		if err != nil {
 			gv := metav1.Unversioned
 			if info != nil && info.APIVersion != "" {
@@ -112,6 +132,12 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 		defer done()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isJSON reports whether the body of a request is JSON, be it an object or a patch.
+func isJSON(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && (media == runtime.ContentTypeJSON || strings.HasSuffix(media, "+json"))
 }
 
 // authenticate returns a func that returns the name of a request's caller, as the chain will find it; "" if the

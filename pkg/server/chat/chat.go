@@ -51,12 +51,10 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/turn"
 )
 
-// Limits of a request, in bytes and tokens.
+// Limits of a request. Its texts may be as long as a request may be.
 const (
-	maxMessage      = 256 << 10
-	maxSystemPrompt = 32 << 10
-	maxTokens       = 1 << 20
-	maxTemperature  = 2
+	maxTokens      = 1 << 20
+	maxTemperature = 2
 	// defaultTokens bounds an answer of the model if nothing else does.
 	defaultTokens = 4096
 	// busySeconds is after how many seconds a client that found all slots taken may come back.
@@ -86,7 +84,7 @@ type Limits struct {
 	Blocked []string
 }
 
-// Options configure a Service. All fields but Meter and Metrics are required.
+// Options configure a Service. All fields but Meter, Metrics and Uncovered are required.
 type Options struct {
 	Limits
 	// Models finds the model of a turn and authorizes its caller.
@@ -95,6 +93,9 @@ type Options struct {
 	Loopback *rest.Config
 	// Meter, if set, records the use of models.
 	Meter models.Meter
+	// Uncovered, if set, returns the tools that are not offered, because the caller's transaction does not cover them: own
+	// are tools of chats, and served those of Toolset.More.
+	Uncovered func(ctx context.Context, caller user.Info, own, served []string) []string
 	// Turns stores turns while they run.
 	Turns *turn.Store
 	Clock clock.WithTickerAndDelayedExecution
@@ -213,14 +214,8 @@ func (s *Service) check(r *Request) error {
 	spec := &r.Spec
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	switch n := len(spec.Message); {
-	case strings.TrimSpace(spec.Message) == "":
+	if strings.TrimSpace(spec.Message) == "" {
 		add("message: is required")
-	case n > maxMessage:
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("message: has %d bytes, at most %d are allowed", n, maxMessage))
-	}
-	if n := len(spec.SystemPrompt); n > maxSystemPrompt {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("systemPrompt: has %d bytes, at most %d are allowed", n, maxSystemPrompt))
 	}
 	for _, f := range []struct{ name, value string }{{"sessionId", spec.SessionID}, {"provider", spec.Provider}, {"agentRef", spec.AgentRef}} {
 		if f.value == "" {

@@ -27,15 +27,19 @@ var (
 // agrees is a message with which a user only confirms what they asked for before.
 var agrees = regexp.MustCompile(`(?i)^\W*(yes|yep|yeah|ok(ay)?|sure|please|do (it|so|that)|go (on|ahead)|confirm(ed)?|correct|right|continue|proceed)\b.{0,40}$`)
 
+// maxIntent is how much of a message decides which tools are offered, in bytes. Messages may be as long as requests.
+const maxIntent = 64 << 10
+
 // intent returns the words that decide which tools are offered: the user's message, and the one before it if the message
 // only confirms that.
 func intent(message string, history []v1alpha1.SessionMessage) string {
+	message = message[:min(len(message), maxIntent)]
 	if !agrees.MatchString(message) {
 		return message
 	}
 	for _, m := range slices.Backward(history) {
 		if m.Role == v1alpha1.RoleUser {
-			return message + "\n" + m.Content
+			return message + "\n" + m.Content[:min(len(m.Content), maxIntent)]
 		}
 	}
 	return message

@@ -54,12 +54,12 @@ type Toolset struct {
 
 // Tools returns the tools of the orchestrator, within the limits of chats: of tasks for one turn, and of time for one
 // call. Each operation is authorized as the caller's own, and a refusal is a result for the model.
-func (s *Service) Tools(o Toolset) (*tool.Catalogue, error) {
+func (s *Service) Tools(ctx context.Context, o Toolset) (*tool.Catalogue, error) {
 	b, err := s.toolbox(o)
 	if err != nil {
 		return nil, err
 	}
-	return b.catalogue()
+	return b.catalogue(ctx)
 }
 
 func (s *Service) toolbox(o Toolset) (*toolbox, error) {
@@ -67,7 +67,7 @@ func (s *Service) toolbox(o Toolset) (*toolbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of the caller: %w", err)
 	}
-	return &toolbox{Toolset: o, caller: caller, own: s.own, limits: &s.o.Limits, clock: s.o.Clock}, nil
+	return &toolbox{Toolset: o, caller: caller, own: s.own, limits: &s.o.Limits, clock: s.o.Clock, uncovered: s.o.Uncovered}, nil
 }
 
 // toolbox is what the tools of one turn work with. It has many methods because each tool is one.
@@ -77,6 +77,8 @@ type toolbox struct {
 	own    versioned.Interface // acts as the server; only wakes tools that wait
 	limits *Limits
 	clock  clock.WithDelayedExecution
+	// uncovered is Options.Uncovered.
+	uncovered func(ctx context.Context, caller user.Info, own, served []string) []string
 	// created counts the tasks of this turn.
 	created int32
 	// call identifies the call that is made now; empty if it is not made again after a crash.
@@ -153,22 +155,26 @@ func toolNames() []string {
 }
 
 // catalogue returns the tools that are offered for what the user says.
-func (b *toolbox) catalogue() (*tool.Catalogue, error) {
+func (b *toolbox) catalogue(ctx context.Context) (*tool.Catalogue, error) {
 	var tools []tool.Tool
-	offer := func(t tool.Tool) {
-		made := tool.Tool(bounded{t, b.limits.ToolTimeout, b.clock})
-		if b.Wrap != nil {
-			made = b.Wrap(made)
-		}
-		tools = append(tools, made)
-	}
+	var own, served []string
 	for _, e := range entries() {
 		if (e.offered == nil || e.offered(b.Words)) && (b.Only == nil && !e.named || slices.Contains(b.Only, e.name)) {
-			offer(e.make(b))
+			tools, own = append(tools, e.make(b)), append(own, e.name)
 		}
 	}
 	for _, t := range b.More {
-		offer(t)
+		tools, served = append(tools, t), append(served, t.Definition().Name)
+	}
+	if b.uncovered != nil {
+		without := b.uncovered(ctx, b.Caller, own, served)
+		tools = slices.DeleteFunc(tools, func(t tool.Tool) bool { return slices.Contains(without, t.Definition().Name) })
+	}
+	for i, t := range tools {
+		tools[i] = bounded{t, b.limits.ToolTimeout, b.clock}
+		if b.Wrap != nil {
+			tools[i] = b.Wrap(tools[i])
+		}
 	}
 	return tool.NewCatalogue(tools...)
 }

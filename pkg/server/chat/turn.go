@@ -109,7 +109,7 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.catalogue, err = t.tools.catalogue(); err != nil {
+	if t.catalogue, err = t.tools.catalogue(ctx); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
 	// System messages that somebody put into the session are not instructions of the orchestrator, and are left out.

@@ -72,7 +72,7 @@ func (x *exchange) toolset(c llm.Candidate, asked string, wrap func(tool.Tool) t
 		asRuns = append(asRuns, t.Definition().Name)
 	}
 	id, made := "proxy-"+strings.ToLower(rand.Text()[:8]), 0
-	catalogue, err := x.h.o.Chat.Tools(chat.Toolset{
+	catalogue, err := x.h.o.Chat.Tools(x.r.Context(), chat.Toolset{
 		Caller: x.caller, Namespace: x.call.namespace, Provider: c.Provider, Model: c.Name,
 		Prefix: id + "-", Words: "create " + asked, Only: offered(), More: more,
 		Wrap: func(t tool.Tool) tool.Tool {

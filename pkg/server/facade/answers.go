@@ -71,10 +71,9 @@ func figures(of string) []rest.Field {
 	)
 }
 
-// sessionList lists all sessions, without pages.
-func sessionList() []rest.Field {
-	row := append(rest.Fields("id: metadata.name", `sessionType: spec.sessionType = ""`), figures("")...)
-	return append([]rest.Field{{Name: "items", From: []string{"items"}, Default: "[]", Each: row}}, rest.Fields("metadata: = {}")...)
+// sessionRow returns what a list says of a session.
+func sessionRow() []rest.Field {
+	return append(rest.Fields("id: metadata.name", `sessionType: spec.sessionType = ""`), figures("")...)
 }
 
 // conversation returns the fields of a session with its whole transcript, one JSON object per line.

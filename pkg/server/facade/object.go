@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
@@ -19,11 +20,20 @@ func objectRows() []rest.Row {
 	const providers, skills = "/api/v1/providers", "/api/v1/skills"
 	address := rest.Fixed{Path: "spec.baseURL", Else: "the address of a provider cannot be set through REST, because the provider's key is sent to it; use kubectl"}
 	row := append(rest.Fields("name: metadata.name", "namespace: metadata.namespace"), skillRow()...)
+	// Callers with a transaction token do not see where a Provider is, nor which Secret has its key.
+	reduced := rest.Fields("name: metadata.name", "namespace: metadata.namespace", "type: spec.type", `defaultModel: spec.defaultModel = ""`, "ready: status.ready = false")
 	secret := rest.Fields("name: metadata.name", "namespace: metadata.namespace", `type: type = ""`)
 	return slices.Concat(
 		objects("/api/v1/agents", "agents", "Agent"),
 		listed(slices.DeleteFunc(objects("/api/v1/runtime-pools", "runtimepools", "RuntimePool"), func(r rest.Row) bool { return r.Method != http.MethodGet })),
 		listed(objects("/api/v1/agent-runtimes", "agentruntimes", "AgentRuntime")),
+		[]rest.Row{
+			{
+				Method: http.MethodGet, Path: providers, Auth: external.TypeContextToken, Answer: rest.Answer{Fields: paged(reduced)},
+				Native: []rest.Native{{Verb: "list", Path: "providers", Page: true, Pass: []string{"labelSelector"}}},
+			},
+			{Method: http.MethodGet, Path: providers + "/:name", Auth: external.TypeContextToken, Native: one("get", "providers/:name"), Answer: rest.Answer{Fields: reduced}},
+		},
 		objects(providers, "providers", "Provider", address),
 		changes(objects(skills, "skills", "Skill"), func(r *rest.Row) {
 			if r.Path == skills && r.Method == http.MethodGet {
@@ -32,11 +42,12 @@ func objectRows() []rest.Row {
 		}),
 		[]rest.Row{
 			{Method: http.MethodGet, Path: skills + "/:name/content", Native: one("get", "skills/:name/content"), Answer: rest.Answer{Media: "text/markdown"}},
-			{ // On the secure port of the standalone server, this is the path of kubectl get secrets --all-namespaces.
+			{ // On the secure port of the standalone server, this is the path of kubectl get secrets --all-namespaces. In a
+				// cluster, the server asks kube-apiserver.
 				Method: http.MethodGet, Path: "/api/v1/secrets", Plain: true, Answer: rest.Answer{Fields: list("items", secret)},
 				Native: []rest.Native{{
 					Verb: "list", Path: "/api/v1/namespaces/:namespace/secrets", All: true, Keep: rest.Fields("metadata: metadata", "type: type"),
-					Set: map[string]string{"limit": "50"}, Missing: "this server has no Secrets; ask the cluster's kube-apiserver",
+					Set: map[string]string{"limit": "50"},
 				}},
 			},
 		},
@@ -109,7 +120,7 @@ func toolRows() []rest.Row {
 		case r.Method != http.MethodGet:
 			r.Reserved = reserved
 		case r.Path == tools:
-			r.Native = []rest.Native{{Verb: "list", Path: "catalogtools", Page: true, Unlimited: true, Pass: []string{"labelSelector"}}}
+			r.Native = []rest.Native{{Verb: "list", Path: "catalogtools", Page: true, Pass: []string{"labelSelector"}}}
 			r.Answer = rest.Answer{Fields: paged(toolRow(""))}
 		default:
 			r.Answer = rest.Answer{Of: "tool", Fields: toolRow("entry.")}

@@ -15,12 +15,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
+	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
 // Limits of request bodies, in bytes: for an object, for one event, and for a result or an artifact.
 const (
-	maxObject = 3 << 20
+	maxObject = intake.MaxJSON
 	maxEvent  = 256 << 10
 	maxUpload = 10 << 20
 )
@@ -46,6 +47,7 @@ func Rows() []rest.Row {
 		worker            = "/internal/v1"
 		root              = "{task.status.delegation.rootUID | task.metadata.uid}"    // of the tree that a task belongs to
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
+		visible           = "spec.sessionType!=" + string(v1alpha1.SessionTypeGateway)
 	)
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
 	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
@@ -71,13 +73,21 @@ func Rows() []rest.Row {
 			Native: []rest.Native{{Verb: "get", Path: "tasks/:id/log", Pass: []string{"follow"}, Set: map[string]string{"format": "events"}}},
 			Answer: rest.Answer{Media: sse.ContentType},
 		},
-		{
-			Method: get, Path: task + "/logs", Ignored: []string{"follow"}, // it is false
+		{ // Whoever names a number of lines wants lines of the log.
+			Method: get, Path: task + "/logs", Any: []string{"tailLines"}, Ignored: []string{"follow"}, // it is false
 			Native: []rest.Native{
 				{Name: "log", Verb: "get", Path: "tasks/:id/log", Text: true, Pass: []string{"tailLines"}, Set: map[string]string{"tailLines": "100"}},
 				{Name: "result", Verb: "get", Path: "tasks/:id/result", Unless: "log", Missing: "task %q has no logs yet"},
 			},
 			Answer: rest.Answer{Fields: rest.Fields(`logs: log | result.result = ""`)},
+		},
+		{
+			Method: get, Path: task + "/logs", Ignored: []string{"follow"},
+			Native: []rest.Native{
+				{Name: "result", Verb: "get", Path: "tasks/:id/result", Optional: true},
+				{Name: "log", Verb: "get", Path: "tasks/:id/log", Text: true, Unless: "result", Set: map[string]string{"tailLines": "100"}, Empty: "task %q has no logs yet"},
+			},
+			Answer: rest.Answer{Fields: rest.Fields(`logs: result.result | log = ""`)},
 		},
 		{Method: get, Path: task + "/result", Native: one("get", "tasks/:id/result"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts", Native: one("get", "tasks/:id/artifacts"), Answer: rest.Answer{Drop: frame}},
@@ -129,8 +139,12 @@ func Rows() []rest.Row {
 		},
 
 		{
-			Method: get, Path: sessions, Answer: rest.Answer{Fields: sessionList()},
-			Native: []rest.Native{{Verb: "list", Path: "sessions", All: true, Set: map[string]string{"limit": "500", "fieldSelector": "spec.sessionType!=" + string(v1alpha1.SessionTypeGateway)}}},
+			Method: get, Path: sessions, Any: []string{"limit", "continue"}, Answer: rest.Answer{Fields: paged(sessionRow())},
+			Native: []rest.Native{{Verb: "list", Path: "sessions", Page: true, Set: map[string]string{"fieldSelector": visible}}},
+		},
+		{ // All of them, for clients that ask for no page.
+			Method: get, Path: sessions, Answer: rest.Answer{Fields: append(list("items", sessionRow()), rest.Fields("metadata: = {}")...)},
+			Native: []rest.Native{{Verb: "list", Path: "sessions", All: true, Set: map[string]string{"limit": "500", "fieldSelector": visible}}},
 		},
 		{
 			Method: get, Path: session, Answer: rest.Answer{Fields: conversation()},

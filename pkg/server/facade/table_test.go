@@ -45,7 +45,7 @@ func TestTableIsTheContract(t *testing.T) {
 
 // chain answers like an API server where every object exists, and records the requests.
 type chain struct {
-	builtin bool // a tool that is asked for is a built-in one
+	absent  []string // resources of which there is nothing, so that a row asks for something else
 	asked   []string
 	headers []http.Header
 	queries []string
@@ -70,11 +70,12 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.asked = append(c.asked, verb+" "+resource)
 	c.headers, c.queries = append(c.headers, r.Header), append(c.queries, r.URL.RawQuery)
-	if strings.HasSuffix(resource, "/log") {
+	absent := verb == "get" && slices.Contains(c.absent, resource)
+	switch {
+	case strings.HasSuffix(resource, "/log") && absent:
 		return // nothing was logged
-	}
-	if c.builtin && verb == "get" && resource == "tools" {
-		w.WriteHeader(http.StatusNotFound) // so it may be a built-in tool
+	case absent:
+		w.WriteHeader(http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -88,8 +89,16 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // query.
 func TestRowsAskForTheirTargets(t *testing.T) {
 	for _, r := range Rows() {
-		c := &chain{builtin: r.Method == http.MethodGet}
-		f, err := New(c, Options{Document: func() ([]byte, error) { return []byte("{}"), nil }})
+		c := &chain{}
+		for _, n := range r.Native {
+			if slices.ContainsFunc(r.Native, func(other rest.Native) bool { return other.Unless != "" && other.Unless == n.Name }) {
+				c.absent = append(c.absent, n.Resource())
+			}
+		}
+		f, err := New(c, Options{
+			Document: func() ([]byte, error) { return []byte("{}"), nil },
+			External: func(*http.Request) (string, string) { return r.Auth, "" },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +203,7 @@ func query(r rest.Row) string {
 	q := url.Values{}
 	for _, name := range r.Parameters() {
 		if name == r.When || name == "parentTask" || len(r.Any) > 0 && name == r.Any[0] {
-			q.Set(name, "true")
+			q.Set(name, "1")
 		}
 	}
 	return "?" + q.Encode()

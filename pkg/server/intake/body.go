@@ -37,6 +37,7 @@ type body struct {
 	failed   bool
 	user     string
 	limit    int64
+	values   *values // of a body that is JSON; nil for others
 	read     int64
 	taken    int64 // bytes taken from the budget
 	holders  int   // the request itself, and each caller of Admit
@@ -44,7 +45,7 @@ type body struct {
 	timer    *time.Timer
 }
 
-func (b *body) admit(user string, limit int64) error {
+func (b *body) admit(user string, limit int64, count *values) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.admitted {
@@ -59,7 +60,7 @@ func (b *body) admit(user string, limit int64) error {
 		b.gate.refused.WithLabelValues("budget").Inc()
 		return busy()
 	}
-	b.admitted, b.user, b.limit, b.taken = true, user, limit, n
+	b.admitted, b.user, b.limit, b.values, b.taken = true, user, limit, count, n
 	b.timer = time.AfterFunc(max(0, b.due().Sub(b.gate.o.Clock.Now())), b.expire)
 	return nil
 }
@@ -104,6 +105,11 @@ func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.read += int64(n)
+	if b.values != nil && b.values.add(p[:n]) > maxValues && b.read > shortJSON {
+		b.gate.refused.WithLabelValues("too_large").Inc()
+		b.failed = true
+		return 0, tooMany()
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = true

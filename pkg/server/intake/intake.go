@@ -32,6 +32,11 @@ import (
 )
 
 const (
+	// MaxJSON is the maximum length of a JSON body, in bytes: that of each request that the API accepts.
+	MaxJSON = 15 << 20
+	// shortJSON is the length, in bytes, up to which a JSON body may have any number of values. A longer one may have
+	// maxValues: decoded values take many times as many bytes as they have in the body, long texts do not.
+	shortJSON, maxValues = 3 << 20, 1 << 18
 	// MinBudget is the smallest budget, in bytes, with which one caller can send the longest body that any route
 	// accepts.
 	MinBudget = 32 << 20
@@ -135,11 +140,21 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 // if the request has no body, was admitted before or did not pass a Guard. Errors are API errors: 413 if the declared
 // length exceeds limit, 429 while the budget is used up. Call done when nothing holds what was read any more.
 func Admit(ctx context.Context, user string, limit int64) (done func(), err error) {
+	return admit(ctx, user, limit, nil)
+}
+
+// AdmitJSON is Admit for a body that is JSON and will be decoded. A body of more than 3 MiB with very many values is refused
+// with 413 while it is read.
+func AdmitJSON(ctx context.Context, user string, limit int64) (done func(), err error) {
+	return admit(ctx, user, limit, &values{})
+}
+
+func admit(ctx context.Context, user string, limit int64, count *values) (done func(), err error) {
 	b := bodyOf(ctx)
 	if b == nil {
 		return func() {}, nil
 	}
-	if err := b.admit(user, limit); err != nil {
+	if err := b.admit(user, limit, count); err != nil {
 		return nil, err
 	}
 	return b.hold(), nil
@@ -150,6 +165,14 @@ func TooLarge(limit int64) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
 		Message: fmt.Sprintf("the body must be at most %d bytes", limit),
+	}}
+}
+
+// tooMany returns the API error for a long JSON body with more values than it may have.
+func tooMany() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
+		Message: fmt.Sprintf("the body must be at most %d bytes, or have at most %d values", shortJSON, maxValues),
 	}}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,52 @@ func TestLimits(t *testing.T) {
 	}
 	if g.Held() != 0 {
 		t.Errorf("%d bytes are held after all", g.Held())
+	}
+}
+
+// A long JSON body has a limited number of values, wherever it is cut, and texts of any length.
+func TestValues(t *testing.T) {
+	g := gate(t, Options{})
+	address := serve(t, g, func(w http.ResponseWriter, r *http.Request) {
+		done, err := AdmitJSON(r.Context(), user, MaxJSON)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer done()
+		if _, err := io.Copy(io.Discard, r.Body); apierrors.IsRequestEntityTooLargeError(err) {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		} else if err != nil {
+			t.Error(err)
+		}
+	})
+	escaped := `{"a":"` + strings.Repeat(`\\\",[{`, 1<<20) + `","b":"` + strings.Repeat(`,`, 4<<20) + `"}`
+	for name, tt := range map[string]struct {
+		body string
+		want int
+	}{
+		"short, many values": {`[` + strings.Repeat("0,", 1<<20) + `0]`, http.StatusOK},
+		"long, many values":  {`[` + strings.Repeat("0,", 2<<20) + `0]`, http.StatusRequestEntityTooLarge},
+		"long, many objects": {`[` + strings.Repeat("{} ,", 1<<20) + `0]`, http.StatusRequestEntityTooLarge},
+		"long texts":         {escaped, http.StatusOK},
+		"long, few values":   {`[` + strings.Repeat(`"`+strings.Repeat("x", 1000)+`",`, 1<<13) + `0]`, http.StatusOK},
+	} {
+		resp, err := http.Post("http://"+address, "application/json", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s: %s", name, resp.Status)
+		}
+		resp.Body.Close()
+		var whole, cut values
+		whole.add([]byte(tt.body))
+		for part := range slices.Chunk([]byte(tt.body), 4099) {
+			cut.add(part)
+		}
+		if whole != cut {
+			t.Errorf("%s: %+v as a whole, %+v in parts", name, whole, cut)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/pkg/server/host"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
@@ -131,6 +132,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("--sandbox-read-path: %w", err)
 	}
 	o.LocalRuns = true
+	o.Chat.Blocked = []string{host.SystemNamespace} // models must not work among the platform's own objects
 	if o.WorkerBinary != "" {
 		o.containerWorker = o.WorkerBinary
 		return nil

@@ -95,6 +95,8 @@ func (s *Service) uncovered(i *Identity, a authorizer.Attributes) string {
 	switch {
 	case err != nil:
 		return err.Error()
+	case c.AllowedTools != nil && a.GetResource() == "tasks" && a.GetSubresource() == "" && slices.Contains([]string{"update", "patch"}, a.GetVerb()):
+		return "a transaction that is limited to certain tools cannot change tasks; it can create, cancel and delete them"
 	case !c.objects():
 	case a.GetResource() != "tasks":
 		if !reads(a.GetVerb()) || len(c.Task) > 0 {

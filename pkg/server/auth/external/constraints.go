@@ -29,6 +29,9 @@ type constraints struct {
 	AllowedProviders words `json:"allowedProviders"`
 	// Task are the names of the only tasks.
 	Task words `json:"task"`
+	// AllowedTools are the only tools of tasks and of this server, also of those that are added automatically. Nil allows
+	// each, and an empty list none.
+	AllowedTools *words `json:"allowedTools"`
 }
 
 // constraintsOf returns the constraints of a transaction. One that cannot be understood is an error, because it must not
@@ -57,6 +60,24 @@ func (c *constraints) objects() bool {
 // content reports whether the transaction limits what a task may contain.
 func (c *constraints) content() bool {
 	return len(c.agents())+len(c.providers())+len(c.Repo)+len(c.Branch)+len(c.Ref) > 0
+}
+
+// withoutTool returns the first of the tools that the transaction does not allow; empty if it allows all.
+func (c *constraints) withoutTool(names ...string) string {
+	for _, name := range names {
+		if c.AllowedTools != nil && !slices.Contains(*c.AllowedTools, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// refuses returns what a refusal of a tool says.
+func (c *constraints) refuses(tool string) string {
+	if len(*c.AllowedTools) == 0 {
+		return fmt.Sprintf("tool %q: the transaction allows no tools", tool)
+	}
+	return fmt.Sprintf("tool %q: the transaction allows only the tools %s", tool, strings.Join(*c.AllowedTools, ", "))
 }
 
 // task returns why the task may not be created in the transaction; empty if it may.

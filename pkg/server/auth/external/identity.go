@@ -13,7 +13,7 @@
 //	authorizer.go     the namespace and the scopes of a caller
 //	scopes.go         the scope that each request needs
 //	constraints.go    the constraints in the context of a transaction
-//	task.go           the same, for tasks
+//	task.go           the same, for tasks and their tools
 //	tasktoken.go      transaction tokens that tasks get
 //	denied.go         what happens to requests that a transaction does not cover
 //	login.go          how people in browsers get a token of the provider

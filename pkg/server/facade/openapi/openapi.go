@@ -133,7 +133,7 @@ func (b *builder) operation(r rest.Row) (object, error) {
 		return op, nil
 	}
 	if r.Plain {
-		op["description"] = "Only the listener of REST serves this path."
+		op["description"] = "Without a cluster, this path is one of Kubernetes' own on the secure port, and the listener of REST serves it."
 	}
 	params, err := b.parameters(r)
 	if err != nil {

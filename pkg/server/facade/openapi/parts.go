@@ -56,7 +56,7 @@ func probe(text string, codes ...int) object {
 		out[strconv.Itoa(code)] = object{"description": http.StatusText(code), "content": content("application/json", ref("Health"))}
 	}
 	path := strings.Fields(text)[2]
-	return object{"operationId": "probe" + strings.ToUpper(path[:1]) + path[1:], "description": text + " The listener of REST answers it.", "security": []object{}, "responses": out, "tags": []string{"health"}}
+	return object{"operationId": "probe" + strings.ToUpper(path[:1]) + path[1:], "description": text + " The secure port answers so to Accept: application/json, and with a text otherwise.", "security": []object{}, "responses": out, "tags": []string{"health"}}
 }
 
 func errorSchema() object {

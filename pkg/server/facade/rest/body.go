@@ -28,7 +28,11 @@ func (c *call) admit() error {
 	if c.r.ContentLength > c.limit {
 		return c.asREST(intake.TooLarge(c.limit))
 	}
-	done, err := intake.Admit(c.r.Context(), user, c.limit)
+	admit := intake.AdmitJSON
+	if c.row.Body.Raw {
+		admit = intake.Admit
+	}
+	done, err := admit(c.r.Context(), user, c.limit)
 	if err != nil {
 		return c.asREST(err)
 	}

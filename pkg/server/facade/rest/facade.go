@@ -58,6 +58,8 @@ type Options struct {
 	// External, if set, returns the type of a request's credential if it is none of this host, and the namespace of its
 	// bearer. It need not check the credential, because the chain does.
 	External func(*http.Request) (authType, namespace string)
+	// NoCore says that the chain does not serve Kubernetes' core API, to which the paths of rows that are Plain belong.
+	NoCore bool
 	// Document returns the description of the rows, for rows whose answer it is.
 	Document func() ([]byte, error)
 }
@@ -82,7 +84,7 @@ func New(chain http.Handler, rows []Row, o Options) (*Facade, error) {
 	}
 	f := &Facade{chain: chain, o: o, rows: rows, own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
 	for _, r := range f.rows {
-		if !r.Plain {
+		if !r.Plain || o.NoCore {
 			f.own[family(r.segments())] = true
 		}
 	}

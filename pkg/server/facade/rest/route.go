@@ -50,6 +50,15 @@ func (r Row) wanted(req *http.Request) bool {
 	return on || err != nil && q.Get(r.When) != ""
 }
 
+// isFor reports whether a row serves callers with the credential of a request.
+func (f *Facade) isFor(row Row, req *http.Request) bool {
+	if row.Auth == "" {
+		return true
+	}
+	kind, _ := f.external(req)
+	return kind == row.Auth
+}
+
 // find returns the row of a request, or an error if there is none.
 func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 	segments, ok := split(r.URL.EscapedPath())
@@ -63,11 +72,11 @@ func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 		if !ok {
 			continue
 		}
-		if candidate.Method == r.Method && candidate.wanted(r) {
+		if candidate.Method == r.Method && candidate.wanted(r) && f.isFor(candidate, r) {
 			return candidate, params, oneSegmentEach(params)
 		}
 		near = candidate
-		if candidate.When == "" && candidate.Accept == "" && len(candidate.Any) == 0 {
+		if candidate.When == "" && candidate.Accept == "" && candidate.Auth == "" && len(candidate.Any) == 0 {
 			allowed = append(allowed, candidate.Method)
 		}
 	}

@@ -33,8 +33,11 @@ type Row struct {
 	// Accept is a media type. The row then serves the requests of its path whose header Accept is exactly that. The row
 	// of the same path without Accept serves the others.
 	Accept string
-	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Only the listener that serves nothing but
-	// REST paths has the row.
+	// Auth is a type of authentication, as Options.External returns it. The row then serves the requests of its path whose
+	// callers have it. The row of the same path without Auth serves the others.
+	Auth string
+	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Unless Options.NoCore is set, only the
+	// listener that serves nothing but REST paths has the row.
 	Plain bool
 	// Ignored are documented query parameters without an effect. All other parameters that the row does not use are refused.
 	Ignored []string
@@ -86,8 +89,9 @@ type Native struct {
 	Unless string
 	// Optional leaves the answer out if there is none, or if the caller may not read it.
 	Optional bool
-	// Missing is the message if there is nothing at the path; %q is replaced by the parameter id.
-	Missing string
+	// Missing is the message if there is nothing at the path, and Empty makes an empty text an error with that message;
+	// %q is replaced by the parameter id.
+	Missing, Empty string
 	// Accept is the media type that is asked for. Default: JSON.
 	Accept string
 	// Hide is a member and its value, as "spec.sessionType=gateway", of objects that are treated as not found. With "!="

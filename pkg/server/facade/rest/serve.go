@@ -248,14 +248,16 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 	for {
 		var body bytes.Buffer
 		err := c.stream(req, &body)
-		if p, ok := asError(err); ok && p.code == http.StatusNotFound && n.Missing != "" {
-			return nil, restError{code: p.code, message: strings.ReplaceAll(n.Missing, "%q", strconv.Quote(c.params["id"]))}
-		} else if ok && n.Optional && (p.code == http.StatusNotFound || p.code == http.StatusForbidden) {
-			return nil, nil
-		}
+		p, failed := asError(err)
 		switch {
+		case n.Missing != "" && failed && p.code == http.StatusNotFound:
+			return nil, c.nothing(n.Missing)
+		case failed && n.Optional && (p.code == http.StatusNotFound || p.code == http.StatusForbidden):
+			return nil, nil
 		case err != nil:
 			return nil, err
+		case n.Text && body.Len() == 0 && n.Empty != "":
+			return nil, c.nothing(n.Empty)
 		case n.Text && body.Len() == 0:
 			return nil, nil
 		case n.Text:
@@ -284,6 +286,11 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		}
 		req.query.Set("continue", list.Metadata.Continue)
 	}
+}
+
+// nothing returns the error of a row that found nothing.
+func (c *call) nothing(message string) error {
+	return restError{code: http.StatusNotFound, message: strings.ReplaceAll(message, "%q", strconv.Quote(c.params["id"]))}
 }
 
 // hidden reports whether an object has the member and the value of Native.Hide.

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// maxExchange is the maximum length of the body of a request to an Exchange, in bytes.
-const maxExchange = 3 << 20
+// maxExchange is the maximum length of the body of a request to an Exchange, in bytes: that of every request.
+const maxExchange = 15 << 20
 
 // Exchange is the shape of a request that is answered and not stored, as an Action, but whose answer may take as long as
 // it needs and may be a stream. The generic handler of creates allows 34 seconds and one object, so the server gives

@@ -6,6 +6,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 )
 
@@ -52,7 +54,7 @@ func (r stamps) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (
 	}
 	user, _ := request.UserFrom(ctx)
 	if i := external.From(user); i != nil {
-		if err := r.check(ctx, t, nil); err != nil {
+		if err := r.check(ctx, t, nil, false); err != nil {
 			return nil, err
 		}
 		s := &stamp{requester: &i.Requester, transaction: i.Transaction}
@@ -71,7 +73,7 @@ func (r stamps) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (
 		return nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of schedule "+parent.Name+" is not verified; create the schedule again")})
 	}
 	// Somebody else may have changed the schedule since its creation.
-	if err := r.check(ctx, t, parent); err != nil {
+	if err := r.check(ctx, t, parent, false); err != nil {
 		return nil, err
 	}
 	return context.WithValue(ctx, stampKey{}, &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}), nil
@@ -114,17 +116,53 @@ func (r stamps) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.
 	if !r.seal.Verified(parent) {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the requester of the parent is not verified, so it may not delegate"))
 	}
-	if err := r.check(ctx, t, parent); err != nil {
+	if err := r.check(ctx, t, parent, true); err != nil {
 		return nil, err
 	}
 	return context.WithValue(ctx, stampKey{}, s), nil
 }
 
-func (r stamps) check(ctx context.Context, t, parent *v1alpha1.Task) error {
+// check refuses a task that a transaction does not allow: that of its parent, if it is given, or of the caller. delegated
+// says that a worker creates the task.
+func (r stamps) check(ctx context.Context, t, parent *v1alpha1.Task, delegated bool) error {
 	if r.checkTask == nil {
 		return nil
 	}
-	return r.checkTask(ctx, t, parent)
+	return r.checkTask(ctx, t, parent, func() ([]string, error) { return r.tools(ctx, t, delegated) })
+}
+
+// tools returns the names of all tools that a new task would have, or why they are not known.
+func (r stamps) tools(ctx context.Context, t *v1alpha1.Task, delegated bool) ([]string, error) {
+	switch t.Spec.Type {
+	case v1alpha1.TaskTypeContainer:
+		return nil, nil
+	case v1alpha1.TaskTypeAgent:
+		return nil, errors.New("spec.type: a coding agent has tools of its own, and the transaction allows only certain tools")
+	}
+	agent, err := kin(r).agentOf(ctx, t)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("spec.agentRef: the agent cannot be read: %w", err)
+	case agent == nil && t.Spec.AgentRef != nil:
+		return nil, fmt.Errorf("spec.agentRef: agent %q does not exist, and the transaction allows only certain tools", t.Spec.AgentRef.Name)
+	}
+	if delegated && t.Status.Delegation == nil {
+		t = t.DeepCopy()
+		t.Status.Delegation = &v1alpha1.TaskDelegation{} // it has tools for messages to its parent
+	}
+	var names []string
+	for _, key := range plan.UsesOf(t, agent).Tools {
+		names = append(names, key.Name)
+	}
+	return names, nil
+}
+
+// Uncovered returns why the transaction of a task does not cover a tool; empty if it does.
+func (r *Resource) Uncovered(ctx context.Context, t *v1alpha1.Task, tool string) string {
+	if r.checkTool == nil {
+		return ""
+	}
+	return r.checkTool(ctx, t, tool)
 }
 
 // apply writes the stamp, with its seal, into a new task whose UID is set. So requester, seal and task are one write.

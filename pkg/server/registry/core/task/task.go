@@ -80,8 +80,10 @@ type Options struct {
 	// Seal seals who asked for a task. Without it, no requester is verified.
 	Seal *external.Seal
 	// CheckTask, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil,
-	// does not allow. Its error is an API error.
-	CheckTask func(ctx context.Context, t, parent *v1alpha1.Task) error
+	// does not allow. It may ask for the names of all tools that the task would have. Its error is an API error.
+	CheckTask func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error
+	// CheckTool, if it is set, returns why a task may not call a tool in its transaction.
+	CheckTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
 	// Transactions gives tasks transaction tokens of their own, which Secrets stores. Without it they get none.
 	Transactions TransactionTokens
 	// Secrets is a client of the server that has the Secrets; OwnSecrets says that it is this one.
@@ -124,7 +126,8 @@ type Resource struct {
 	secrets      kubernetes.Interface
 	ownSecrets   bool
 
-	checkTask func(ctx context.Context, t, parent *v1alpha1.Task) error // may be nil
+	checkTask func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error // may be nil
+	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string                           // may be nil
 	scheme    *runtime.Scheme
 
 	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
@@ -163,7 +166,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
 	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock)), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
-	r.updateProvider, r.seal, r.checkTask = o.UpdateProvider, o.Seal, o.CheckTask
+	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
 	r.transactions, r.secrets, r.ownSecrets = o.Transactions, o.Secrets, o.OwnSecrets
 	r.attendance = newAttendance(o.Clock)
 	r.trees.known = make(chan struct{})

@@ -34,6 +34,8 @@ type Tasks interface {
 	Get(ctx context.Context, name string) (*v1alpha1.Task, error)
 	// Verified reports whether the requester of a task is the one that this server recorded.
 	Verified(t *v1alpha1.Task) bool
+	// Uncovered returns why the transaction of a task does not cover a tool; empty if it does.
+	Uncovered(ctx context.Context, t *v1alpha1.Task, tool string) string
 	// Judged appends the event about a verdict to the task's stream.
 	Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
 }
@@ -104,6 +106,9 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	}
 	if t, ok := by.admission.(*trial); ok {
 		t.named(findings)
+	}
+	if why := j.tasks.Uncovered(ctx, t, c.Spec.ToolName); why != "" {
+		findings = slices.Concat([]v1alpha1.ToolCallFinding{{Action: v1alpha1.ToolCallDeny, Message: why}}, findings)
 	}
 	for i := range findings {
 		findings[i].Message = cut(redact.Fragments(findings[i].Message, secrets))
