@@ -36,6 +36,7 @@ var scopedRequests = []scoped{
 	{http.MethodPost, "/api/v1/memories", `{"content":"c"}`, "memory:write"},
 	{http.MethodGet, "/api/v1/sessions", "", "sessions:read"},
 	{http.MethodPost, "/api/v1/chat", `{"message":"m","provider":"none"}`, "sessions:write providers:use"},
+	{http.MethodGet, "/api/v1/chat/config", "", "providers:use"},
 	{http.MethodPost, "/openai/v1/chat/completions", `{"model":"none/m","messages":[{"role":"user","content":"h"}]}`, "sessions:write providers:use"},
 	{http.MethodPost, "/anthropic/v1/messages", `{"model":"none/m","max_tokens":9,"messages":[{"role":"user","content":"h"}]}`, "sessions:write providers:use"},
 	{http.MethodGet, "/anthropic/v1/models", "", "providers:use"},

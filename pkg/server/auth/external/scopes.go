@@ -71,6 +71,8 @@ func needed(a authorizer.Attributes) (list []string, ok bool) {
 		return ofTask(a)
 	case resource == "usagereports" || resource == "usagemeasurements": // both show tasks, sessions and what monitors asked for
 		return []string{"tasks:list", "monitors:read", "sessions:read"}, true
+	case resource == "chats" && a.GetSubresource() == "config": // which Provider and model answer
+		return []string{"providers:use"}, reads(a.GetVerb())
 	case resource == "chats": // a turn asks a Provider, and is kept in a session
 		return []string{"sessions:write", "providers:use"}, a.GetVerb() == "create"
 	default:
