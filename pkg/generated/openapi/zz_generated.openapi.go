@@ -3168,7 +3168,7 @@ func schema_pkg_apis_core_v1alpha1_ChatConfig(ref common.ReferenceCallback) comm
 					},
 					"model": {
 						SchemaProps: spec.SchemaProps{
-							Description: "model is the model that answers if nothing else names one; empty means that of the Provider.",
+							Description: "model is the model that answers if neither the chat, its agent nor the Provider names one; it may be empty.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3259,7 +3259,7 @@ func schema_pkg_apis_core_v1alpha1_ChatSpec(ref common.ReferenceCallback) common
 				Properties: map[string]spec.Schema{
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message is what the user says: at most 262144 bytes.",
+							Description: "message is what the user says. It may be as long as a request, which is 15 MiB in JSON.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3281,7 +3281,7 @@ func schema_pkg_apis_core_v1alpha1_ChatSpec(ref common.ReferenceCallback) common
 					},
 					"model": {
 						SchemaProps: spec.SchemaProps{
-							Description: "model is the model that answers. Default: that of the agent, then that of the server, then that of the Provider.",
+							Description: "model is the model that answers. Default: that of the agent, then that of the Provider, then that of the server.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3295,21 +3295,21 @@ func schema_pkg_apis_core_v1alpha1_ChatSpec(ref common.ReferenceCallback) common
 					},
 					"systemPrompt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "systemPrompt is appended to the instructions of the orchestrator: at most 32768 bytes.",
+							Description: "systemPrompt is appended to the instructions of the orchestrator.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"temperature": {
 						SchemaProps: spec.SchemaProps{
-							Description: "temperature is the sampling temperature, from 0 to 2.",
+							Description: "temperature is the sampling temperature, from 0 to 2. Default: that of the agent, then that of the vendor.",
 							Type:        []string{"number"},
 							Format:      "double",
 						},
 					},
 					"maxTokens": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxTokens bounds each answer of the model. Default: 4096.",
+							Description: "maxTokens bounds each answer of the model. Default: that of the agent, then 4096.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},

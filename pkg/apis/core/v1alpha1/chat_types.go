@@ -37,7 +37,7 @@ type Chat struct {
 
 // ChatSpec is what the user says, and how it is to be answered.
 type ChatSpec struct {
-	// message is what the user says: at most 262144 bytes.
+	// message is what the user says. It may be as long as a request, which is 15 MiB in JSON.
 	// +required
 	Message string `json:"message"`
 	// sessionId is the name of the Session of type chat that the turn continues. One that does not exist is created. Without
@@ -47,19 +47,19 @@ type ChatSpec struct {
 	// provider is the Provider of the namespace that answers. Default: that of the agent, then that of the server.
 	// +optional
 	Provider string `json:"provider,omitempty"`
-	// model is the model that answers. Default: that of the agent, then that of the server, then that of the Provider.
+	// model is the model that answers. Default: that of the agent, then that of the Provider, then that of the server.
 	// +optional
 	Model string `json:"model,omitempty"`
 	// agentRef is the Agent of the namespace whose provider, model and temperature are the defaults of the turn.
 	// +optional
 	AgentRef string `json:"agentRef,omitempty"`
-	// systemPrompt is appended to the instructions of the orchestrator: at most 32768 bytes.
+	// systemPrompt is appended to the instructions of the orchestrator.
 	// +optional
 	SystemPrompt string `json:"systemPrompt,omitempty"`
-	// temperature is the sampling temperature, from 0 to 2.
+	// temperature is the sampling temperature, from 0 to 2. Default: that of the agent, then that of the vendor.
 	// +optional
 	Temperature *float64 `json:"temperature,omitempty"`
-	// maxTokens bounds each answer of the model. Default: 4096.
+	// maxTokens bounds each answer of the model. Default: that of the agent, then 4096.
 	// +optional
 	MaxTokens *int64 `json:"maxTokens,omitempty"`
 	// background lets the turn go on when the client disconnects, and when the server restarts. Its frames are read at the
@@ -163,7 +163,7 @@ type ChatConfig struct {
 	Enabled bool `json:"enabled"`
 	// provider is the name of the Provider that answers if nothing else names one; empty means the Provider "default".
 	Provider string `json:"provider"`
-	// model is the model that answers if nothing else names one; empty means that of the Provider.
+	// model is the model that answers if neither the chat, its agent nor the Provider names one; it may be empty.
 	Model string `json:"model"`
 	// maxIterations is how often the model is asked in one turn.
 	MaxIterations int32 `json:"maxIterations"`
