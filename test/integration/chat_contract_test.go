@@ -226,6 +226,85 @@ func TestChatDoesNotWait(t *testing.T) {
 	}
 }
 
+// TestChatIsToldAgain: a model that neither waits nor repeats its answer is told again, as often as the limit says, and also of
+// tasks of earlier turns. Tasks that wait for their schedule, and those of other chats, do not count.
+func TestChatIsToldAgain(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: start it}
+  reply:
+    toolCalls:
+    - {name: create_container_task, arguments: {name: one, command: ["true"]}}
+    - {name: create_container_task, arguments: {name: often, command: ["true"], schedule: "@yearly"}}
+- match: {contains: have not ended, turn: 3}
+  reply: {text: Second answer.}
+- match: {contains: have not ended, turn: 4}
+  reply: {text: Third answer.}
+- match: {contains: have not ended, turn: 5}
+  reply: {text: Fourth answer.}
+- match: {regexp: "."}
+  reply: {text: First answer.}
+`, func(o *standalone.Options) { o.Chat.MaxPrematureEnds = 2 })
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	first := c.chat(map[string]any{"message": "start it"}, http.StatusOK)
+	if first.Usage.LLMCalls != 4 {
+		t.Errorf("the first turn: %+v", first)
+	}
+	if other := c.chat(map[string]any{"message": "hello"}, http.StatusOK); other.Usage.LLMCalls != 1 {
+		t.Errorf("another chat: %+v", other)
+	}
+	next := c.chat(map[string]any{"message": "hello", "sessionId": first.SessionID}, http.StatusOK)
+	if next.Usage.LLMCalls != 3 {
+		t.Errorf("the next turn: %+v", next)
+	}
+	all := model.Exchanges()
+	messages := all[len(all)-1].Request.Messages
+	if told := messages[len(messages)-1].Text(); !strings.Contains(told, "-one. ") || strings.Contains(told, "often") {
+		t.Errorf("the model was told %q", told)
+	}
+}
+
+// TestChatContextIsTrimmed: before each question the conversation is trimmed to the size of a session.
+func TestChatContextIsTrimmed(t *testing.T) {
+	t.Parallel()
+	const size = 20_000
+	fetch := "    - {name: fetch_task_output, arguments: {name: over}}\n"
+	p, model := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: look, lastRole: user}
+  reply:
+    toolCalls:
+`+strings.Repeat(fetch, 8)+`
+- match: {lastRole: tool, step: 2}
+  reply:
+    toolCalls:
+`+strings.Repeat(fetch, 8)+`
+- match: {regexp: "."}
+  reply: {text: "`+strings.Repeat("so it goes ", 600)+`"}
+`, func(o *standalone.Options) { o.Chat.MaxSessionBytes = size })
+	p.over(strings.Repeat("x", 5000))
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	session := ""
+	for range 4 {
+		session = c.chat(map[string]any{"message": "say something", "sessionId": session}, http.StatusOK).SessionID
+	}
+	c.chat(map[string]any{"message": "look", "sessionId": session, "systemPrompt": strings.Repeat("instructions ", 4000)}, http.StatusOK)
+	for i, x := range model.Exchanges() {
+		bytes := 0
+		for _, m := range x.Request.Messages {
+			if m.Role != "system" {
+				bytes += len(m.Text())
+			}
+		}
+		if bytes > size+1000 {
+			t.Errorf("request %d has %d bytes of conversation", i+1, bytes)
+		}
+	}
+}
+
 // TestChatErrors: why a turn ended without an answer has a code in the stream, and a status of its own as JSON.
 func TestChatErrors(t *testing.T) {
 	t.Parallel()
@@ -322,20 +401,7 @@ turns:
 - match: {regexp: "."}
   reply: {text: done}`)
 	long := strings.Repeat("ä", 2001)
-	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "over"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Image: "x", Command: []string{"true"}}}
-	task, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.client().CoreV1alpha1().RESTClient().Post().AbsPath(tasksPath, "over", "result").Body([]byte(long)).Do(t.Context()).Error(); err != nil {
-		t.Fatal(err)
-	}
-	task.Status.Phase = v1alpha1.TaskSucceeded
-	task.Status.ExecutionOutcome = &v1alpha1.TaskExecutionOutcome{Phase: v1alpha1.TaskSucceeded, Attempt: 2}
-	task.Status.ExecutionWorkspace = &v1alpha1.TaskExecutionWorkspaceStatus{}
-	if _, err := p.tasks().UpdateStatus(t.Context(), task, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.over(long)
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	got := c.chat(map[string]any{"message": "look at it"}, http.StatusOK)
 	if len(got.ToolCalls) != 4 {
@@ -357,5 +423,24 @@ turns:
 	}
 	if list, _ := got.ToolCalls[3].Result.Data.([]any); len(list) != 2 {
 		t.Errorf("list_tasks: %v", list)
+	}
+}
+
+// over makes a task that has ended with a result.
+func (p *platform) over(result string) {
+	p.t.Helper()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "over"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Image: "x", Command: []string{"true"}}}
+	task, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.client().CoreV1alpha1().RESTClient().Post().AbsPath(tasksPath, "over", "result").Body([]byte(result)).Do(p.t.Context()).Error(); err != nil {
+		p.t.Fatal(err)
+	}
+	task.Status.Phase = v1alpha1.TaskSucceeded
+	task.Status.ExecutionOutcome = &v1alpha1.TaskExecutionOutcome{Phase: v1alpha1.TaskSucceeded, Attempt: 2}
+	task.Status.ExecutionWorkspace = &v1alpha1.TaskExecutionWorkspaceStatus{}
+	if _, err := p.tasks().UpdateStatus(p.t.Context(), task, metav1.UpdateOptions{}); err != nil {
+		p.t.Fatal(err)
 	}
 }

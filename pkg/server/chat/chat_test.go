@@ -4,6 +4,7 @@
 package chat
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,28 @@ func TestTextHidesSecretsInPieces(t *testing.T) {
 		if strings.Contains(got, "abcdefghij") || !strings.HasPrefix(got, "The key is ") || !strings.HasSuffix(got, "more words end") {
 			t.Errorf("in pieces of %d: %q", size, got)
 		}
+	}
+}
+
+// An answer that repeats the one before it is not shown; any other is shown whole, wherever its pieces end.
+func TestEcho(t *testing.T) {
+	t.Parallel()
+	const of = "It runs."
+	for answer, want := range map[string]string{"It runs.": "", "It runs.\n": "", "It runs. Still.": "\n\nIt runs. Still.", "I wait.": "\n\nI wait.", "It": "\n\nIt", "": ""} {
+		for size := 1; size <= len(answer)+1; size++ {
+			e := echo{of: of}
+			got := ""
+			for piece := range slices.Chunk([]byte(answer), size) {
+				got += e.add(string(piece))
+			}
+			if got += e.rest(); got != want {
+				t.Errorf("%q in pieces of %d: %q, want %q", answer, size, got, want)
+			}
+		}
+	}
+	var e echo
+	if got := e.add("a") + e.rest(); got != "a" {
+		t.Errorf("without an earlier answer: %q", got)
 	}
 }
 
