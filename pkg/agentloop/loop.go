@@ -15,7 +15,8 @@
 //     whose iterations end because of that ends with ErrRepeated instead.
 //   - Premature may turn a final answer into one after which the model is asked again.
 //   - If the final answer is blank, the model is asked once more, without tools.
-//   - A conversation that is too long for the model is halved, at most once for each question.
+//   - Before each question a conversation of more than MaxContext bytes is shortened to that. One that is too long for the
+//     model is halved, at most once for each question.
 //   - Invalid arguments, unknown tools, failing tools and calls that a person did not approve
 //     are reported to the model as structured results. They never end a run.
 package agentloop
@@ -83,6 +84,9 @@ type Config struct {
 	Temperature *float64
 	// Format is that of llm.Request, for every question.
 	Format json.RawMessage
+	// MaxContext bounds the conversation that the model reads, in bytes, without the instructions. What cannot be removed, such
+	// as the prompt, may be longer. 0 means no bound.
+	MaxContext int
 	// Judge asks the policies about each call before it is made; nil means that there are none. The arguments satisfy
 	// the tool's schema. An error ends the run. It needs a Gate.
 	Judge func(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
@@ -278,18 +282,24 @@ func (l *loop) remind() {
 // ask asks the model, and asks again with half of the conversation if it was too long.
 func (l *loop) ask(ctx context.Context, tools []tool.Definition) (llm.Response, error) {
 	l.asked++
+	if l.c.MaxContext > 0 {
+		l.shorten(trim(l.messages, l.prompt, l.c.MaxContext))
+	}
 	resp, err := l.call(ctx, tools)
-	if llm.ClassOf(err) != llm.ClassContextTooLong {
+	if llm.ClassOf(err) != llm.ClassContextTooLong || !l.shorten(halve(l.messages, l.prompt)) {
 		return resp, err
 	}
-	before := len(l.messages)
-	shorter, ok := halve(l.messages, l.prompt)
-	if !ok {
-		return resp, err
-	}
-	l.messages = shorter
-	l.contextTruncated(before)
 	return l.call(ctx, tools)
+}
+
+// shorten replaces the conversation by a shorter one, if there is one.
+func (l *loop) shorten(shorter []llm.Message, ok bool) bool {
+	if ok {
+		before := len(l.messages)
+		l.messages = shorter
+		l.contextTruncated(before)
+	}
+	return ok
 }
 
 func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response, error) {

@@ -15,16 +15,36 @@ const (
 	cutMark       = "\n[cut: the conversation became too long]"
 )
 
-// halve returns a conversation of about half the size, or false if nothing can be removed. It
-// keeps the beginning (system messages and the first prompt) and the prompt of the run, which
-// may come after history. It removes whole turns, oldest first, so that no result loses its
-// call. If the rest is still too large, it cuts tool results.
+// halve returns a conversation of about half the size, or false if nothing can be removed.
 func halve(messages []llm.Message, prompt string) ([]llm.Message, bool) {
 	head, turns := split(messages)
+	return shrink(head, turns, prompt, size(slices.Concat(turns...))/2)
+}
+
+// trim returns a conversation that has at most limit bytes without its system messages, as far as something can be removed; false
+// if it is short enough as it is. Turns have half of the limit, however long the first prompt is.
+func trim(messages []llm.Message, prompt string, limit int) ([]llm.Message, bool) {
+	head, turns := split(messages)
+	first := 0
+	for _, m := range head {
+		if m.Role != llm.RoleSystem {
+			first += sizeOf(m)
+		}
+	}
+	target := max(limit-first, limit/2)
+	if size(slices.Concat(turns...)) <= target {
+		return nil, false
+	}
+	return shrink(head, turns, prompt, target)
+}
+
+// shrink returns a conversation whose turns have about target bytes, or false if nothing can be removed. It keeps the
+// beginning (system messages and the first prompt) and the prompt of the run, which may come after history. It removes whole
+// turns, oldest first, so that no result loses its call. If the rest is still too large, it cuts tool results.
+func shrink(head []llm.Message, turns [][]llm.Message, prompt string, target int) ([]llm.Message, bool) {
 	if len(turns) == 0 {
 		return nil, false
 	}
-	target := size(slices.Concat(turns...)) / 2
 	kept := slices.Clone(turns)
 	for size(slices.Concat(kept...)) > target {
 		oldest := slices.IndexFunc(kept[:len(kept)-1], func(turn []llm.Message) bool {

@@ -119,3 +119,43 @@ func TestHalveKeepsThePrompt(t *testing.T) {
 		m = out
 	}
 }
+
+// TestTrim: what is short stays as it is, and what is long becomes as short as was asked for, without a call that has no result.
+func TestTrim(t *testing.T) {
+	for seed := range uint64(500) {
+		m := conversation(rand.New(rand.NewPCG(seed, 2)))
+		head, turns := split(m)
+		whole := size(slices.Concat(turns...))
+		if _, ok := trim(m, "", size(m)); ok {
+			t.Fatalf("seed %d: a short conversation was trimmed", seed)
+		}
+		if whole < 5000 {
+			continue
+		}
+		limit := whole/2 + sizeOf(head[1])
+		out, ok := trim(m, "", limit)
+		if !ok || out[0].Text != m[0].Text || out[1].Text != m[1].Text {
+			t.Fatalf("seed %d: %v", seed, ok)
+		}
+		open := map[string]bool{}
+		results := 0
+		for _, x := range out[2:] {
+			for _, c := range x.ToolCalls {
+				open[c.ID] = true
+			}
+			if x.Role == llm.RoleTool {
+				results++
+				if !open[x.ToolCallID] {
+					t.Fatalf("seed %d: a result without a call", seed)
+				}
+			}
+		}
+		if got := size(out) - sizeOf(m[0]); got > limit+len(removedNotice)+results*(200+len(cutMark)) {
+			t.Errorf("seed %d: %d bytes, at most %d", seed, got, limit)
+		}
+	}
+	long := []llm.Message{{Role: llm.RoleUser, Text: strings.Repeat("x", 1000)}, {Role: llm.RoleAssistant, Text: "y"}, {Role: llm.RoleUser, Text: "now"}}
+	if _, ok := trim(long, "now", 100); ok {
+		t.Error("history was removed because the first prompt is long")
+	}
+}

@@ -32,7 +32,7 @@ func (o *Options) addChatFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&l.ToolTimeout, "chat-tool-timeout", l.ToolTimeout, "how long one call of a tool of a chat may take")
 	fs.IntVar(&l.MaxConcurrent, "chat-max-concurrent", l.MaxConcurrent, "turns of chats that run at once; more are refused with 429")
 	fs.IntVar(&l.MaxTasksPerTurn, "chat-max-tasks-per-turn", l.MaxTasksPerTurn, "tasks that one turn of a chat may create")
-	fs.IntVar(&l.MaxPrematureEnds, "chat-max-premature-end-retries", l.MaxPrematureEnds, "how often a model is told to go on: in a chat if tasks of the turn still run when it answers; at /openai/v1 and /anthropic/v1 if its answer does not state whether the goal is reached")
+	fs.IntVar(&l.MaxPrematureEnds, "chat-max-premature-end-retries", l.MaxPrematureEnds, "how often a model is told to go on: in a chat if tasks of the chat still run when it answers; at /openai/v1 and /anthropic/v1 if its answer does not state whether the goal is reached")
 	fs.Int64Var(&l.MaxSessionBytes, "chat-max-session-size", l.MaxSessionBytes, "bytes of a chat's session beyond which its oldest messages are removed; the first one of the user stays")
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,7 +68,7 @@ func TestChatConfig(t *testing.T) {
 	}
 	tools, _ := config["availableTools"].([]any)
 	want := "create_ai_task create_container_task create_agent_task check_task_progress fetch_task_output wait_for_task cancel_task " +
-		"list_agents list_tools list_tasks create_agent update_agent delete_agent create_tool delete_tool delete_session"
+		"list_agents list_tools list_tasks create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor"
 	for name := range strings.FieldsSeq(want) {
 		if !slices.Contains(tools, any(name)) {
 			t.Errorf("tool %s is missing", name)
@@ -85,9 +86,16 @@ func TestChatRefusesWithReason(t *testing.T) {
 models: [scripted-1]
 turns:
 - match: {contains: monitor my PRs, offered: [create_pr_monitor]}
-  reply: {toolCalls: [{name: create_pr_monitor, arguments: {name: m, repo_url: "https://example.com/r", schedule: "@hourly", agent_ref: a}}]}
+  reply:
+    toolCalls:
+    - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r/pull/1", schedule: "@hourly", agent_ref: lead}}
+    - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r", schedule: "@hourly", agent_ref: none}}
+    - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r", schedule: "@hourly", agent_ref: alone}}
+    - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r", schedule: "@hourly", agent_ref: lead}}
 - match: {contains: my connections, offered: [list_connections]}
-  reply: {toolCalls: [{name: list_connections, arguments: {}}]}
+  reply: {text: list_connections is offered although there are no connectors}
+- match: {contains: my connections}
+  reply: {text: done}
 - match: {contains: in a repository}
   reply:
     toolCalls:
@@ -96,14 +104,20 @@ turns:
     - {name: create_container_task, arguments: {name: c, command: [make], volume: 1}}
 - match: {lastRole: tool}
   reply: {text: done}`)
+	for name, coordination := range map[string]*v1alpha1.AgentCoordination{"lead": {Enabled: true}, "alone": nil} {
+		a := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}, Coordination: coordination}}
+		if _, err := p.client().CoreV1alpha1().Agents("default").Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	for message, want := range map[string][]string{
-		"monitor my PRs":        {"no connection to a code host"},
-		"list my connections":   {"not supported yet"},
+		"monitor my PRs":        {"repo_url: must be", "not found", "coordination", "no connection to a code host"},
+		"list my connections":   {},
 		"build in a repository": {"spec.workspace", "spec.priorTaskRef", "volume"},
 	} {
 		got := c.chat(map[string]any{"message": message}, http.StatusOK)
-		if len(got.ToolCalls) != len(want) {
+		if len(got.ToolCalls) != len(want) || got.Message != "done" {
 			t.Fatalf("%s: %+v", message, got)
 		}
 		for i, call := range got.ToolCalls {
@@ -212,6 +226,85 @@ func TestChatDoesNotWait(t *testing.T) {
 	}
 }
 
+// TestChatIsToldAgain: a model that neither waits nor repeats its answer is told again, as often as the limit says, and also of
+// tasks of earlier turns. Tasks that wait for their schedule, and those of other chats, do not count.
+func TestChatIsToldAgain(t *testing.T) {
+	t.Parallel()
+	p, model := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: start it}
+  reply:
+    toolCalls:
+    - {name: create_container_task, arguments: {name: one, command: ["true"]}}
+    - {name: create_container_task, arguments: {name: often, command: ["true"], schedule: "@yearly"}}
+- match: {contains: have not ended, turn: 3}
+  reply: {text: Second answer.}
+- match: {contains: have not ended, turn: 4}
+  reply: {text: Third answer.}
+- match: {contains: have not ended, turn: 5}
+  reply: {text: Fourth answer.}
+- match: {regexp: "."}
+  reply: {text: First answer.}
+`, func(o *standalone.Options) { o.Chat.MaxPrematureEnds = 2 })
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	first := c.chat(map[string]any{"message": "start it"}, http.StatusOK)
+	if first.Usage.LLMCalls != 4 {
+		t.Errorf("the first turn: %+v", first)
+	}
+	if other := c.chat(map[string]any{"message": "hello"}, http.StatusOK); other.Usage.LLMCalls != 1 {
+		t.Errorf("another chat: %+v", other)
+	}
+	next := c.chat(map[string]any{"message": "hello", "sessionId": first.SessionID}, http.StatusOK)
+	if next.Usage.LLMCalls != 3 {
+		t.Errorf("the next turn: %+v", next)
+	}
+	all := model.Exchanges()
+	messages := all[len(all)-1].Request.Messages
+	if told := messages[len(messages)-1].Text(); !strings.Contains(told, "-one. ") || strings.Contains(told, "often") {
+		t.Errorf("the model was told %q", told)
+	}
+}
+
+// TestChatContextIsTrimmed: before each question the conversation is trimmed to the size of a session.
+func TestChatContextIsTrimmed(t *testing.T) {
+	t.Parallel()
+	const size = 20_000
+	fetch := "    - {name: fetch_task_output, arguments: {name: over}}\n"
+	p, model := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: look, lastRole: user}
+  reply:
+    toolCalls:
+`+strings.Repeat(fetch, 8)+`
+- match: {lastRole: tool, step: 2}
+  reply:
+    toolCalls:
+`+strings.Repeat(fetch, 8)+`
+- match: {regexp: "."}
+  reply: {text: "`+strings.Repeat("so it goes ", 600)+`"}
+`, func(o *standalone.Options) { o.Chat.MaxSessionBytes = size })
+	p.over(strings.Repeat("x", 5000))
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	session := ""
+	for range 4 {
+		session = c.chat(map[string]any{"message": "say something", "sessionId": session}, http.StatusOK).SessionID
+	}
+	c.chat(map[string]any{"message": "look", "sessionId": session, "systemPrompt": strings.Repeat("instructions ", 4000)}, http.StatusOK)
+	for i, x := range model.Exchanges() {
+		bytes := 0
+		for _, m := range x.Request.Messages {
+			if m.Role != "system" {
+				bytes += len(m.Text())
+			}
+		}
+		if bytes > size+1000 {
+			t.Errorf("request %d has %d bytes of conversation", i+1, bytes)
+		}
+	}
+}
+
 // TestChatErrors: why a turn ended without an answer has a code in the stream, and a status of its own as JSON.
 func TestChatErrors(t *testing.T) {
 	t.Parallel()
@@ -289,5 +382,65 @@ func (c *restClient) awaitHeartbeat(method, path, body string) {
 		if in.Text() == ": heartbeat" {
 			beats++
 		}
+	}
+}
+
+// TestChatTaskTools: what the tools for tasks take and return beyond their names.
+func TestChatTaskTools(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: "look at it", lastRole: user}
+  reply:
+    toolCalls:
+    - {name: create_container_task, arguments: {name: plain, image: busybox}}
+    - {name: fetch_task_output, arguments: {name: over}}
+    - {name: wait_for_task, arguments: {name: over}}
+    - {name: list_tasks, arguments: {limit: 5000}}
+- match: {regexp: "."}
+  reply: {text: done}`)
+	long := strings.Repeat("ä", 2001)
+	p.over(long)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	got := c.chat(map[string]any{"message": "look at it"}, http.StatusOK)
+	if len(got.ToolCalls) != 4 {
+		t.Fatalf("%+v", got)
+	}
+	for _, call := range got.ToolCalls {
+		if !call.Result.Success {
+			t.Errorf("%s: %+v", call.Name, call.Result)
+		}
+	}
+	data := func(i int) map[string]any { m, _ := got.ToolCalls[i].Result.Data.(map[string]any); return m }
+	output, _ := data(1)["output"].(string)
+	if kept, mark, _ := strings.Cut(output, " "); kept != strings.Repeat("ä", 2000) || mark != "… [shortened]" {
+		t.Errorf("output: %d characters and %q", utf8.RuneCountInString(kept), mark)
+	}
+	outcome, _ := data(2)["executionOutcome"].(map[string]any)
+	if _, has := data(2)["executionWorkspace"]; outcome["attempt"] != 2.0 || !has {
+		t.Errorf("wait_for_task: %v", data(2))
+	}
+	if list, _ := got.ToolCalls[3].Result.Data.([]any); len(list) != 2 {
+		t.Errorf("list_tasks: %v", list)
+	}
+}
+
+// over makes a task that has ended with a result.
+func (p *platform) over(result string) {
+	p.t.Helper()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "over"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Image: "x", Command: []string{"true"}}}
+	task, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.client().CoreV1alpha1().RESTClient().Post().AbsPath(tasksPath, "over", "result").Body([]byte(result)).Do(p.t.Context()).Error(); err != nil {
+		p.t.Fatal(err)
+	}
+	task.Status.Phase = v1alpha1.TaskSucceeded
+	task.Status.ExecutionOutcome = &v1alpha1.TaskExecutionOutcome{Phase: v1alpha1.TaskSucceeded, Attempt: 2}
+	task.Status.ExecutionWorkspace = &v1alpha1.TaskExecutionWorkspaceStatus{}
+	if _, err := p.tasks().UpdateStatus(p.t.Context(), task, metav1.UpdateOptions{}); err != nil {
+		p.t.Fatal(err)
 	}
 }

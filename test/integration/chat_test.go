@@ -172,6 +172,9 @@ turns:
 - name: refused
   match: {lastRole: tool, contains: '"success":false'}
   reply: {text: "Refused: {{ .Results.create_container_task.errorType }}"}
+- name: unfinished again
+  match: {contains: have not ended, turn: 4}
+  reply: {text: You said run it.}
 - name: unfinished
   match: {contains: have not ended}
   reply: {text: "Done: {{ .Results.create_container_task.data.name }}"}
@@ -259,7 +262,7 @@ func TestChatStream(t *testing.T) {
 			t.Errorf("frame %d has id %s", i+1, f.id)
 		}
 	}
-	if want := "status message tool_call tool_result message message done"; strings.Join(got, " ") != want {
+	if want := "status message tool_call tool_result message done"; strings.Join(got, " ") != want {
 		t.Fatalf("%v, want %s", got, want)
 	}
 	if f := frames[0]; f.Provider != "default" || f.Model != "scripted-1" || f.SessionID == "" {
@@ -271,7 +274,7 @@ func TestChatStream(t *testing.T) {
 	if f := frames[3]; !strings.Contains(string(f.ToolCall.Result.Raw), `"success":true`) {
 		t.Errorf("tool_result: %s", f.data)
 	}
-	if f := frames[6]; f.Usage == nil || f.Usage.LLMCalls != 3 || f.Outcome != "Completed" {
+	if f := frames[5]; f.Usage == nil || f.Usage.LLMCalls != 3 || f.Outcome != "Completed" {
 		t.Errorf("done: %s", f.data)
 	}
 }

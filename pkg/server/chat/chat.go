@@ -15,7 +15,7 @@
 //	resume.go    turns that an earlier process did not end
 //	caller.go    requests to this server as the caller
 //	text.go      text without secrets, as it arrives
-//	unfinished.go answers that come while tasks of the turn still run
+//	unfinished.go answers that come while tasks of the chat still run
 //	tools.go     the set of tools; the files that end in tools.go have them
 //
 // Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
@@ -75,7 +75,7 @@ type Limits struct {
 	MaxConcurrent int
 	// MaxTasksPerTurn is how many tasks one turn may create.
 	MaxTasksPerTurn int
-	// MaxPrematureEnds is how often a model is told to go on: in a chat, because tasks of the turn still run when it
+	// MaxPrematureEnds is how often a model is told to go on: in a chat, because its tasks still run when it
 	// answers; for a client of a vendor's API, because its answer does not say whether the goal is reached.
 	MaxPrematureEnds int
 	// MaxSessionBytes bounds what is kept of a session.

@@ -4,6 +4,7 @@
 package chat
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,28 @@ func TestTextHidesSecretsInPieces(t *testing.T) {
 	}
 }
 
+// An answer that repeats the one before it is not shown; any other is shown whole, wherever its pieces end.
+func TestEcho(t *testing.T) {
+	t.Parallel()
+	const of = "It runs."
+	for answer, want := range map[string]string{"It runs.": "", "It runs.\n": "", "It runs. Still.": "\n\nIt runs. Still.", "I wait.": "\n\nI wait.", "It": "\n\nIt", "": ""} {
+		for size := 1; size <= len(answer)+1; size++ {
+			e := echo{of: of}
+			got := ""
+			for piece := range slices.Chunk([]byte(answer), size) {
+				got += e.add(string(piece))
+			}
+			if got += e.rest(); got != want {
+				t.Errorf("%q in pieces of %d: %q, want %q", answer, size, got, want)
+			}
+		}
+	}
+	var e echo
+	if got := e.add("a") + e.rest(); got != "a" {
+		t.Errorf("without an earlier answer: %q", got)
+	}
+}
+
 // Tools that manage objects are offered for what the user asks for, and for a confirmation of that.
 func TestIntent(t *testing.T) {
 	t.Parallel()
@@ -58,6 +81,69 @@ func TestIntent(t *testing.T) {
 		}
 		if d := cmp.Diff(tt.want, strings.Join(got, " ")); d != "" {
 			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// The beginning of a text has whole characters, and a mark after them.
+func TestBeginning(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "abc": "abc", "äöü": "äöü", "äöüß": "äöü" + cutMark, "abcd": "abc" + cutMark} {
+		if got := beginning(text, 3); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The task of a monitor is one of type ai with a schedule, the repository and the tools for reviews.
+func TestMonitor(t *testing.T) {
+	t.Parallel()
+	b := &toolbox{Toolset: Toolset{Prefix: "chat-", Labels: map[string]string{"a": "b"}}}
+	got := b.monitor(&prMonitorArguments{
+		Name: "Mine", RepoURL: "https://github.com/o/r", Schedule: "@hourly", AgentRef: "reviewer", ProviderRef: "p", ReadCredentialRef: "s", Prompt: "Look at tests.",
+	})
+	for _, part := range []string{`repo_url "https://github.com/o/r"`, "per_page 30", "event COMMENT", "Look at tests."} {
+		if !strings.Contains(got.Spec.Prompt, part) {
+			t.Errorf("the prompt lacks %s:\n%s", part, got.Spec.Prompt)
+		}
+	}
+	got.Spec.Prompt = ""
+	want := &v1alpha1.Task{
+		ObjectMeta: metav1.ObjectMeta{Name: "chat-mine", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{
+			"platform.ai/pr-monitor-name": "Mine", "platform.ai/disable-coordination-tool-injection": "true",
+		}},
+		Spec: v1alpha1.TaskSpec{
+			Type: v1alpha1.TaskTypeAI, AgentRef: &v1alpha1.NamespacedReference{Name: "reviewer"}, Schedule: "@hourly",
+			AI: &v1alpha1.TaskAI{
+				ProviderRef: &v1alpha1.NamespacedReference{Name: "p"},
+				Tools:       []string{"list_pull_requests", "check_pr_review_marker", "check_pull_request_ci", "review_pull_request", "post_review_comment"},
+			},
+			Workspace: &v1alpha1.TaskWorkspace{GitRepo: "https://github.com/o/r", ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"}},
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("task (-want +got):\n%s", d)
+	}
+}
+
+func TestCheckRepository(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"https://github.com/o/r", "https://github.com/o/r.git", "https://GitHub.com/o-1/r_.x", "git@github.com:o/r.git", "ssh://git@github.com/o/r",
+	} {
+		if err := checkRepository(address); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{
+		"", "o/r", "http://github.com/o/r", "https://example.com/o/r", "https://github.com.example.com/o/r", "https://github.com/o", "https://github.com/o/r/",
+		"https://github.com/o/r/pull/1", "https://github.com/o/r/issues/1", "https://github.com/o/r/tree/main", "https://github.com/o/r/blob/main/x",
+		"https://github.com/o/r/commit/abc", "https://github.com/o/r?tab=x", "https://github.com/o/r?", "https://github.com/o/r#x", "https://github.com/o/r#",
+		"https://u:p@github.com/o/r", "https://token@github.com/o/r", "ssh://git:p@github.com/o/r", "git@example.com:o/r", "git@github.com:o/r/x", "file:///o/r",
+		"https://github.com/o/..", "https://github.com:8443/o/r", "--upload-pack=x",
+	} {
+		if err := checkRepository(address); err == nil {
+			t.Errorf("%q is accepted", address)
 		}
 	}
 }

@@ -36,23 +36,26 @@ func TestInterruptedCalls(t *testing.T) {
 	}
 }
 
-// TestToldToWait: a model is asked once more about tasks that run only after it has called a tool.
+// TestToldToWait: a model is told again about tasks that run, unless it repeats the answer that it gave before.
 func TestToldToWait(t *testing.T) {
 	t.Parallel()
 	notice := llm.Message{Role: llm.RoleUser, Text: "[platform notice] " + unfinishedBegin + "x"}
-	call := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "wait_for_task"}}}
-	for _, tt := range []struct {
-		said  []llm.Message
-		times int
-		acted bool
+	call := llm.Message{Role: llm.RoleAssistant, Text: "I look.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "wait_for_task"}}}
+	says := func(text string) llm.Message { return llm.Message{Role: llm.RoleAssistant, Text: text} }
+	for name, tt := range map[string]struct {
+		said    []llm.Message
+		answer  string
+		times   int
+		repeats bool
 	}{
-		{[]llm.Message{call}, 0, true},
-		{[]llm.Message{call, notice}, 1, false},
-		{[]llm.Message{call, notice, {Role: llm.RoleAssistant, Text: "no"}}, 1, false},
-		{[]llm.Message{call, notice, call, notice, call}, 2, true},
+		"never":                  {[]llm.Message{call}, "It runs.", 0, false},
+		"repeats":                {[]llm.Message{says("It runs."), notice}, " It runs.\n", 1, true},
+		"answers otherwise":      {[]llm.Message{says("It runs."), notice}, "It still runs.", 1, false},
+		"repeats later":          {[]llm.Message{says("It runs."), notice, says("It still runs."), notice}, "It still runs.", 2, true},
+		"repeats, but has acted": {[]llm.Message{says("It runs."), notice, call}, "It runs.", 1, false},
 	} {
-		if times, acted := toldToWait(tt.said); times != tt.times || acted != tt.acted {
-			t.Errorf("%d %v, want %d %v", times, acted, tt.times, tt.acted)
+		if times, repeats := toldToWait(tt.said, tt.answer); times != tt.times || repeats != tt.repeats {
+			t.Errorf("%s: %d %v, want %d %v", name, times, repeats, tt.times, tt.repeats)
 		}
 	}
 }

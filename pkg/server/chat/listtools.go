@@ -17,7 +17,7 @@ import (
 const (
 	// maxListed is how many agents and tools are listed.
 	maxListed = 200
-	// defaultTasks is how many tasks are listed, and maxTasks how many can be asked for.
+	// defaultTasks is how many tasks are listed, and maxTasks how many at most, whatever is asked for.
 	defaultTasks, maxTasks = 20, 100
 	// taskPage is how many tasks are read at a time.
 	taskPage = 500
@@ -104,7 +104,7 @@ func (b *toolbox) listTools(ctx context.Context, a whereArguments) (any, error) 
 type listTasksArguments struct {
 	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
 	Status    string `json:"status,omitempty" desc:"Only tasks of this phase" enum:"Pending,Running,Finalizing,Succeeded,Failed,Cancelled,Scheduled"`
-	Limit     *int64 `json:"limit,omitempty" desc:"How many: 20 by default, at most 100" minimum:"1" maximum:"100"`
+	Limit     *int64 `json:"limit,omitempty" desc:"How many: 20 by default, at most 100" minimum:"1"`
 }
 
 type taskRow struct {

@@ -173,15 +173,29 @@ func answerTo(id string, follows []llm.Message) (string, bool) {
 	return "", false
 }
 
+// cutMark ends a text that was cut.
+const cutMark = " … [shortened]"
+
 // shorten cuts a text to at most limit bytes and says so.
 func shorten(s string, limit int) string {
-	const mark = " … [shortened]"
 	if len(s) <= limit {
 		return s
 	}
-	end := limit - len(mark)
+	end := limit - len(cutMark)
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return s[:end] + mark
+	return s[:end] + cutMark
+}
+
+// beginning returns the first characters of a text, at most limit. If it has more, a mark follows them.
+func beginning(s string, limit int) string {
+	n := 0
+	for at := range s {
+		if n == limit {
+			return s[:at] + cutMark
+		}
+		n++
+	}
+	return s
 }

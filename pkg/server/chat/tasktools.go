@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxOutput is how much of a result the model reads, in bytes.
+	// maxOutput is how much of a result the model reads, in characters.
 	maxOutput = 2000
 	// defaultWait and maxWait are how long wait_for_task waits.
 	defaultWait = 30 * time.Second
@@ -54,7 +54,7 @@ type aiTaskArguments struct {
 type containerTaskArguments struct {
 	Name      string              `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
 	Image     string              `json:"image,omitempty" desc:"Container image; default: the platform's own"`
-	Command   []string            `json:"command" desc:"The program and its first arguments, such as [\"sh\", \"-c\", \"make test\"]"`
+	Command   []string            `json:"command,omitempty" desc:"The program and its first arguments, such as [\"sh\", \"-c\", \"make test\"]; default: that of the image"`
 	Args      []string            `json:"args,omitempty" desc:"More arguments"`
 	Workspace *workspaceArguments `json:"workspace,omitempty" desc:"Repository that the command runs in"`
 	PriorTask string              `json:"prior_task,omitempty" desc:"Name of a task whose changes are applied before"`
@@ -217,7 +217,7 @@ func (b *toolbox) fetchOutput(ctx context.Context, a oneTask) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Output = shorten(result, maxOutput)
+	out.Output = beginning(result, maxOutput)
 	if out.Output == "" {
 		return nil, tool.Errorf(tool.TypeNotFound, "task %s is %s and has no result: %s", t.Name, t.Status.Phase, t.Status.Message)
 	}
@@ -247,6 +247,9 @@ type waited struct {
 	Phase   v1alpha1.TaskPhase `json:"phase"`
 	Message string             `json:"message,omitempty"`
 	Elapsed string             `json:"elapsed"`
+
+	ExecutionOutcome   *v1alpha1.TaskExecutionOutcome         `json:"executionOutcome,omitempty"`
+	ExecutionWorkspace *v1alpha1.TaskExecutionWorkspaceStatus `json:"executionWorkspace,omitempty"`
 }
 
 // waitForTask waits for the end of a task that the caller may read. The watch is the server's own, because a caller who
@@ -274,7 +277,8 @@ func (b *toolbox) waitForTask(ctx context.Context, a waitArguments) (any, error)
 	}
 	return waited{
 		Name: t.Name, Phase: phaseOf(t), Message: t.Status.Message,
-		Elapsed: b.clock.Since(began).Round(time.Second).String(),
+		Elapsed:          b.clock.Since(began).Round(time.Second).String(),
+		ExecutionOutcome: t.Status.ExecutionOutcome, ExecutionWorkspace: t.Status.ExecutionWorkspace,
 	}, nil
 }
 

@@ -37,6 +37,35 @@ func (t *text) rest() string {
 	return out
 }
 
+// echo holds an answer back as long as it repeats another one, which the client has already.
+type echo struct{ of, held string }
+
+// add takes a piece of the answer and returns what can be shown.
+func (e *echo) add(piece string) string {
+	if e.of == "" {
+		return piece
+	}
+	e.held += piece
+	if strings.HasPrefix(e.of, e.held) || e.repeats() {
+		return ""
+	}
+	return e.rest()
+}
+
+// repeats reports whether what is held is all of the other answer.
+func (e *echo) repeats() bool { return strings.TrimSpace(e.held) == strings.TrimSpace(e.of) }
+
+// rest returns what is left when the answer is complete: nothing of a repetition, after which it waits for the next answer.
+func (e *echo) rest() string {
+	out := ""
+	if e.held != "" && !e.repeats() {
+		out = "\n\n" + e.held
+		e.of = ""
+	}
+	e.held = ""
+	return out
+}
+
 // clean removes secrets from a text.
 func clean(s string) string {
 	s, _ = redact.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -140,7 +141,7 @@ func repeats(name string) bool {
 
 // entries lists all tools, in the order in which models see them.
 func entries() []entry {
-	return slices.Concat(taskTools(), listTools(), manageTools(), codeTools(), absentTools())
+	return slices.Concat(taskTools(), listTools(), manageTools(), monitorTools(), codeTools(), absentTools())
 }
 
 // toolNames returns the names of all tools of chats that work.
@@ -295,7 +296,12 @@ func (b *toolbox) createTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.T
 // mark marks an object that is about to be created with the id of the call.
 func (b *toolbox) mark(o metav1.Object) {
 	if b.call != "" {
-		o.SetAnnotations(map[string]string{v1alpha1.AnnotationChatCall: b.call})
+		all := maps.Clone(o.GetAnnotations())
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[v1alpha1.AnnotationChatCall] = b.call
+		o.SetAnnotations(all)
 	}
 }
 

@@ -54,6 +54,7 @@ type Turn struct {
 	shown   string        // id of the call whose frame was shown before an interruption, and that has no result
 
 	text     text
+	echo     echo
 	seq      int64
 	calls    []v1alpha1.ChatToolCall
 	observed error // the first error of Observe
@@ -133,7 +134,7 @@ func (t *Turn) Run() (*v1alpha1.ChatStatus, error) {
 		SessionID: t.session.Name, Provider: c.Provider, Model: c.Name, Message: result.Text, Outcome: v1alpha1.ChatCompleted,
 		ToolCalls: t.calls, Usage: t.usage(&result.Usage),
 	}
-	t.say(t.text.rest())
+	t.endText()
 	var failed *Failure
 	switch {
 	case err == nil:
@@ -226,16 +227,16 @@ func (t *Turn) config() agentloop.Config {
 	return agentloop.Config{
 		Past: past, Journal: t.store, Interrupted: t.interrupted, Begin: t.mayAsk,
 		Candidates: candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
-		ReminderEvery: summaryEvery, Clock: o.Clock, Premature: t.unfinished,
+		MaxContext: int(o.MaxSessionBytes), ReminderEvery: summaryEvery, Clock: o.Clock, Premature: t.unfinished,
 		Part: func(p llm.Part) {
-			t.say(t.text.add(p.Text))
+			t.say(t.echo.add(t.text.add(p.Text)))
 		},
 		Restart: func() {
-			t.text = text{}
+			t.text, t.echo.held = text{}, ""
 			t.emit(FrameMessage, Envelope{Restart: true})
 		},
 		Calling: func(c llm.ToolCall) {
-			t.say(t.text.rest())
+			t.endText()
 			t.tools.call = fmt.Sprintf("%s-%d", t.journal.record.ID, len(t.calls)+1)
 			if t.announced(c) {
 				return
@@ -267,7 +268,7 @@ func (t *Turn) store(ctx context.Context, s agentloop.Step) error {
 		return errStopping
 	}
 	if s.Messages[0].Role == llm.RoleAssistant {
-		t.say(t.text.rest())
+		t.endText()
 	}
 	var frames []Frame
 	if t.held != nil {
@@ -297,6 +298,9 @@ func (t *Turn) mayAsk(ctx context.Context, _ *v1alpha1.ExecutionEvent) error {
 		return err
 	})
 }
+
+// endText reports what is left of an answer that is complete.
+func (t *Turn) endText() { t.say(t.echo.add(t.text.rest()) + t.echo.rest()) }
 
 // say reports more of the answer's text.
 func (t *Turn) say(more string) {

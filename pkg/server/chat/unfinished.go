@@ -10,49 +10,79 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	labelset "k8s.io/apimachinery/pkg/labels"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// unfinished returns what a model is told that answers while tasks which this turn created still run: nobody comes back to
-// the user when they end. It is told so at most MaxPrematureEnds times in a turn, and not again before it has called a tool,
-// because a model that repeats its answer has decided not to wait.
-func (t *Turn) unfinished(ctx context.Context, _ llm.Response) string {
-	told, acted := toldToWait(t.said)
-	if told >= t.service.o.MaxPrematureEnds || told > 0 && !acted {
+// maxUnfinished is how many tasks that run a model is told of.
+const maxUnfinished = 20
+
+// unfinished returns what a model is told that answers while tasks of the chat still run, those of earlier turns among them:
+// nobody comes back to the user when they end. It is told so at most MaxPrematureEnds times in a turn. A model that repeats its
+// answer has decided not to wait, and the client is not shown the repetition.
+func (t *Turn) unfinished(ctx context.Context, answer llm.Response) string {
+	told, repeats := toldToWait(t.said, answer.Text)
+	if told >= t.service.o.MaxPrematureEnds || repeats {
 		return ""
 	}
-	var running []string
-	for _, name := range created(t.calls) {
-		task, err := t.tools.task(ctx, oneTask{Name: name})
-		if err == nil && !task.Status.Phase.Terminal() && task.Spec.Schedule == "" {
-			running = append(running, name)
-		}
-	}
+	running := t.running(ctx)
 	if len(running) == 0 {
 		return ""
 	}
-	t.say(t.text.rest() + "\n\n")
+	t.endText()
+	t.echo.of = clean(answer.Text)
 	return fmt.Sprintf(unfinishedText, strings.Join(running, ", "))
 }
 
 const (
-	unfinishedBegin = "Your answer would end this turn, and these tasks of it have not ended: "
+	unfinishedBegin = "Your answer would end this turn, and these tasks of the chat have not ended: "
 	unfinishedText  = unfinishedBegin + "%s. If the user expects their results, wait for them with wait_for_task and then " +
-		"answer. If the user does not, repeat your answer."
+		"answer. If the user does not, repeat your answer word for word."
 )
 
-// toldToWait returns how often the model was told that tasks have not ended, and whether it has called a tool since.
-func toldToWait(said []llm.Message) (times int, acted bool) {
+// toldToWait returns how often the model was told that tasks have not ended, and whether its answer to that is the one that it
+// had given before.
+func toldToWait(said []llm.Message, answer string) (times int, repeats bool) {
+	answer = strings.TrimSpace(clean(answer))
+	before := ""
 	for _, m := range said {
 		switch {
 		case m.Role == llm.RoleUser && strings.Contains(m.Text, unfinishedBegin):
-			times, acted = times+1, false
-		case len(m.ToolCalls) > 0:
-			acted = true
+			times, repeats = times+1, before == answer
+		case m.Role == llm.RoleAssistant:
+			before = strings.TrimSpace(m.Text)
+			repeats = false
 		}
 	}
-	return times, acted
+	return times, repeats
+}
+
+// running returns the tasks of the chat that have not ended, without those that wait for their schedule. Of a caller who may not
+// list tasks, only those of this turn are known.
+func (t *Turn) running(ctx context.Context) (names []string) {
+	label := v1alpha1.LabelChatSession
+	list, err := t.tools.caller.CoreV1alpha1().Tasks(t.tools.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labelset.Set{label: t.tools.Labels[label]}.String(),
+		FieldSelector: "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Cancelled", Limit: maxUnfinished,
+	})
+	if err == nil {
+		for i := range list.Items {
+			if list.Items[i].Spec.Schedule == "" {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return names
+	}
+	for _, name := range created(t.calls) {
+		task, err := t.tools.task(ctx, oneTask{Name: name})
+		if err == nil && !task.Status.Phase.Terminal() && task.Spec.Schedule == "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // created returns the names of the tasks that calls have created.

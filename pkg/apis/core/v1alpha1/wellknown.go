@@ -57,6 +57,8 @@ const (
 	AnnotationMaxRetries     = LabelPrefix + "max-retries"
 	AnnotationRetryCount     = LabelPrefix + "retry-count"
 	AnnotationOriginalPrompt = LabelPrefix + "original-prompt"
+	// AnnotationPRMonitorName is the name that a user gave to a monitor of pull requests, on its task.
+	AnnotationPRMonitorName = LabelPrefix + "pr-monitor-name"
 	// AnnotationDisableCoordination turns off the coordination tools of a task.
 	AnnotationDisableCoordination = LabelPrefix + "disable-coordination-tool-injection"
 
