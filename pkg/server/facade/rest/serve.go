@@ -251,13 +251,13 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 		p, failed := asError(err)
 		switch {
 		case n.Missing != "" && failed && p.code == http.StatusNotFound:
-			return nil, c.nothing(n.Missing)
+			return nil, nothing(n.Missing, c.params["id"])
 		case failed && n.Optional && (p.code == http.StatusNotFound || p.code == http.StatusForbidden):
 			return nil, nil
 		case err != nil:
 			return nil, err
 		case n.Text && body.Len() == 0 && n.Empty != "":
-			return nil, c.nothing(n.Empty)
+			return nil, nothing(n.Empty, c.params["id"])
 		case n.Text && body.Len() == 0:
 			return nil, nil
 		case n.Text:
@@ -288,9 +288,9 @@ func (c *call) read(n Native, req native) (json.RawMessage, error) {
 	}
 }
 
-// nothing returns the error of a row that found nothing.
-func (c *call) nothing(message string) error {
-	return restError{code: http.StatusNotFound, message: strings.ReplaceAll(message, "%q", strconv.Quote(c.params["id"]))}
+// nothing returns the error of a row that found nothing under an id.
+func nothing(message, id string) error {
+	return restError{code: http.StatusNotFound, message: strings.ReplaceAll(message, "%q", strconv.Quote(id))}
 }
 
 // hidden reports whether an object has the member and the value of Native.Hide.
