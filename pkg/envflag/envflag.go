@@ -5,11 +5,11 @@
 package envflag
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,14 +46,37 @@ func (s *Set) List(p *[]string, name string, value []string, usage string) {
 
 // Duration binds a duration, such as 5s.
 func (s *Set) Duration(p *time.Duration, name string, value time.Duration, usage string) {
-	if e := os.Getenv(Variable(name)); e != "" {
-		d, err := time.ParseDuration(e)
-		if err != nil {
-			s.Invalid = append(s.Invalid, fmt.Errorf("%s: %q: must be a duration such as 5s", Variable(name), e))
-		}
-		value = cmp.Or(d, value)
+	s.DurationVar(p, name, parsed(s, name, value, time.ParseDuration, "a duration such as 5s"), usage)
+}
+
+// Bool binds a switch.
+func (s *Set) Bool(p *bool, name string, value bool, usage string) {
+	s.BoolVar(p, name, parsed(s, name, value, strconv.ParseBool, "true or false"), usage)
+}
+
+// Int binds a number.
+func (s *Set) Int(p *int, name string, value int, usage string) {
+	s.IntVar(p, name, parsed(s, name, value, strconv.Atoi, "a number"), usage)
+}
+
+// Int64 binds a number.
+func (s *Set) Int64(p *int64, name string, value int64, usage string) {
+	parse := func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
+	s.Int64Var(p, name, parsed(s, name, value, parse, "a number"), usage)
+}
+
+// parsed returns the default of a flag: that of the variable, if it is set and valid, otherwise value.
+func parsed[T any](s *Set, name string, value T, parse func(string) (T, error), what string) T {
+	e := os.Getenv(Variable(name))
+	if e == "" {
+		return value
 	}
-	s.DurationVar(p, name, value, usage)
+	v, err := parse(e)
+	if err != nil {
+		s.Invalid = append(s.Invalid, fmt.Errorf("%s: %q: must be %s", Variable(name), e, what))
+		return value
+	}
+	return v
 }
 
 // Check reports variables that hold no value of their flag.

@@ -108,6 +108,8 @@ type Options struct {
 	SealFile string
 	// Chat are the limits of chats. Default: ChatDefaults.
 	Chat chat.Limits
+	// invalidChat is what the environment has wrong about them.
+	invalidChat error
 	// SearchURL and SearchKey configure the search service of the tool web_search; an empty URL means none.
 	SearchURL, SearchKey string
 	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch and remote MCP tools may reach although they are not public.

@@ -30,6 +30,7 @@ const (
 	defaultTimeout  = 5 * time.Second
 	maxTimeout      = time.Minute
 	defaultChildTTL = 5 * time.Minute
+	defaultToolTTL  = 2 * time.Minute
 	// maxCA bounds the file of authorities, in bytes. A worker gets it as a variable, and Linux limits one to 128 KiB.
 	maxCA = 64 << 10
 )
@@ -52,10 +53,12 @@ type Options struct {
 	ChildTTL time.Duration
 	// CA are the authorities of the service's certificate, as PEM; empty means those of the system.
 	CA string
+	// OutboundScope and ToolTTL are for tokens of the requests of tools, which are not built: they must be as by default.
+	OutboundScope string
+	ToolTTL       time.Duration
 
-	// invalid and unbuilt are what the environment has wrong, and what is not built of it.
+	// invalid is what the environment has wrong.
 	invalid error
-	unbuilt []string
 }
 
 // AddFlags binds the options to flags, whose defaults are in environment variables of the same name.
@@ -68,21 +71,20 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	fs.Text(&o.SubjectTokenType, flagPrefix+"subject-token-type", TypeTransaction, "type of the tokens that are exchanged")
 	fs.Text(&o.ChildScope, flagPrefix+"child-scope", "", "scopes, separated by spaces, of the tokens of tasks and their children; a transaction that lacks one of them gets no token, and its tasks are refused")
 	fs.Duration(&o.ChildTTL, flagPrefix+"child-token-ttl", defaultChildTTL, "how long these tokens are to live; the service decides")
-	for _, name := range []string{"outbound-scope", "tool-token-ttl"} {
-		if v := envflag.Variable(flagPrefix + name); os.Getenv(v) != "" {
-			o.unbuilt = append(o.unbuilt, v)
-		}
-	}
+	fs.Text(&o.OutboundScope, flagPrefix+"outbound-scope", "", "not built yet, and refused: scopes of tokens for the requests of tools. Tools send the credentials that they name")
+	fs.Duration(&o.ToolTTL, flagPrefix+"tool-token-ttl", defaultToolTTL, "not built yet, and refused: how long these tokens are to live")
 	o.invalid = fs.Check()
 }
 
 // Check reports options that are incomplete, and sets those that have defaults. Errors name the flag.
 func (o *Options) Check() error {
-	if len(o.unbuilt) > 0 {
-		return fmt.Errorf("%s: tokens for the requests of tools are not built yet; leave it out. Tools send the credentials that they name", strings.Join(o.unbuilt, ", "))
-	}
 	if o.invalid != nil {
 		return o.invalid
+	}
+	for name, set := range map[string]bool{"outbound-scope": o.OutboundScope != "", "tool-token-ttl": o.ToolTTL != 0 && o.ToolTTL != defaultToolTTL} {
+		if set {
+			return fmt.Errorf("--%s%s: tokens for the requests of tools are not built yet; leave it out. Tools send the credentials that they name", flagPrefix, name)
+		}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

@@ -104,7 +104,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	c.Scopes = map[string]*[]string{}
 	for _, f := range families() {
 		c.Scopes[f] = new([]string)
-		list(c.Scopes[f], "context-token-"+strings.NewReplacer(":", "-").Replace(f)+"-scopes", []string{scopePrefix + f}, "scopes that permit "+f+"; a token needs one of them")
+		list(c.Scopes[f], "context-token-"+scopesFlag(f), []string{scopePrefix + f}, "scopes that permit "+f+"; a token needs one of them")
 	}
 }
 
@@ -121,7 +121,7 @@ func (o *Options) Check() error {
 
 func (o *OIDC) check() error {
 	switch {
-	case o.Issuer == "" && o.Audience == "" && o.JWKSURL == "" && o.ClientID == "" && len(o.AllowedSubjects) == 0:
+	case o.Issuer == "" && o.Audience == "" && o.JWKSURL == "" && o.CAFile == "" && o.ClientID == "" && o.ClientSecretFile == "" && len(o.AllowedSubjects) == 0:
 		return nil
 	case o.Issuer == "":
 		return errors.New("--oidc-issuer is needed with the other --oidc flags")
@@ -140,13 +140,40 @@ func (o *OIDC) check() error {
 	return errors.Join(egress.CheckSecure("--oidc-issuer", o.Issuer), egress.CheckSecure("--oidc-jwks-url", o.JWKSURL))
 }
 
+// given returns the name of a setting that is not as by default, without the prefix of its flag; empty if there is none.
+func (c *ContextToken) given() string {
+	settings := []struct {
+		name string
+		set  bool
+	}{
+		{"issuer", c.Issuer != ""}, {"audience", c.Audience != ""}, {"jwks-url", c.JWKSURL != ""}, {"ca-file", c.CAFile != ""},
+		{"headers", len(c.Headers) > 0 && !slices.Equal(c.Headers, []string{defaultHeader})},
+		{"authz-mode", c.Mode != "" && c.Mode != ModeOff},
+		{"tts-endpoint", c.Exchange.Endpoint != ""},
+	}
+	for _, s := range settings {
+		if s.set {
+			return s.name
+		}
+	}
+	for _, f := range families() {
+		if accepted := c.Scopes[f]; accepted != nil && !slices.Equal(*accepted, []string{scopePrefix + f}) {
+			return scopesFlag(f)
+		}
+	}
+	return ""
+}
+
+// scopesFlag returns the name of the flag with the scopes of a family, without its prefix.
+func scopesFlag(family string) string { return strings.ReplaceAll(family, ":", "-") + "-scopes" }
+
 func (c *ContextToken) check() error {
 	if err := c.Exchange.Check(); err != nil {
 		return err
 	}
 	if c.Profile == "" {
-		if c.Issuer != "" || c.Audience != "" || c.JWKSURL != "" || c.Exchange.Endpoint != "" {
-			return errors.New("--context-token-profile=transaction-token is needed with the other --context-token flags")
+		if name := c.given(); name != "" {
+			return fmt.Errorf("--context-token-profile=transaction-token is needed with --context-token-%s: without it, no transaction token is accepted, and nothing is authorized by one", name)
 		}
 		return nil
 	}

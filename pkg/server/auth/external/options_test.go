@@ -4,6 +4,7 @@
 package external_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -46,19 +47,51 @@ func TestExchange(t *testing.T) {
 		{"must be incoming or none", append(slices.Clip(exchange), "--context-token-tts-token-source=x")},
 		{"must be between 0 and", append(slices.Clip(exchange), "--context-token-tts-timeout=2m")},
 		{"must be at least 1s", append(slices.Clip(exchange), "--context-token-child-token-ttl=1ms")},
+		{"not built yet", append(slices.Clip(exchange), "--context-token-outbound-scope=a")},
+		{"not built yet", append(slices.Clip(exchange), "--context-token-tool-token-ttl=1m")},
 	} {
 		if err := check(c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.args, err, c.want)
 		}
 	}
-	for name, want := range map[string]string{
-		"PLATFORM_CONTEXT_TOKEN_OUTBOUND_SCOPE": "not built yet", "PLATFORM_CONTEXT_TOKEN_TOOL_TOKEN_TTL": "not built yet",
-		"PLATFORM_CONTEXT_TOKEN_TTS_TIMEOUT": "must be a duration", "PLATFORM_CONTEXT_TOKEN_TTS_ENDPOINT": "child-scope is needed",
+	for _, c := range []struct{ name, value, want string }{
+		{"OUTBOUND_SCOPE", "x", "not built yet"}, {"TOOL_TOKEN_TTL", "1m", "not built yet"}, {"TOOL_TOKEN_TTL", "x", "must be a duration"},
+		{"TTS_TIMEOUT", "x", "must be a duration"}, {"TTS_ENDPOINT", "x", "child-scope is needed"},
 	} {
-		t.Setenv(name, "x")
-		if err := check(); err == nil || !strings.Contains(err.Error(), want) {
+		name := "PLATFORM_CONTEXT_TOKEN_" + c.name
+		t.Setenv(name, c.value)
+		if err := check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		t.Setenv(name, "")
+	}
+}
+
+// TestHalfConfigured: a server does not start with settings of a kind of token that it would not accept, because whoever made
+// them relies on them.
+func TestHalfConfigured(t *testing.T) {
+	for _, arg := range []string{
+		"context-token-authz-mode=enforce", "context-token-ca-file=ca.pem", "context-token-headers=Authorization:Bearer", "context-token-audience=a",
+		"context-token-issuer=https://issuer.example", "context-token-jwks-url=https://issuer.example", "context-token-tasks-create-scopes=make",
+		"oidc-audience=a", "oidc-ca-file=ca.pem", "oidc-allowed-subjects=x", "oidc-client-secret-file=x",
+	} {
+		var o external.Options
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.AddFlags(fs)
+		name, _, _ := strings.Cut(arg, "=")
+		want := "--context-token-profile=transaction-token is needed with --" + name
+		if strings.HasPrefix(name, "oidc-") {
+			want = "--oidc-issuer is needed"
+		}
+		if err := errors.Join(fs.Parse([]string{"--" + arg}), o.Check()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", arg, err, want)
+		}
+	}
+	var o external.Options
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	same := []string{"--context-token-authz-mode=off", "--context-token-headers=Txn-Token", "--context-token-tasks-create-scopes=platform:tasks:create"}
+	if err := errors.Join(fs.Parse(same), o.Check()); err != nil {
+		t.Errorf("the defaults: %v", err)
 	}
 }
