@@ -4,7 +4,6 @@
 package external
 
 import (
-	"crypto/rsa"
 	"fmt"
 	"net/http"
 	"strings"
@@ -55,7 +54,8 @@ func TestOIDC(t *testing.T) {
 		"RS512":               {s.signWith(jose.RS512, s.key, "one", s.claims(), ""), "", "RS256"},
 		"PS256":               {s.signWith(jose.PS256, s.key, "one", s.claims(), ""), "", "RS256"},
 		"other key":           {s.signWith(jose.RS256, keys()[1], "one", s.claims(), ""), "", "signature"},
-		"without kid":         {s.signWith(jose.RS256, s.key, "", s.claims(), ""), "", "no kid"},
+		"without kid":         {s.signWith(jose.RS256, s.key, "", s.claims(), ""), "oidc:user-1", ""},
+		"other, without kid":  {s.signWith(jose.RS256, keys()[1], "", s.claims(), ""), "", "signature"},
 		"logout token":        {s.sign(s.claims(), "logout+jwt"), "", "not an ID token"},
 		"transaction token":   {s.sign(s.transaction(), "txntoken+jwt"), "", "not accepted in Authorization"},
 		"disguised":           {s.sign(s.transaction(), "Application/TxnToken+JWT"), "", "not accepted in Authorization"},
@@ -249,13 +249,40 @@ func TestUnknownKeysDoNotFlood(t *testing.T) {
 	}
 }
 
-// Short keys and keys for encryption are not used.
+// A token without a kid is checked with the only key of its issuer, whether that has an ID or not, and refused if there are
+// several. Transaction tokens must have one.
+func TestTokensWithoutKeyID(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kid    string
+		second *jose.JSONWebKey
+		why    string
+	}{
+		"a key with an ID":      {"one", nil, ""},
+		"a key without an ID":   {"", nil, ""},
+		"and one to encrypt":    {"one", &jose.JSONWebKey{Key: keys()[1].Public(), KeyID: "two", Use: "enc"}, ""},
+		"two keys":              {"one", &jose.JSONWebKey{Key: keys()[1].Public(), KeyID: "two", Use: "sig"}, "several keys"},
+		"two keys, one without": {"", &jose.JSONWebKey{Key: keys()[1].Public(), KeyID: "two", Use: "sig"}, "several keys"},
+	} {
+		s := newStand(t)
+		s.set(func(s *stand) { s.kid, s.second = c.kid, c.second })
+		v := s.service()
+		u, err := ask(t, v, "Authorization", "Bearer "+s.signWith(jose.RS256, s.key, "", s.claims(), ""))
+		if c.why == "" && (err != nil || u == nil) || c.why != "" && (u != nil || err == nil || !strings.Contains(err.Error(), c.why)) {
+			t.Errorf("%s: %v, %v", name, u, err)
+		}
+		if u, err := ask(t, v, "Txn-Token", s.signWith(jose.RS256, s.key, "", s.transaction(), "txntoken+jwt")); u != nil || err == nil || !strings.Contains(err.Error(), "no kid") {
+			t.Errorf("%s: a transaction token: %v, %v", name, u, err)
+		}
+	}
+}
+
+// Keys for encryption, and keys that the token does not name, are not used.
 func TestKeysThatAreNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	var small rsa.PrivateKey
-	s.set(func(s *stand) { small = *s.key; s.kid = "" })
-	if _, err := ask(t, s.service(), "Authorization", "Bearer "+s.signWith(jose.RS256, &small, "one", s.claims(), "")); err == nil || !strings.Contains(err.Error(), "not available") {
+	s.set(func(s *stand) { s.kid = "" })
+	if _, err := ask(t, s.service(), "Authorization", "Bearer "+s.signWith(jose.RS256, s.key, "one", s.claims(), "")); err == nil || !strings.Contains(err.Error(), "does not have") {
 		t.Errorf("a key without a kid: %v", err)
 	}
 }

@@ -45,6 +45,7 @@ type stand struct {
 	mu      sync.Mutex
 	kid     string
 	key     *rsa.PrivateKey
+	second  *jose.JSONWebKey // nil for an issuer with one key
 	away    bool
 	fetches int
 }
@@ -63,7 +64,11 @@ func newStand(t *testing.T) *stand {
 			return
 		}
 		s.fetches++
-		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.key.Public(), KeyID: s.kid, Use: "sig", Algorithm: "RS256"}}})
+		set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.key.Public(), KeyID: s.kid, Use: "sig", Algorithm: "RS256"}}}
+		if s.second != nil {
+			set.Keys = append(set.Keys, *s.second)
+		}
+		_ = json.NewEncoder(w).Encode(set)
 	}))
 	t.Cleanup(s.Close)
 	return s

@@ -48,12 +48,12 @@ type keySet struct {
 	client *http.Client
 	clock  clock.PassiveClock
 
-	mu      sync.Mutex // guards all below
-	keys    map[string]*rsa.PublicKey
-	fetched time.Time     // when keys were fetched
-	tried   time.Time     // when the last fetch began
-	err     error         // of the last fetch
-	flight  chan struct{} // closed when the fetch in progress is over; nil if there is none
+	mu      sync.Mutex                // guards all below
+	keys    map[string]*rsa.PublicKey // by their IDs; the only key, if there is one, is also that of no ID
+	fetched time.Time                 // when keys were fetched
+	tried   time.Time                 // when the last fetch began
+	err     error                     // of the last fetch
+	flight  chan struct{}             // closed when the fetch in progress is over; nil if there is none
 }
 
 // newKeySet makes the keys of an issuer.
@@ -76,7 +76,7 @@ func newKeySet(issuer, url, caFile string, c clock.PassiveClock) (*keySet, error
 	}}, nil
 }
 
-// key returns the key of an ID.
+// key returns the key of an ID. Without an ID, it is the only one that the issuer has.
 func (s *keySet) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	k, flight := s.look(ctx, id)
 	if k == nil && flight != nil {
@@ -94,6 +94,9 @@ func (s *keySet) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return nil, fmt.Errorf("the keys of %s are not available: %w", s.issuer, s.err)
+	}
+	if id == "" {
+		return nil, fmt.Errorf("the token has no kid, and %s has several keys", s.issuer)
 	}
 	return nil, fmt.Errorf("the token is signed with a key that %s does not have", s.issuer)
 }
@@ -163,18 +166,24 @@ func (s *keySet) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
 		return nil, err
 	}
 	keys := map[string]*rsa.PublicKey{}
+	var usable []*rsa.PublicKey
 	for _, raw := range set.Keys {
 		var k jose.JSONWebKey
 		if k.UnmarshalJSON(raw) != nil {
 			continue // a kind of key that is not used here
 		}
 		public, ok := k.Key.(*rsa.PublicKey)
-		if ok && k.KeyID != "" && (k.Use == "" || k.Use == "sig") && (k.Algorithm == "" || k.Algorithm == string(jose.RS256)) && public.N.BitLen() >= minKeyBits {
-			keys[k.KeyID] = public
+		if ok && (k.Use == "" || k.Use == "sig") && (k.Algorithm == "" || k.Algorithm == string(jose.RS256)) && public.N.BitLen() >= minKeyBits {
+			keys[k.KeyID], usable = public, append(usable, public)
 		}
 	}
-	if len(keys) == 0 {
-		return nil, errors.New("there is no RSA key for signatures, with a kid and at least 2048 bits")
+	switch len(usable) {
+	case 0:
+		return nil, errors.New("there is no RSA key for signatures with at least 2048 bits")
+	case 1:
+		keys[""] = usable[0]
+	default:
+		delete(keys, "")
 	}
 	return keys, nil
 }

@@ -131,7 +131,7 @@ func (i *issuer) check(ctx context.Context, token string) (*claims, error) {
 	if err := i.checkType(typ); err != nil {
 		return nil, err
 	}
-	if header.KeyID == "" {
+	if header.KeyID == "" && i.transaction {
 		return nil, errors.New("the token has no kid")
 	}
 	key, err := i.keys.key(ctx, header.KeyID)
