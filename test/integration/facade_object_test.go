@@ -216,6 +216,8 @@ func TestRESTAbsent(t *testing.T) {
 		restOf(t, s).get(path).problem(t, 401, "Unauthorized")
 		restOf(t, s).with("Authorization", "Bearer x").get(path).problem(t, 401, "Unauthorized")
 	}
-	c.post("/webhooks/github", "{}").problem(t, 501, "not supported by this version")
+	for _, path := range []string{"/webhooks/github", "/internal/v1/tasks/default/a/children/b/requester-stamp", "/internal/v1/tasks/default/a/execution-workspace/status"} {
+		c.post(path, "{}").problem(t, 501, "not supported by this version")
+	}
 	c.get("/api/v1/gateways/nosuch/thing").problem(t, 404, "nothing at")
 }

@@ -33,6 +33,9 @@ func absentRows() []rest.Row {
 			GET /api/v1/monitors/repositories, POST /api/v1/monitors/repositories, GET /api/v1/monitors/repositories/:name,
 			PUT /api/v1/monitors/repositories/:name, DELETE /api/v1/monitors/repositories/:name, POST /api/v1/monitors/repositories/:name/runs,
 			GET /api/v1/monitors/repositories/:name/runs`},
+		{"execution workspaces", `POST /internal/v1/tasks/:namespace/:task/execution-workspace/status`},
+		// The server seals the requester of a child when it creates the child.
+		{"seals that workers ask for", `POST /internal/v1/tasks/:namespace/:taskName/children/:child/requester-stamp`},
 		{"webhooks of code hosts", `POST /webhooks/github`},
 	} {
 		for row := range strings.SplitSeq(a.rows, ",") {
