@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -203,4 +204,38 @@ func TestRESTTrace(t *testing.T) {
 	c.get("/api/v1/tasks/a/trace?limit=1&continue="+part.Metadata.Continue).want(t, 200, "ToolCallCompleted")
 	c.get("/api/v1/tasks/a/trace?limit=x").problem(t, 400, "limit")
 	c.get("/api/v1/tasks/nosuch/trace").problem(t, 404, "not found")
+}
+
+// TestRESTDeletes: who may delete and not read deletes. Who may read does not find what REST hides.
+func TestRESTDeletes(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	for name, rules := range map[string][]rbacv1.PolicyRule{
+		"deleter": {
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"sessions"}, Verbs: []string{"delete"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memories/discard"}, Verbs: []string{"create"}},
+		},
+		"reader": {{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"sessions"}, Verbs: []string{"get"}}},
+	} {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+		must[*rbacv1.ClusterRole](t)(s.Kubernetes(t).RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}))
+	}
+	sessions := clientOf(t, s).Sessions("default")
+	for name, kind := range map[string]v1alpha1.SessionType{"talk": v1alpha1.SessionTypeChat, "work": v1alpha1.SessionTypeTask, "door": v1alpha1.SessionTypeGateway} {
+		must[*v1alpha1.Session](t)(sessions.Create(t.Context(), &v1alpha1.Session{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.SessionSpec{SessionType: kind},
+		}, metav1.CreateOptions{}))
+	}
+	memory := must[*v1alpha1.Memory](t)(clientOf(t, s).Memories("default").Create(t.Context(), &v1alpha1.Memory{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "mem-"}, Spec: v1alpha1.MemorySpec{Content: "c"},
+	}, metav1.CreateOptions{}))
+	admin, deleter, reader := restAs(t, s, "default", "adm", "admin"), restAs(t, s, "default", "del", "deleter"), restAs(t, s, "default", "rea", "reader")
+	admin.do("DELETE", "/api/v1/sessions/door", "").problem(t, 404, "not found")
+	admin.do("DELETE", "/api/v1/chat/work", "").problem(t, 404, "not found")
+	reader.do("DELETE", "/api/v1/chat/talk", "").problem(t, 403, "cannot delete")
+	deleter.do("DELETE", "/api/v1/chat/talk", "").want(t, 204)
+	deleter.do("DELETE", "/api/v1/chat/talk", "").problem(t, 404, "not found")
+	deleter.do("DELETE", "/api/v1/sessions/work", "").want(t, 204)
+	deleter.do("DELETE", "/api/v1/memories/"+memory.Name, "").want(t, 204)
+	admin.do("DELETE", "/api/v1/memories/"+memory.Name, "").problem(t, 404, "not found")
 }

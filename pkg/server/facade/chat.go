@@ -26,7 +26,7 @@ func chatRows() []rest.Row {
 		{
 			Method: http.MethodDelete, Path: chat + "/:id", Answer: rest.Answer{Code: http.StatusNoContent},
 			Native: []rest.Native{
-				{Name: "session", Verb: "get", Path: "sessions/:id", Hide: "spec.sessionType!=" + string(v1alpha1.SessionTypeChat)},
+				{Name: "session", Verb: "get", Path: "sessions/:id", Hide: "spec.sessionType!=" + string(v1alpha1.SessionTypeChat), Optional: true},
 				{Verb: "delete", Path: "sessions/:id", Same: "session"},
 			},
 		},

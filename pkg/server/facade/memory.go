@@ -40,6 +40,9 @@ func memories(all string, bare bool) []rest.Row {
 			{Verb: verb, Path: "memories/:id" + sub, Send: `{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemoryChange"}`},
 		}
 	}
+	// A discarded memory is not there for those who may read it; others may discard it again.
+	discard := there("create", "/discard")
+	discard[0].Optional = true
 	body := rest.Body{Max: maxObject, Kind: "Memory", Under: "spec", Same: []string{"namespace"}}
 	create, merge := body, body
 	create.Required, merge.Merge = []string{"content"}, true
@@ -53,7 +56,7 @@ func memories(all string, bare bool) []rest.Row {
 		{Method: post, Path: all, Native: []rest.Native{{Verb: "create", Path: "memories"}}, Body: &create, Answer: rest.Answer{Code: http.StatusCreated, Fields: memory("")}},
 		{Method: get, Path: one, Native: there("get", "")[:1], Answer: rest.Answer{Fields: memory("")}},
 		{Method: http.MethodPut, Path: one, Native: []rest.Native{there("", "")[0], {Verb: "patch", Path: "memories/:id"}}, Body: &merge, Answer: rest.Answer{Fields: memory("")}},
-		{Method: http.MethodDelete, Path: one, Native: there("create", "/discard"), Answer: done},
+		{Method: http.MethodDelete, Path: one, Native: discard, Answer: done},
 		{Method: post, Path: one + "/disable", Native: there("create", "/disable"), Answer: done},
 		{Method: post, Path: one + "/enable", Native: there("create", "/enable"), Answer: done},
 	}

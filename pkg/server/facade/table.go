@@ -155,7 +155,7 @@ func Rows() []rest.Row {
 		},
 		{
 			Method: remove, Path: session, Answer: rest.Answer{Code: http.StatusNoContent},
-			Native: []rest.Native{{Name: "session", Verb: "get", Path: "sessions/:id", Hide: door}, {Verb: "delete", Path: "sessions/:id", Same: "session"}},
+			Native: []rest.Native{{Name: "session", Verb: "get", Path: "sessions/:id", Hide: door, Optional: true}, {Verb: "delete", Path: "sessions/:id", Same: "session"}},
 		},
 		{Method: get, Path: session + "/events", Native: one("get", "sessions/:id/events", "after", "before", "around", "order", "limit", "type", "q"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: session + "/events/counts", Native: one("get", "sessions/:id/events/counts", "buckets", "type"), Answer: rest.Answer{Drop: frame}},

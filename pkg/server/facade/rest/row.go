@@ -106,7 +106,7 @@ type Native struct {
 	Ask    string
 	AskFor []string
 	// Same is the name of an earlier answer. A delete then deletes only that same object, not a later one of its
-	// name.
+	// name. If that answer was Optional and is missing, the delete decides alone.
 	Same string
 }
 

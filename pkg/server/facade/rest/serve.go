@@ -175,9 +175,9 @@ func (c *call) native(n Native, parts document) (native, error) {
 	if n.Accept != "" {
 		req.header = http.Header{"Accept": {n.Accept}}
 	}
-	switch {
-	case n.Same != "":
-		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(parts.text(n.Same + ".metadata.uid")))}}
+	switch uid := parts.text(n.Same + ".metadata.uid"); {
+	case n.Same != "" && uid != "":
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(uid))}}
 		data, err := json.Marshal(options)
 		if err != nil {
 			return native{}, fmt.Errorf("delete options: %w", err)
