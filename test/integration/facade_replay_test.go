@@ -5,7 +5,9 @@ package integration
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -24,6 +26,7 @@ type replay struct {
 	t             *testing.T
 	admin, nobody *restClient
 	succeeded     map[string]bool // by method and template
+	continued     map[string]bool // templates of lists whose second page was read
 }
 
 // parameter is one of an operation, as the document describes it.
@@ -46,8 +49,61 @@ func parametersOf(t *testing.T, op map[string]any) (all []parameter) {
 	return all
 }
 
-// call makes a request that must succeed, after some that must not: of a stranger, and with parameters that it does not have.
-// Then it makes it again with each of its parameters, if it changes nothing.
+// unending reports whether a stream may go on for ever: that of a session, and one that others join.
+func unending(path string) bool {
+	bare, query, _ := strings.Cut(path, "?")
+	q, err := url.ParseQuery(query)
+	return strings.HasSuffix(bare, "/stream") && (strings.HasPrefix(bare, "/api/v1/sessions/") || err == nil && (q.Has("tasks") || q.Has("sessions")))
+}
+
+// ask makes a request. A stream that may have no end is left as soon as it was opened.
+func (r *replay) ask(as *restClient, method, path, body string) answer {
+	r.t.Helper()
+	if method != http.MethodGet || !unending(path) {
+		return as.do(method, path, body)
+	}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	defer cancel()
+	resp := as.open(ctx, method, path, body)
+	defer resp.Body.Close()
+	a := answer{code: resp.StatusCode, header: resp.Header}
+	if resp.StatusCode != http.StatusOK {
+		a.body = string(must[[]byte](r.t)(io.ReadAll(resp.Body)))
+	}
+	return a.comply(r.t, method, path, body)
+}
+
+// pages reads a list in pages of one item, as far as the second.
+func (r *replay) pages(as *restClient, template string, page func(token string) string) {
+	r.t.Helper()
+	read := func(token string) (first, next string) {
+		var out struct {
+			Items    []json.RawMessage
+			Timeline []json.RawMessage // of a trace
+			Metadata struct{ Continue string }
+		}
+		got := as.do(http.MethodGet, page(token), "")
+		if err := json.Unmarshal([]byte(got.body), &out); err != nil || got.code != http.StatusOK {
+			r.t.Fatalf("%s: %d %.300s", page(token), got.code, got.body)
+		}
+		if all := append(out.Items, out.Timeline...); len(all) > 0 {
+			first = string(all[0])
+		}
+		return first, out.Metadata.Continue
+	}
+	first, token := read("")
+	if token == "" {
+		return // one item, or none; another call of the operation has more
+	}
+	if second, _ := read(token); second == "" || second == first {
+		r.t.Errorf("%s: after %.200s comes %.200s", template, first, second)
+		return
+	}
+	r.continued[template] = true
+}
+
+// call makes a request that must succeed, after some that must not: of a stranger, and with parameters that it does not have, or
+// with values that are none. If it changes nothing, it makes it again with each of its parameters.
 func (r *replay) call(as *restClient, method, path, body string) answer {
 	r.t.Helper()
 	bare, query, _ := strings.Cut(path, "?")
@@ -77,7 +133,14 @@ func (r *replay) call(as *restClient, method, path, body string) answer {
 			path = with("namespace", "default")
 		}
 	}
-	a := as.do(method, path, body)
+	if method != http.MethodGet {
+		for _, p := range params {
+			if p.In == "query" && p.Name != "namespace" {
+				r.refuses(as, method, template, body, p, with)
+			}
+		}
+	}
+	a := r.ask(as, method, path, body)
 	if a.code >= 300 {
 		r.t.Errorf("%s %s: %d %.500s", method, path, a.code, a.body)
 		return a
@@ -86,35 +149,52 @@ func (r *replay) call(as *restClient, method, path, body string) answer {
 	if method != http.MethodGet {
 		return a
 	}
+	if has("continue") {
+		r.pages(as, template, func(token string) string {
+			q := must[url.Values](r.t)(url.ParseQuery(query))
+			q.Set("limit", "1")
+			if token != "" {
+				q.Set("continue", token)
+			}
+			return bare + "?" + q.Encode()
+		})
+	}
 	for _, p := range params {
-		joins := strings.HasSuffix(bare, "/stream") && p.Name == "tasks"              // those that have not ended, and so no end
-		if p.In != "query" || p.Name == "continue" || p.Name == "sessions" || joins { // a token of the server; streams of sessions have no end
+		if p.In != "query" {
 			continue
 		}
-		target := with(p.Name, cmp.Or(valid[template+" "+p.Name], valid[p.Name], append(p.Schema.Enum, "")[0], map[string]string{"integer": "1", "boolean": "false", "string": "a"}[p.Schema.Type], "a"))
-		if extra := beside[template+" "+p.Name]; extra != "" {
-			target += "&" + extra
-		}
-		if got := as.do(method, target, ""); got.code >= 300 {
-			r.t.Errorf("%s %s: %d %.500s", method, target, got.code, got.body)
-		}
-		for _, bad := range []string{"\xff\xfe", strings.Repeat("9", 4000), "-1", "\x00", "no-number"} {
-			got := as.do(method, with(p.Name, bad), "")
-			wrong := p.Schema.Type == "boolean" || p.Schema.Type == "integer" && bad == "no-number" || len(p.Schema.Enum) > 0
-			if got.code >= 500 || wrong && got.code != http.StatusBadRequest {
-				r.t.Errorf("%s ?%s=%.10q: %d %.300s", template, p.Name, bad, got.code, got.body)
+		if p.Name != "continue" { // a token of the server; see pages
+			target := with(p.Name, cmp.Or(valid[template+" "+p.Name], valid[p.Name], append(p.Schema.Enum, "")[0], map[string]string{"integer": "1", "boolean": "false", "string": "a"}[p.Schema.Type], "a"))
+			if extra := beside[template+" "+p.Name]; extra != "" {
+				target += "&" + extra
+			}
+			if got := r.ask(as, method, target, ""); got.code >= 300 {
+				r.t.Errorf("%s %s: %d %.500s", method, target, got.code, got.body)
 			}
 		}
+		r.refuses(as, method, template, "", p, with)
 	}
 	return a
+}
+
+// refuses makes a request with values of a parameter that are none, or strange.
+func (r *replay) refuses(as *restClient, method, template, body string, p parameter, with func(name, value string) string) {
+	r.t.Helper()
+	for _, bad := range []string{"\xff\xfe", strings.Repeat("9", 4000), "-1", "\x00", "no-number"} {
+		got := r.ask(as, method, with(p.Name, bad), body)
+		wrong := p.Schema.Type == "boolean" || p.Schema.Type == "integer" && bad == "no-number" || len(p.Schema.Enum) > 0
+		if got.code >= 500 || wrong && got.code != http.StatusBadRequest || p.Name == "continue" && got.code < 400 {
+			r.t.Errorf("%s ?%s=%.10q: %d %.300s", template, p.Name, bad, got.code, got.body)
+		}
+	}
 }
 
 // valid are values of parameters, by name and, before that, by template and name.
 var valid = map[string]string{
 	"namespace": "default", "labelSelector": "a=b", "tasks": "a", "startedAfter": "2026-01-01T00:00:00Z", "startedBefore": "2036-01-01T00:00:00Z",
 	"minDuration": "1s", "asOf": "2026-06-01T00:00:00Z", "sessionName": "talk", "from": "2026-01-01", "until": "2036-01-01", "repository": "owner/repo", "teams": "default", "roles": "user", "phases": "Running",
-	"order": "desc", "orderBy": "name", "parentTask": "lead", "offset": "0", "follow": "true", "kind": "issue", "type": "ModelMessage", "status": "pending", "after": "0",
-	"/api/v1/memory-proposals type": "memory", "/internal/v1/memory-proposals/{namespace} type": "memory",
+	"order": "desc", "orderBy": "name", "parentTask": "lead", "sessions": "lasting", "offset": "0", "follow": "true", "kind": "issue", "type": "ModelMessage", "status": "pending", "after": "0",
+	"/api/v1/tasks/{id}/stream tasks": "lead", "/api/v1/memory-proposals type": "memory", "/internal/v1/memory-proposals/{namespace} type": "memory",
 }
 
 // beside is what the query needs besides a parameter.
@@ -130,7 +210,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	s, client := p.Server, clientOf(t, p.Server)
 	family := restFamily(t, s)
 	leader, worker := family["lead"], family["a"]
-	r := &replay{t: t, admin: restAs(t, s, "default", "adm", "admin").at(s.RESTURL), nobody: restOf(t, s).at(s.RESTURL), succeeded: map[string]bool{}}
+	r := &replay{t: t, admin: restAs(t, s, "default", "adm", "admin").at(s.RESTURL), nobody: restOf(t, s).at(s.RESTURL), succeeded: map[string]bool{}, continued: map[string]bool{}}
 	get := func(path string) answer { t.Helper(); return r.call(r.admin, http.MethodGet, path, "") }
 	other := restAs(t, s, "default", "other", "admin").at(s.RESTURL)
 	post := func(path, body string) answer { t.Helper(); return r.call(r.admin, http.MethodPost, path, body) }
@@ -148,6 +228,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	} {
 		all := "/api/v1/" + kind
 		post(all, `{"name":"x","spec":`+spec+`}`)
+		r.admin.post(all, `{"name":"y","spec":`+spec+`}`).want(t, http.StatusCreated) // for a second page
 		get(all)
 		one := get(all + "/x").body
 		put(all+"/x", one)
@@ -160,19 +241,23 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	if err := yaml.Unmarshal(must[[]byte](t)(os.ReadFile("../../artifacts/examples/runtimepool.yaml")), pool); err != nil {
 		t.Fatal(err)
 	}
-	must[*v1alpha1.RuntimePool](t)(client.RuntimePools("default").Create(t.Context(), pool, metav1.CreateOptions{}))
+	for _, name := range []string{pool.Name, "other"} {
+		pool.Name = name
+		must[*v1alpha1.RuntimePool](t)(client.RuntimePools("default").Create(t.Context(), pool, metav1.CreateOptions{}))
+	}
 	get("/api/v1/runtime-pools")
 	get("/api/v1/runtime-pools/coders")
 
 	// Chats and sessions.
 	post("/api/v1/chat", `{"message":"hello","sessionId":"talk"}`)
+	r.admin.chat(map[string]any{"message": "hello", "sessionId": "lasting"}, http.StatusOK)
 	session := r.admin.startChat("hello")
 	get("/api/v1/chat/" + session + "/stream")
 	get("/api/v1/chat/config")
-	remove("/api/v1/chat/" + session)
-	for _, sub := range []string{"", "/talk", "/talk/events", "/talk/events/counts"} {
+	for _, sub := range []string{"", "/talk", "/talk/events", "/talk/events/counts", "/talk/stream"} {
 		get("/api/v1/sessions" + sub)
 	}
+	remove("/api/v1/chat/" + session)
 	get("/internal/v1/sessions/default/talk/transcript")
 	get("/internal/v1/sessions/default/search?query=hello")
 	remove("/api/v1/sessions/talk")
@@ -219,7 +304,9 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	for _, sub := range []string{"", "/result", "/artifacts", "/artifacts/notes.txt", "/children", "/tree", "/events", "/events/counts", "/trace", "/approvals", "/logs", "/stream"} {
 		get("/api/v1/tasks/a" + sub)
 	}
+	get("/api/v1/tasks/lead/children")
 	get("/api/v1/tasks")
+	get("/api/v1/tasks?orderBy=name")
 	post("/api/v1/tasks", `{"name":"made","type":"container","command":["true"]}`)
 	remove("/api/v1/tasks/made")
 	source(t, client, "src", 3)
@@ -251,6 +338,9 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 			r.nobody.do(method, target, "").problem(t, http.StatusUnauthorized, "Unauthorized")
 			return
 		}
+		if slices.ContainsFunc(parametersOf(t, op), func(p parameter) bool { return p.Name == "continue" }) && !r.continued[path] {
+			t.Errorf("%s: no second page was read", path)
+		}
 		if !r.succeeded[method+" "+path] && !slices.Contains(elsewhere, method+" "+path) {
 			t.Errorf("%s %s was not called with success", method, path)
 		}
@@ -263,6 +353,5 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	t.Logf("%d operations succeeded", len(r.succeeded))
 }
 
-// elsewhere are the operations whose success other tests show: a work request needs runs of a repository, and the stream of a session
-// has no end.
-var elsewhere = []string{"GET /api/v1/usage/work/{id}", "GET /api/v1/sessions/{id}/stream"}
+// elsewhere are the operations whose success other tests show: a work request needs runs of a repository.
+var elsewhere = []string{"GET /api/v1/usage/work/{id}"}
