@@ -79,6 +79,8 @@ type Request struct {
 	// Verbatim sends the conversation as it is, because a client wrote it. Otherwise what a vendor would refuse is changed:
 	// blank texts are left out, for example.
 	Verbatim bool
+	// Whole accepts an answer that is not a stream, from servers that do not stream. Otherwise it is malformed.
+	Whole bool
 }
 
 // StopReason is why a model ended its answer, with the same values for all vendors.

@@ -59,6 +59,8 @@ type Endpoint struct {
 	// Hosts is where the key may be sent. New makes models that send no request elsewhere.
 	Hosts egress.Hosts
 	Clock clock.WithDelayedExecution
+	// Quirks is what is known about the server; nil if nothing is. Vendors that learn nothing ignore it.
+	Quirks *Quirks
 	// Transport sends the requests; nil means a transport of the model's own, without a proxy.
 	Transport http.RoundTripper
 }

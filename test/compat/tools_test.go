@@ -221,6 +221,25 @@ turns:
 	}
 }
 
+// A vendor that does not stream can be used with the server's tools, too.
+func TestServerToolsWithoutStreams(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {}, reply: {text: y}}]}`)
+	token := s.token("team", "client", "chat-tasks")
+	for name, a := range apis() {
+		v.answer = says(http.StatusOK, jsonKind, strings.Replace(chatAnswer, "Hello\\u0020there", "[goal: reached] Hello\\u0020there", 1))
+		if strings.HasPrefix(a.model, "claude") {
+			v.answer = says(http.StatusOK, jsonKind, strings.Replace(messageAnswer, "Hello there", "[goal: reached] Hello there", 1))
+		}
+		for _, stream := range []bool{false, true} {
+			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			if text := said(t, got.body); got.code != http.StatusOK || text != "Hello there." {
+				t.Errorf("%s, stream %v: %d %q %s", name, stream, got.code, text, got.body)
+			}
+		}
+	}
+}
+
 // Members that the APIs document as ignored are ignored with the server's tools, and all others that these cannot carry are
 // refused.
 func TestServerToolsMembers(t *testing.T) {

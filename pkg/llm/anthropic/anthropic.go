@@ -128,15 +128,18 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 	if err := stream.Err(); err != nil || raw == nil || raw.StatusCode != http.StatusOK {
 		return llm.Response{}, c.refused(ctx, raw, err)
 	}
+	a := answer{origin: c.origin(req.Model)}
+	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
+	defer watch.Stop()
+	if req.Whole && wire.IsWhole(raw.Header) {
+		return c.whole(ctx, &a, raw.Body, parts)
+	}
 	if kind := raw.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return llm.Response{}, &llm.Error{
 			Class: llm.ClassMalformed, Status: raw.StatusCode,
 			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
 		}
 	}
-	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
-	defer watch.Stop()
-	a := answer{origin: c.origin(req.Model)}
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err

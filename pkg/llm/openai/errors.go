@@ -63,8 +63,16 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 	// The SDK has read the body and put it back; its own error drops the
 	// status when the body is not the vendor's JSON.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
-	return c.classify(vendorErrorOf(body), res.StatusCode, wire.IsPage(res.Header, body), wire.RetryAfter(res.Header, c.clock.Now()))
+	e := c.classify(vendorErrorOf(body), res.StatusCode, wire.IsPage(res.Header, body), wire.RetryAfter(res.Header, c.clock.Now()))
+	e.Err = refusal(body)
+	return e
 }
+
+// refusal is the body of an error, from which the client learns.
+type refusal []byte
+
+// Error says nothing, because the body may have secrets.
+func (refusal) Error() string { return "the server refused the request" }
 
 // vendorError is what a server says about a failure, in the shapes that
 // OpenAI-compatible servers use.
@@ -140,19 +148,25 @@ func classOf(v vendorError, status int) llm.Class {
 }
 
 // learn notes an optional parameter that the server does not support, and reports whether to
-// send the request again.
-func (c *Client) learn(err error) bool {
+// send the request again. whole is set if the answer need not be a stream.
+func (c *Client) learn(err error, w *way, whole bool) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Class != llm.ClassInvalidRequest || e.Status != http.StatusBadRequest {
+	var body refusal
+	if !errors.As(err, &e) || e.Class != llm.ClassInvalidRequest || e.Status != http.StatusBadRequest || !errors.As(err, &body) {
 		return false
 	}
 	switch {
-	case strings.Contains(e.Message, "max_completion_tokens") && strings.Contains(e.Message, "max_tokens"):
+	case !w.newMaxTokens && strings.Contains(e.Message, "max_completion_tokens") && strings.Contains(e.Message, "max_tokens"):
 		// "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
-		return !c.quirks.newMaxTokens.Swap(true)
-	case strings.Contains(e.Message, "stream_options"):
-		return !c.quirks.noUsageOption.Swap(true)
+		w.newMaxTokens = true
+		c.quirks.NewMaxTokens.Store(true)
+	case !w.noUsageOption && !w.whole && RefusesUsage(body):
+		w.noUsageOption = true
+		c.quirks.NoUsageOption.Store(true)
+	case whole && !w.whole && RefusesStream(body):
+		w.whole = true // a matter of the model, so nothing is noted
 	default:
 		return false
 	}
+	return true
 }

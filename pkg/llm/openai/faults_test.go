@@ -5,6 +5,7 @@ package openai
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -60,5 +61,46 @@ func TestFaultsAsTheSDKReadsThem(t *testing.T) {
 				t.Errorf("%+v, but the SDK reads %+v", got.Usage, all.Usage)
 			}
 		})
+	}
+}
+
+// TestWholeAnswers: an answer that is not a stream is read if the request accepts one.
+func TestWholeAnswers(t *testing.T) {
+	server := modelfaults.Serve(t, modelfaults.OpenAI, modelfaults.Row{Name: "wrong-content-type"}, 2)
+	c := newClient(t, Config{APIKey: modelfaults.Key, BaseURL: server.URL + "/v1"})
+	for _, whole := range []bool{true, false} {
+		req, said := ask("hi"), ""
+		req.Whole = whole
+		got, err := c.Generate(t.Context(), req, func(p llm.Part) { said += p.Text })
+		switch {
+		case whole && (err != nil || got.Text != modelfaults.FineText || said != got.Text || got.StopReason != llm.StopEnd || *got.Usage.InputTokens != 9 || *got.Usage.OutputTokens != 4):
+			t.Errorf("%+v, %q, %v", got, said, err)
+		case !whole && llm.ClassOf(err) != llm.ClassMalformed:
+			t.Error(err)
+		}
+	}
+}
+
+// TestModelsThatCannotStream: the refusal of a stream is a matter of the model, so the next request asks for one again.
+func TestModelsThatCannotStream(t *testing.T) {
+	model, url := serve(t, `
+turns:
+- {times: 1, fault: {status: 400, message: "Unsupported value: 'stream' does not support true with this model."}}
+- {times: 1, reply: {text: whole}}
+- {reply: {text: streamed}}`)
+	c := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"})
+	for _, want := range []string{"whole", "streamed"} {
+		req := ask("hi")
+		req.Whole = true
+		if got, err := c.Generate(t.Context(), req, nil); err != nil || got.Text != want || !got.Usage.Known() {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	var streams []bool
+	for _, e := range model.Exchanges() {
+		streams = append(streams, e.Request.Stream)
+	}
+	if !slices.Equal(streams, []bool{true, false, true}) {
+		t.Errorf("the requests for streams are %v", streams)
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/egress"
@@ -58,6 +58,8 @@ type Config struct {
 	Clock clock.WithDelayedExecution
 	// Hosts is where the key may be sent; nothing is sent elsewhere.
 	Hosts egress.Hosts
+	// Quirks is what is known about the server. Default: quirks of the client's own.
+	Quirks *llm.Quirks
 	// Transport sends the requests. It must use no proxy. HeaderTimeout does not apply to it. Default: a transport of
 	// the client's own.
 	Transport http.RoundTripper
@@ -70,19 +72,10 @@ type Client struct {
 	idle, silent time.Duration
 	clock        clock.WithDelayedExecution
 	// quirks records which parameters this server was found not to support.
-	quirks quirks
+	quirks *llm.Quirks
 }
 
 var _ llm.Model = (*Client)(nil)
-
-// quirks are learned from refused requests, because compatible servers differ and do not
-// announce it.
-type quirks struct {
-	// newMaxTokens means that max_completion_tokens must be sent in place of max_tokens.
-	newMaxTokens atomic.Bool
-	// noUsageOption means that stream_options is refused, so usage stays unknown.
-	noUsageOption atomic.Bool
-}
 
 // New checks the configuration and returns a client. It does not open a connection.
 func New(c Config) (*Client, error) {
@@ -95,6 +88,9 @@ func New(c Config) (*Client, error) {
 	}
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = wire.HeaderTimeout
+	}
+	if c.Quirks == nil {
+		c.Quirks = &llm.Quirks{}
 	}
 	client := wire.Client(c.HeaderTimeout, c.Transport, c.Hosts)
 	opts := []option.RequestOption{
@@ -109,10 +105,12 @@ func New(c Config) (*Client, error) {
 	}
 	out := &Client{
 		chat: sdk.NewChatCompletionService(opts...), key: wire.Key(c.APIKey),
-		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock,
+		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock, quirks: c.Quirks,
 	}
 	// OpenAI's own models refuse or deprecate max_tokens; other servers often support nothing else.
-	out.quirks.newMaxTokens.Store(base.Host == "api.openai.com")
+	if base.Host == "api.openai.com" {
+		out.quirks.NewMaxTokens.Store(true)
+	}
 	return out, nil
 }
 
@@ -143,22 +141,44 @@ func endpoint(c Config) (*url.URL, error) {
 // Generate makes one attempt. If the server refuses an optional parameter for the first time,
 // that does not count as a failed attempt: the request is sent once more without it.
 func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	w := way{newMaxTokens: c.quirks.NewMaxTokens.Load(), noUsageOption: c.quirks.NoUsageOption.Load()}
 	for {
-		resp, err := c.generate(ctx, req, parts)
-		if err == nil || !c.learn(err) {
+		resp, err := c.generate(ctx, req, w, parts)
+		if err == nil || !c.learn(err, &w, req.Whole) {
 			return resp, err
 		}
 	}
 }
 
-func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+// way is how a request is sent.
+type way struct {
+	// newMaxTokens and noUsageOption are those of llm.Quirks. whole asks for an answer that is not a stream.
+	newMaxTokens, noUsageOption, whole bool
+}
+
+func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts func(llm.Part)) (llm.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var raw *http.Response
-	stream := c.chat.NewStreaming(ctx, c.params(req), option.WithResponseInto(&raw))
-	defer func() { _ = stream.Close() }()
-	if err := stream.Err(); err != nil || raw == nil || raw.StatusCode != http.StatusOK {
+	var err error
+	var stream *ssestream.Stream[sdk.ChatCompletionChunk]
+	if params := params(req, w); w.whole {
+		_, err = c.chat.New(ctx, params, option.WithResponseBodyInto(&raw))
+		stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(raw), err)
+	} else {
+		stream = c.chat.NewStreaming(ctx, params, option.WithResponseInto(&raw))
+		err = stream.Err()
+	}
+	if raw != nil {
+		defer raw.Body.Close() //nolint:errcheck // it was read, or is of no use
+	}
+	if err != nil || raw == nil || raw.StatusCode != http.StatusOK {
 		return llm.Response{}, c.refused(ctx, raw, err)
+	}
+	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
+	defer watch.Stop()
+	if req.Whole && wire.IsWhole(raw.Header) {
+		return c.whole(ctx, raw.Body, parts)
 	}
 	if kind := raw.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return llm.Response{}, &llm.Error{
@@ -166,8 +186,6 @@ func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.P
 			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
 		}
 	}
-	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
-	defer watch.Stop()
 	var a answer
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // params turns a request into the SDK's.
-func (c *Client) params(req llm.Request) sdk.ChatCompletionNewParams {
+func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{Model: req.Model}
 	for _, m := range req.Messages {
 		p.Messages = append(p.Messages, message(m))
@@ -28,7 +28,7 @@ func (c *Client) params(req llm.Request) sdk.ChatCompletionNewParams {
 		p.Temperature = sdk.Float(*req.Temperature)
 	}
 	if req.MaxTokens > 0 {
-		if c.quirks.newMaxTokens.Load() {
+		if w.newMaxTokens {
 			p.MaxCompletionTokens = sdk.Int(req.MaxTokens)
 		} else {
 			p.MaxTokens = sdk.Int(req.MaxTokens)
@@ -40,7 +40,7 @@ func (c *Client) params(req llm.Request) sdk.ChatCompletionNewParams {
 	if len(req.Stop) > 0 {
 		p.Stop.OfStringArray = req.Stop
 	}
-	if !c.quirks.noUsageOption.Load() {
+	if !w.noUsageOption && !w.whole {
 		p.StreamOptions.IncludeUsage = sdk.Bool(true)
 	}
 	return p

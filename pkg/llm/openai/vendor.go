@@ -22,7 +22,7 @@ var Vendor = llm.Vendor{
 		return target(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL}, path)
 	},
 	New: func(e llm.Endpoint) (llm.Model, error) {
-		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Transport: e.Transport})
+		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Quirks: e.Quirks, Transport: e.Transport})
 	},
 }
 
@@ -46,7 +46,7 @@ var AzureVendor = llm.Vendor{
 			return nil, errors.New("spec.azure is required")
 		}
 		return New(Config{
-			APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Transport: e.Transport,
+			APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Quirks: e.Quirks, Transport: e.Transport,
 			Azure: &Azure{Deployment: e.Spec.Azure.DeploymentName, APIVersion: e.Spec.Azure.APIVersion},
 		})
 	},

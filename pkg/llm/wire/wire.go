@@ -117,6 +117,9 @@ func IsPage(h http.Header, body []byte) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
+// IsWhole reports whether a response has a whole answer of a model, and not a stream.
+func IsWhole(h http.Header) bool { return strings.HasPrefix(h.Get("Content-Type"), "application/json") }
+
 // Refusal describes a refused request whose body says nothing that can be shown.
 func Refusal(status int, page bool) string {
 	text := http.StatusText(status)

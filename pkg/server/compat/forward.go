@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/usage"
@@ -68,6 +69,7 @@ type attempt struct {
 	// unlimited is what a request without a limit is expected to write at most, in tokens.
 	unlimited int64
 
+	sent     changes // in the last request to the vendor
 	measured models.Measurement
 	tally    tally
 	failed   bool            // no complete answer came
@@ -85,19 +87,44 @@ func (a *attempt) run() error {
 	if a.candidate.Protocol() != protocolOf(a.in.op) {
 		return a.ask()
 	}
-	resp, err := a.send()
-	if err != nil {
-		return err
+	a.sent.usage = a.in.hidesUsage() && !a.candidate.Quirks().NoUsageOption.Load()
+	for {
+		resp, err := a.send()
+		if err != nil {
+			return err
+		}
+		p, failed := a.refused(resp)
+		switch {
+		case failed && a.relent(p):
+			continue
+		case failed:
+			a.failed = true
+			a.end()
+			return p
+		case strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"):
+			return a.stream(resp)
+		}
+		return a.whole(resp)
 	}
-	if p, failed := a.refused(resp); failed {
-		a.failed = true
-		a.end()
-		return p
+}
+
+// relent reports whether a request that the vendor refused is sent once more: without what this server added, and without
+// asking for a stream, if the vendor refused just that.
+func (a *attempt) relent(p problem) bool {
+	sent := &a.sent
+	switch {
+	case p.code != http.StatusBadRequest || a.in.op != opChat:
+		return false
+	case sent.usage && openai.RefusesUsage(p.raw):
+		sent.usage = false
+		a.candidate.Quirks().NoUsageOption.Store(true)
+	case a.in.stream && !sent.whole && openai.RefusesStream(p.raw):
+		*sent = changes{whole: true}
+	default:
+		return false
 	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return a.stream(resp)
-	}
-	return a.whole(resp)
+	a.tally.usage = llm.Usage{} // the refusal cost nothing, but the answer will
+	return true
 }
 
 // start records the start of the request. The request outlives its client for a while, so that its usage is known.
@@ -147,15 +174,18 @@ func (a *attempt) maxInput() int64 {
 	return llm.MaxInputOf(len(a.in.data))
 }
 
-// send makes the request.
+// send makes the request, whose start it records the first time.
 func (a *attempt) send() (*http.Response, error) {
 	c := a.candidate
-	body, err := a.in.forModel(c.Model, true)
+	body, err := a.in.forModel(c.Model, a.sent)
+	if err == nil && a.measured == nil {
+		err = a.start()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := a.start(); err != nil {
-		return nil, err
+	if a.idle != nil {
+		a.idle.Stop()
 	}
 	a.idle = a.h.o.Clock.AfterFunc(wire.HeaderTimeout, func() { a.cancel(errIdle) })
 	resp, err := c.Send(a.ctx, string(a.in.op), a.call.ofVendor(), outgoing(a.call.header), body)

@@ -84,11 +84,11 @@ func checkPass(t *testing.T, op operation, body, model string) int {
 		}
 		return 0
 	}
-	same, err := in.forModel(in.model, false)
+	same, err := in.forModel(in.model, changes{})
 	if err != nil || string(same) != body {
 		t.Fatalf("the body changed although nothing had to: %s, %v", same, err)
 	}
-	out, err := in.forModel(model, true)
+	out, err := in.forModel(model, changes{usage: true})
 	if err != nil {
 		return 0
 	}

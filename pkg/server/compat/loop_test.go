@@ -4,6 +4,7 @@
 package compat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -31,18 +32,20 @@ type loop struct {
 	path   string
 	answer http.HandlerFunc // of the vendor
 	asked  [][]byte         // the bodies of the requests that the vendor got
+	ended  ends
 }
 
 // newLoop returns a loop whose clients use an operation and whose Provider has a type.
 func newLoop(t testing.TB, op operation, kind v1alpha1.ProviderType) *loop {
 	t.Helper()
-	l := &loop{path: openAIPrefix + string(op), answer: func(w http.ResponseWriter, _ *http.Request) { answerShortly(w, kind) }}
+	l := &loop{ended: make(ends, 16), path: openAIPrefix + string(op), answer: func(w http.ResponseWriter, _ *http.Request) { answerShortly(w, kind) }}
 	if op == opMessages {
 		l.path = anthropicPrefix + string(op)
 	}
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		l.asked = append(l.asked, body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		l.answer(w, r)
 	}))
 	t.Cleanup(vendor.Close)
@@ -74,7 +77,7 @@ func newLoop(t testing.TB, op operation, kind v1alpha1.ProviderType) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Options{Models: m})
+	h, err := New(Options{Models: m, Meter: l.ended})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,9 @@ data: {"type":"message_stop"}
 // post sends a body, and returns the answer and what the vendor got.
 func (l *loop) post(t testing.TB, body string) (answer *httptest.ResponseRecorder, got [][]byte) {
 	t.Helper()
-	l.asked = nil
+	for l.asked = nil; len(l.ended) > 0; {
+		<-l.ended
+	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, l.path, strings.NewReader(body))
 	r.Header.Set("X-Api-Key", "of-the-client")
 	answer = httptest.NewRecorder()

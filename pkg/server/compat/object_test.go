@@ -35,7 +35,7 @@ func FuzzForModel(f *testing.F) {
 				continue
 			}
 			for _, usage := range []bool{false, true} {
-				out, err := in.forModel(model, usage)
+				out, err := in.forModel(model, changes{usage: usage})
 				if err != nil {
 					continue
 				}

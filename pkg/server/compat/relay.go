@@ -13,6 +13,8 @@ import (
 	"strconv"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/anthropic"
+	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/server/pace"
 )
@@ -42,6 +44,10 @@ func (a *attempt) whole(resp *http.Response) error {
 	defer a.end()
 	h := a.w.Header()
 	copyHeader(h, resp.Header)
+	if stream := a.streamed(data); !rest && stream != nil {
+		data = stream
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	}
 	if !rest {
 		h.Set("Content-Length", strconv.Itoa(len(data)))
 	}
@@ -52,6 +58,35 @@ func (a *attempt) whole(resp *http.Response) error {
 	}
 	_, _ = io.Copy(out, resp.Body) // the client sees that the answer broke off, because it is not valid JSON
 	return nil
+}
+
+// streamed returns the stream that an answer would have been, because its client expects one and the vendor does not stream; nil
+// if there is no such stream.
+func (a *attempt) streamed(data []byte) (out []byte) {
+	if !a.in.stream {
+		return nil
+	}
+	switch a.in.op {
+	case opChat:
+		chunks, err := openai.Chunks(data, a.in.usage)
+		if err != nil {
+			return nil
+		}
+		for _, c := range chunks {
+			out = append(out, sse("", c)...)
+		}
+		return append(out, "data: [DONE]\n\n"...)
+	case opMessages:
+		events, err := anthropic.Events(data)
+		if err != nil {
+			return nil
+		}
+		for _, e := range events {
+			out = append(out, sse(e.Name, e.Data)...)
+		}
+	case opResponses, opCount, opModels:
+	}
+	return out
 }
 
 // readAll is io.ReadAll for a body whose length may be known; -1 if it is not. No more is believed than what is soon read anyway.
@@ -68,7 +103,7 @@ func (a *attempt) paced() *pace.Writer { return pace.NewWriter(a.w, a.h.o.WriteT
 func (a *attempt) stream(resp *http.Response) error {
 	s := &events{}
 	out := a.paced()
-	report := &reporter{tally: &a.tally, hide: a.in.hidesUsage()}
+	report := &reporter{tally: &a.tally, hide: a.sent.usage}
 	begun := false
 	finish := func() {
 		_ = resp.Body.Close() // it was read, or is of no use

@@ -133,16 +133,28 @@ func (in *incoming) checkList(name string) error {
 	return nil
 }
 
-// For returns the body for a model of a Provider of the same protocol. In a stream of a chat completion the vendor is
-// asked for its usage even if the client did not ask; see reporter.
-func (in *incoming) forModel(model string, askUsage bool) ([]byte, error) {
+// changes are what this server changes in a request, besides the name of the model.
+type changes struct {
+	// usage asks for the usage in a stream of a chat completion whose client did not ask for it; see reporter.
+	usage bool
+	// whole asks for an answer that is not a stream.
+	whole bool
+}
+
+// forModel returns the body for a model of a Provider of the same protocol.
+func (in *incoming) forModel(model string, c changes) ([]byte, error) {
 	o := &object{data: in.data, members: in.members, open: in.open}
 	if model != in.model {
 		if err := o.set("model", model); err != nil {
 			return nil, err
 		}
 	}
-	if askUsage && in.hidesUsage() {
+	if c.whole {
+		o.remove("stream_options")
+		if err := o.set("stream", false); err != nil {
+			return nil, err
+		}
+	} else if c.usage && in.hidesUsage() {
 		options := map[string]json.RawMessage{}
 		if raw := in.get("stream_options"); raw != nil {
 			if err := json.Unmarshal(raw, &options); err != nil {

@@ -159,7 +159,7 @@ func (a *attempt) ask() error {
 	if err := req.fits(c.Protocol()); err != nil {
 		return err
 	}
-	req.Verbatim = true
+	req.Verbatim, req.Whole = true, true
 	model, err := c.LLM()
 	if err != nil {
 		return invalid("model", "model: %v", err)

@@ -100,7 +100,7 @@ func able(c *models.Choice, req *translated) error {
 	return nil
 }
 
-// observed tells watchful of the calls in each answer.
+// observed tells watchful of the calls in each answer, which need not be a stream.
 type observed struct {
 	llm.Model
 
@@ -109,6 +109,7 @@ type observed struct {
 
 // Generate makes one attempt.
 func (o observed) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+	req.Whole = true
 	resp, err := o.Model.Generate(ctx, req, parts)
 	if err == nil {
 		o.looks.answered(resp.ToolCalls)

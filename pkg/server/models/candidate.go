@@ -62,11 +62,20 @@ func (m *Models) permits(p *v1alpha1.Provider, k key) bool {
 
 // LLM returns the candidate for llm.Call. The error says which field of the Provider is wrong.
 func (c Candidate) LLM() (llm.Candidate, error) {
-	model, err := c.models.clients.get(c)
+	known, err := c.models.clients.get(c)
 	if err != nil {
 		return llm.Candidate{}, fmt.Errorf("provider %q: %w", c.Provider.Name, err)
 	}
-	return llm.Candidate{Provider: c.Provider.Name, Name: c.Model, Model: model}, nil
+	return llm.Candidate{Provider: c.Provider.Name, Name: c.Model, Model: known.model}, nil
+}
+
+// Quirks returns what is known about the Provider's server, to which a caller of Send adds what it learns.
+func (c Candidate) Quirks() *llm.Quirks {
+	known, err := c.models.clients.get(c)
+	if err != nil { // Send says so, too
+		return &llm.Quirks{}
+	}
+	return &known.quirks
 }
 
 // Protocol returns the API that the Provider's servers speak.
@@ -149,10 +158,15 @@ func (c *Choice) LLM() ([]llm.Candidate, error) {
 	return all, nil
 }
 
-// clients keeps the vendors' clients, because a client learns what its server does not support.
+// clients keeps the vendors' clients, and with them what was learned about their servers.
 type clients struct {
 	mu  sync.Mutex
-	all map[clientKey]llm.Model
+	all map[clientKey]*client
+}
+
+type client struct {
+	model  llm.Model
+	quirks llm.Quirks
 }
 
 // clientKey identifies the state of a Provider and its key, without holding the key.
@@ -163,24 +177,28 @@ type clientKey struct {
 	hosts      egress.Hosts
 }
 
-func (s *clients) get(c Candidate) (llm.Model, error) {
+func (s *clients) get(c Candidate) (*client, error) {
 	id := clientKey{uid: c.Provider.UID, generation: c.Provider.Generation, key: sha256.Sum256([]byte(c.key.value)), hosts: c.key.hosts}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if model, ok := s.all[id]; ok {
-		return model, nil
+	if known, ok := s.all[id]; ok {
+		return known, nil
 	}
 	vendor, ok := vendors.Find(c.Provider.Spec.Type)
 	if !ok {
 		return nil, fmt.Errorf("spec.type: must be %s, not %s", vendors.Types(), c.Provider.Spec.Type)
 	}
-	model, err := vendor.New(llm.Endpoint{Spec: c.Provider.Spec.DeepCopy(), Key: c.key.value, Hosts: c.key.hosts, Clock: c.models.o.Clock, Transport: c.models.transport})
+	out := &client{}
+	var err error
+	out.model, err = vendor.New(llm.Endpoint{
+		Spec: c.Provider.Spec.DeepCopy(), Key: c.key.value, Hosts: c.key.hosts, Clock: c.models.o.Clock, Transport: c.models.transport, Quirks: &out.quirks,
+	})
 	if err != nil {
 		return nil, err
 	}
 	if s.all == nil || len(s.all) >= maxClients { // all share one transport, so that a dropped client leaves no connection behind
-		s.all = map[clientKey]llm.Model{}
+		s.all = map[clientKey]*client{}
 	}
-	s.all[id] = model
-	return model, nil
+	s.all[id] = out
+	return out, nil
 }
