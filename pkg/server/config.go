@@ -148,11 +148,11 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			archive.Path: apiserver.NewBackup(apiserver.BackupOptions{Engine: st.Engine, Scheme: scheme, Clock: o.Clock, WriteTimeout: o.StreamWriteTimeout}),
 		},
 		Clock: o.Clock,
-		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, External: callers.Peek},
+		REST:  &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek},
 		Compat: &compat.Options{
 			Chat: answering, Limits: o.Chat, Judge: judge.Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: meter, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
-			External: callers.Peek,
+			TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek,
 		},
 	}, nil
 }

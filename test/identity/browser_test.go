@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,36 @@ func TestPagesHaveNoCertificate(t *testing.T) {
 	}
 	if code, _, text := s.answer(http.MethodPost, native, strings.Replace(body, "NAME", "own", 1)); code != http.StatusCreated {
 		t.Errorf("without a page: %d %s", code, text)
+	}
+}
+
+// Pages may send a transaction token in each header that is configured, to REST and to the vendors' APIs, and there what the
+// vendors' SDKs send.
+func TestPagesMaySendTransactionTokens(t *testing.T) {
+	t.Parallel()
+	o := newIssuer(t).options(external.ModeOff)
+	o.ContextToken.Headers = []string{"X-Own-Token", "Authorization:Bearer"}
+	s := start(t, o)
+	for path, more := range map[string][]string{
+		"/api/v1/tasks": nil, "/openai/v1/chat/completions": {"User-Agent", "X-Stainless-Poll-Helper", "X-Stainless-Custom-Poll-Interval"}, "/anthropic/v1/messages": {"Anthropic-Beta"},
+	} {
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodOptions, s.RESTURL+path, nil))(t)
+		req.Header.Set("Origin", "https://page.example")
+		req.Header.Set("Access-Control-Request-Method", "POST")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		allowed := strings.Split(resp.Header.Get("Access-Control-Allow-Headers"), ", ")
+		for _, name := range append([]string{"Authorization", "Content-Type", "X-Own-Token", "Txn-Token"}, more...) {
+			if !slices.Contains(allowed, name) {
+				t.Errorf("%s: header %s is not allowed: %d %v", path, name, resp.StatusCode, allowed)
+			}
+		}
+		if slices.ContainsFunc(allowed, func(name string) bool { return strings.Contains(name, ":") }) {
+			t.Errorf("%s: %v", path, allowed)
+		}
 	}
 }
 

@@ -91,6 +91,8 @@ type Options struct {
 	Reach Reach
 	// Origins are the origins whose pages may read answers; empty, or "*", allows any.
 	Origins []string
+	// TokenHeaders are the headers in which pages may send transaction tokens.
+	TokenHeaders []string
 	// Namespace, if set, is the only namespace that is served.
 	Namespace string
 	// External, if set, returns the type of a request's credential if it is none of this host, and the namespace of its
@@ -144,7 +146,7 @@ func New(o Options) (*Handler, error) {
 	if o.Drain == 0 {
 		o.Drain = models.Drain
 	}
-	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins), own: NewPrometheusMeter(), homes: newHomes()}
+	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins, o.TokenHeaders), own: NewPrometheusMeter(), homes: newHomes()}
 	h.fetch, h.search = newWeb(o.Reach)
 	h.reaching = make(chan struct{}, maxReaching)
 	h.meter = h.own

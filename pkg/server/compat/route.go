@@ -96,14 +96,8 @@ func known(style llm.Protocol) string {
 	return strings.Join(names, ", ")
 }
 
-// newCORS allows pages of the origins to send what the vendors' SDKs send from a browser.
-func newCORS(origins []string) cors.Policy {
-	headers := []string{
-		"Accept", "Authorization", "Content-Type", "X-Api-Key", "Txn-Token", headerRequestID, headerTools, headerToolsAlias, "Traceparent", "Tracestate",
-		"Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "Anthropic-Version", "Idempotency-Key", "Openai-Beta",
-		"Openai-Organization", "Openai-Project", "X-Stainless-Arch", "X-Stainless-Helper", "X-Stainless-Helper-Method", "X-Stainless-Lang",
-		"X-Stainless-Os", "X-Stainless-Package-Version", "X-Stainless-Retry-Count", "X-Stainless-Runtime",
-		"X-Stainless-Runtime-Version", "X-Stainless-Timeout",
-	}
-	return cors.New(origins, []string{http.MethodGet, http.MethodPost}, headers, []string{"Request-Id", "Retry-After", headerRequestID, headerTools})
+// newCORS allows pages of the origins to send what the vendors' SDKs send from a browser, and transaction tokens.
+func newCORS(origins, tokens []string) cors.Policy {
+	return cors.New(origins, []string{http.MethodGet, http.MethodPost}, slices.Concat(cors.VendorHeaders(), tokens),
+		[]string{"Request-Id", "Retry-After", headerRequestID, headerTools})
 }

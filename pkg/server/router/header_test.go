@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/server/cors"
 )
 
 // parseHeader parses the lines of a header as a server does.
@@ -61,6 +63,15 @@ func FuzzOutgoing(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Pages may send what is forwarded, but for what browsers set themselves.
+func TestPagesMaySendWhatIsForwarded(t *testing.T) {
+	for _, name := range passed() {
+		if name != "Accept-Encoding" && !slices.Contains(cors.VendorHeaders(), name) {
+			t.Errorf("header %s", name)
+		}
+	}
 }
 
 // Whatever an installation sends, a client gets no cookies, and only the router's own caching and

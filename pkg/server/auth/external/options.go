@@ -108,6 +108,18 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	}
 }
 
+// TokenHeaders returns the headers that clients may send a transaction token in. The usual one is always among them, because a
+// request with it is refused where it is not accepted, and its sender must see that.
+func (o *Options) TokenHeaders() []string {
+	names := []string{defaultHeader}
+	for _, h := range o.ContextToken.Headers {
+		if name := http.CanonicalHeaderKey(h); h != bearerHeader && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Check reports options that are incomplete or contradict each other. Errors name the flag.
 func (o *Options) Check() error {
 	if o.OIDC.Namespace == "" {

@@ -3,12 +3,15 @@
 
 package rest
 
-import "github.com/platform-ai/platform/pkg/server/cors"
+import (
+	"slices"
 
-// newCORS lets pages of the origins use the facade.
-func newCORS(origins []string) cors.Policy {
-	return cors.New(origins,
-		[]string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"},
-		[]string{"Origin", "Content-Type", "Accept", "Authorization", "X-API-Key", "Txn-Token", "Idempotency-Key", "Last-Event-ID", headerRequestID},
+	"github.com/platform-ai/platform/pkg/server/cors"
+)
+
+// newCORS lets pages of the origins use the facade, also with a transaction token.
+func newCORS(origins, tokens []string) cors.Policy {
+	headers := []string{"Origin", "Content-Type", "Accept", "Authorization", "X-API-Key", "Idempotency-Key", "Last-Event-ID", headerRequestID}
+	return cors.New(origins, []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}, slices.Concat(headers, tokens),
 		[]string{headerRequestID, "Content-Disposition", "Retry-After"})
 }

@@ -48,6 +48,8 @@ type Options struct {
 	// Origins are the origins whose pages may read answers, exactly as a browser sends them; empty, or "*", allows
 	// any.
 	Origins []string
+	// TokenHeaders are the headers in which pages may send transaction tokens.
+	TokenHeaders []string
 	// Namespace, if set, is the only namespace that is served.
 	Namespace string
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
@@ -82,7 +84,7 @@ func New(chain http.Handler, rows []Row, o Options) (*Facade, error) {
 	if o.Sparse == nil {
 		o.Sparse = sparse.New(o.Clock)
 	}
-	f := &Facade{chain: chain, o: o, rows: rows, own: map[string]bool{}, cors: newCORS(o.Origins), metrics: newMetrics()}
+	f := &Facade{chain: chain, o: o, rows: rows, own: map[string]bool{}, cors: newCORS(o.Origins, o.TokenHeaders), metrics: newMetrics()}
 	for _, r := range f.rows {
 		if !r.Plain || o.NoCore {
 			f.own[family(r.segments())] = true
