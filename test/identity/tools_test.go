@@ -38,7 +38,9 @@ func TestAllowedTools(t *testing.T) {
 	w := newWorld(t)
 	w.bind("team", "platform-editor", external.GroupContextToken)
 	w.apply("agents", "plain", "kind: Agent\nspec: {providerRef: {name: mine}, tools: [{name: web_fetch}, {name: web_search, enabled: false}]}", nil)
-	token := func(limits object) string { return w.issuer.transaction("user-1", object{"scope": allScopes, "tctx": limits}) }
+	token := func(limits object) string {
+		return w.issuer.transaction("user-1", object{"scope": allScopes, "tctx": limits})
+	}
 	w.await(func() bool {
 		code, _ := w.send(http.MethodGet, "/api/v1/tasks", "", "Txn-Token", token(nil))
 		return code == http.StatusOK
@@ -121,7 +123,11 @@ func (s *server) patch(path, body, token string) (int, string) {
 	req.Header.Set("Txn-Token", token)
 	ca := x509.NewCertPool()
 	ca.AppendCertsFromPEM(s.Admin.CAData)
-	resp := must((&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12}}}).Do(req))(s.t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12}}}
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	defer resp.Body.Close()
 	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(s.t))
 }

@@ -161,7 +161,10 @@ func TestLongObjects(t *testing.T) {
 		t.Helper()
 		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body)))
 		req.Header.Set("Content-Type", media)
-		resp := must[*http.Response](t)(must[*http.Client](t)(restclient.HTTPClientFor(s.Admin)).Do(req))
+		resp, err := must[*http.Client](t)(restclient.HTTPClientFor(s.Admin)).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer resp.Body.Close()
 		if got := must[[]byte](t)(io.ReadAll(resp.Body)); resp.StatusCode >= 300 {
 			t.Fatalf("%s %s: %s %.300s", method, path, resp.Status, got)

@@ -86,7 +86,7 @@ func (r *replay) pages(as *restClient, template string, page func(token string) 
 		if err := json.Unmarshal([]byte(got.body), &out); err != nil || got.code != http.StatusOK {
 			r.t.Fatalf("%s: %d %.300s", page(token), got.code, got.body)
 		}
-		if all := append(out.Items, out.Timeline...); len(all) > 0 {
+		if all := slices.Concat(out.Items, out.Timeline); len(all) > 0 {
 			first = string(all[0])
 		}
 		return first, out.Metadata.Continue

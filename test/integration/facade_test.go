@@ -371,11 +371,14 @@ func TestRESTPaths(t *testing.T) {
 	for _, accept := range []string{"", "*/*", "application/json, */*"} {
 		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+"/readyz", nil))
 		req.Header.Set("Accept", accept)
-		resp := must[*http.Response](t)(c.http.Do(req))
+		resp, err := c.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
 		if body := must[[]byte](t)(io.ReadAll(resp.Body)); string(body) != "ok" {
 			t.Errorf("Accept %q: %s", accept, body)
 		}
-		resp.Body.Close()
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // secretsPath begins the paths of the Secrets of a namespace.
-const secretsPath = "/api/v1/namespaces/"
+const secretsPath = "/api/v1/namespaces/" //nolint:gosec // a path, not a credential
 
 // secretNames answers which Secrets a namespace of the cluster has, for the REST path. The chain has asked the cluster
 // whether the caller may list them. The cluster is asked for a table, so no value of a Secret reaches this process.

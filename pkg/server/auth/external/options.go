@@ -158,7 +158,10 @@ func (c *ContextToken) given() string {
 		name string
 		set  bool
 	}{
-		{"issuer", c.Issuer != ""}, {"audience", c.Audience != ""}, {"jwks-url", c.JWKSURL != ""}, {"ca-file", c.CAFile != ""},
+		{"issuer", c.Issuer != ""},
+		{"audience", c.Audience != ""},
+		{"jwks-url", c.JWKSURL != ""},
+		{"ca-file", c.CAFile != ""},
 		{"headers", len(c.Headers) > 0 && !slices.Equal(c.Headers, []string{defaultHeader})},
 		{"authz-mode", c.Mode != "" && c.Mode != ModeOff},
 		{"tts-endpoint", c.Exchange.Endpoint != ""},

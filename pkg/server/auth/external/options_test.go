@@ -55,8 +55,11 @@ func TestExchange(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ name, value, want string }{
-		{"OUTBOUND_SCOPE", "x", "not built yet"}, {"TOOL_TOKEN_TTL", "1m", "not built yet"}, {"TOOL_TOKEN_TTL", "x", "must be a duration"},
-		{"TTS_TIMEOUT", "x", "must be a duration"}, {"TTS_ENDPOINT", "x", "child-scope is needed"},
+		{"OUTBOUND_SCOPE", "x", "not built yet"},
+		{"TOOL_TOKEN_TTL", "1m", "not built yet"},
+		{"TOOL_TOKEN_TTL", "x", "must be a duration"},
+		{"TTS_TIMEOUT", "x", "must be a duration"},
+		{"TTS_ENDPOINT", "x", "child-scope is needed"},
 	} {
 		name := "PLATFORM_CONTEXT_TOKEN_" + c.name
 		t.Setenv(name, c.value)
