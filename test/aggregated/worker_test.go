@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
@@ -338,8 +339,15 @@ func TestBrokenChains(t *testing.T) {
 	_, ended := w.job(t, "ended", "a", o)
 	_, gone := w.job(t, "gone", "a", o)
 	_, debugged := w.job(t, "debugged", "a", o)
-	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "none"}}}
-	if _, err := w.host.CoreV1().Pods(w.namespace).UpdateEphemeralContainers(t.Context(), debugged.Name, debugged, metav1.UpdateOptions{}); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the cluster changes new Pods, too
+		now, err := w.host.CoreV1().Pods(w.namespace).Get(t.Context(), debugged.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "none"}}}
+		_, err = w.host.CoreV1().Pods(w.namespace).UpdateEphemeralContainers(t.Context(), debugged.Name, now, metav1.UpdateOptions{})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.publish(t, o, v1alpha1.TaskRunning, good.Name, good.UID, own)

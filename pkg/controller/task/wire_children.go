@@ -98,7 +98,7 @@ func (w childAPI) parent(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task,
 	if err != nil || parent.UID != d.ParentUID {
 		return nil, nil, nil //nolint:nilerr // it does not exist
 	}
-	agent, err := agentAPI{w.wire}.agentOf(ctx, parent)
+	agent, err := agentAPI(w).agentOf(ctx, parent)
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent of parent: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,16 +60,14 @@ const absent = -1
 // attributeCalls returns the calls about which the kernel asks.
 func attributeCalls() map[uint32]attributeCall {
 	calls := olderAttributeCalls()
-	for nr, c := range map[uint32]attributeCall{
+	maps.Copy(calls, map[uint32]attributeCall{
 		unix.SYS_FCHMOD:    {change: changeMode, path: absent, value: 1, flags: absent},
 		unix.SYS_FCHMODAT:  {change: changeMode, path: 1, value: 2, flags: absent},
 		unix.SYS_FCHMODAT2: {change: changeMode, path: 1, value: 2, flags: 3},
 		unix.SYS_FCHOWN:    {change: changeOwner, path: absent, value: 1, flags: absent},
 		unix.SYS_FCHOWNAT:  {change: changeOwner, path: 1, value: 2, flags: 4},
 		unix.SYS_UTIMENSAT: {change: changeTimes, path: 1, value: 2, flags: 3},
-	} {
-		calls[nr] = c
-	}
+	})
 	return calls
 }
 
@@ -171,17 +170,17 @@ func (a attributes) next(listener int, more *bool) bool {
 		return !*more
 	}
 	n := notification{}
-	if ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)) != 0 {
+	if ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)) != 0 { //nolint:gosec // a struct for the kernel
 		return true // a signal ended the call
 	}
 	answer := notificationAnswer{id: n.id}
-	valid := func() bool { return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == 0 }
+	valid := func() bool { return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == 0 } //nolint:gosec // as above
 	if err := a.perform(n, valid); err != nil {
 		errno := unix.EPERM
 		_ = errors.As(err, &errno)
 		answer.errno = -int32(errno)
 	}
-	_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) // the process may be gone
+	_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) //nolint:gosec // as above; the process may be gone
 	return true
 }
 
