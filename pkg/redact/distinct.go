@@ -54,8 +54,10 @@ func note(found []string, v string) []string {
 		return found
 	}
 	found = once(found, v)
-	if strings.ContainsAny(v, "&<>") { // as encoding/json writes them
-		found = once(found, strings.NewReplacer("&", `\u0026`, "<", `\u003c`, ">", `\u003e`).Replace(v))
+	if strings.ContainsAny(v, "&<>") {
+		for _, s := range Spellings(v)[1:] {
+			found = once(found, s)
+		}
 	}
 	return found
 }

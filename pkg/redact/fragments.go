@@ -55,7 +55,8 @@ func Fragments(text string, secrets []string) string {
 
 // Occurs reports whether a JSON text contains a secret, as it is or as JSON writes it.
 func Occurs(secret string, text []byte) bool {
-	return slices.ContainsFunc(Spellings(secret), func(s string) bool { return bytes.Contains(text, []byte(s)) })
+	in := func(s string) bool { return bytes.Contains(text, []byte(s)) }
+	return in(secret) || slices.ContainsFunc(Spellings(secret)[1:], in)
 }
 
 // Spellings returns a text as it is and, if they differ, in the two ways in which JSON usually writes it: with and without the

@@ -19,25 +19,19 @@ type agentAPI struct{ *wire }
 
 // touchAgent notes when the task's Agent was last used.
 func (w agentAPI) touchAgent(ctx context.Context, t *v1alpha1.Task, at metav1.Time) error {
-	if t.Spec.AgentRef == nil {
-		return nil
-	}
-	var a v1alpha1.Agent
-	if err := w.Get(ctx, t.Spec.AgentRef.In(t.Namespace), &a); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if a.Status.LastUsed != nil && !a.Status.LastUsed.Before(&at) {
-		return nil
+	a, err := w.agentOf(ctx, t)
+	if err != nil || a == nil || a.Status.LastUsed != nil && !a.Status.LastUsed.Before(&at) {
+		return err
 	}
 	before := a.DeepCopy()
 	a.Status.LastUsed = &at
-	if err := w.Status().Patch(ctx, &a, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := w.Status().Patch(ctx, a, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	return nil
 }
 
-// agentOf reads the Agent of a task; nil if it is gone.
+// agentOf reads the Agent of a task; nil if it has none, or it is gone.
 func (w agentAPI) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
 	if t.Spec.AgentRef == nil {
 		return nil, nil //nolint:nilnil // no agent

@@ -75,16 +75,5 @@ func TestFaultsAsTheSDKReadsThem(t *testing.T) {
 // TestWholeAnswers: an answer that is not a stream is read if the request accepts one.
 func TestWholeAnswers(t *testing.T) {
 	server := modelfaults.Serve(t, modelfaults.Anthropic, modelfaults.Row{Name: "wrong-content-type"}, 2)
-	c := newClient(t, Config{APIKey: modelfaults.Key, BaseURL: server.URL})
-	for _, whole := range []bool{true, false} {
-		req, said := ask("hi"), ""
-		req.Whole = whole
-		got, err := c.Generate(t.Context(), req, func(p llm.Part) { said += p.Text })
-		switch {
-		case whole && (err != nil || got.Text != modelfaults.FineText || said != got.Text || got.StopReason != llm.StopEnd || *got.Usage.InputTokens != 9 || *got.Usage.OutputTokens != 4):
-			t.Errorf("%+v, %q, %v", got, said, err)
-		case !whole && llm.ClassOf(err) != llm.ClassMalformed:
-			t.Error(err)
-		}
-	}
+	modelfaults.ReadsWhole(t, newClient(t, Config{APIKey: modelfaults.Key, BaseURL: server.URL}), ask("hi"))
 }

@@ -99,11 +99,11 @@ func (s *stream) event(name string, e map[string]any) {
 
 // whole reads an answer that is not a stream.
 func (c *Client) whole(ctx context.Context, a *answer, from io.Reader, parts func(llm.Part)) (llm.Response, error) {
-	data, err := io.ReadAll(io.LimitReader(from, wire.MaxAnswer+1))
+	data, fits, err := wire.ReadWhole(from)
 	if err != nil {
 		return a.response(), c.ended(ctx, a, err)
 	}
-	if len(data) > wire.MaxAnswer {
+	if !fits {
 		return a.response(), malformed("the answer is larger than 8 MiB")
 	}
 	events, err := Events(data)

@@ -118,11 +118,11 @@ func (s *stream) chunk(choices ...map[string]any) {
 // whole reads an answer that is not a stream.
 func (c *Client) whole(ctx context.Context, from io.Reader, parts func(llm.Part)) (llm.Response, error) {
 	var a answer
-	data, err := io.ReadAll(io.LimitReader(from, wire.MaxAnswer+1))
+	data, fits, err := wire.ReadWhole(from)
 	if err != nil {
 		return a.response(), c.ended(ctx, &a, err)
 	}
-	if len(data) > wire.MaxAnswer {
+	if !fits {
 		return a.response(), malformed("the answer is larger than 8 MiB")
 	}
 	chunks, err := Chunks(data, true)

@@ -120,6 +120,12 @@ func IsPage(h http.Header, body []byte) bool {
 // IsWhole reports whether a response has a whole answer of a model, and not a stream.
 func IsWhole(h http.Header) bool { return strings.HasPrefix(h.Get("Content-Type"), "application/json") }
 
+// ReadWhole reads an answer that is not a stream. It fits if it is not longer than MaxAnswer.
+func ReadWhole(from io.Reader) (data []byte, fits bool, err error) {
+	data, err = io.ReadAll(io.LimitReader(from, MaxAnswer+1))
+	return data, len(data) <= MaxAnswer, err
+}
+
 // Refusal describes a refused request whose body says nothing that can be shown.
 func Refusal(status int, page bool) string {
 	text := http.StatusText(status)

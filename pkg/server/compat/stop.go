@@ -59,6 +59,12 @@ func (s *stopper) add(piece string) string {
 	return out
 }
 
+// cutAt returns a whole text up to the first of the sequences, and which of them was found; empty if none was.
+func cutAt(text string, sequences []string) (kept, hit string) {
+	s := stopper{sequences: sequences}
+	return s.add(text) + s.rest(), s.hit
+}
+
 // begun returns how many of the last bytes may be the begin of a sequence.
 func (s *stopper) begun() (longest int) {
 	for _, one := range s.sequences {

@@ -301,10 +301,9 @@ func (s *speaker) send(b []byte) {
 // stopped ends an answer whose parts were sent up to one of the client's sequences.
 func (s *speaker) stopped(r *llm.Response, stop *stopper) error {
 	s.part(llm.Part{Text: stop.rest()})
-	whole := stopper{sequences: stop.sequences}
-	r.Text = whole.add(r.Text) + whole.rest()
-	if whole.hit != "" { // the vendor was not told to stop, so nothing that follows is part of the answer
-		s.form.stoppedBy(whole.hit)
+	var hit string
+	if r.Text, hit = cutAt(r.Text, stop.sequences); hit != "" { // the vendor was not told to stop, so nothing that follows is part of the answer
+		s.form.stoppedBy(hit)
 		r.ToolCalls, r.Refused, r.StopReason = nil, false, stopSequence
 	}
 	return s.finish(r)

@@ -129,8 +129,7 @@ func (t *turn) run(messages []llm.Message) error {
 		t.count(result.Usage)
 		left -= result.Iterations
 		text, ended := unmarked(result.Text)
-		cut := stopper{sequences: t.stops}
-		text = cut.add(text) + cut.rest()
+		text, stopped := cutAt(text, t.stops)
 		switch {
 		case errors.Is(err, agentloop.ErrMaxIterations), errors.Is(err, agentloop.ErrRepeated):
 			if text == "" {
@@ -140,8 +139,8 @@ func (t *turn) run(messages []llm.Message) error {
 			return t.finish(text, llm.StopEnd)
 		case err != nil:
 			return t.failed(err)
-		case cut.hit != "":
-			t.out.form.stoppedBy(cut.hit)
+		case stopped != "":
+			t.out.form.stoppedBy(stopped)
 			return t.finish(text, stopSequence)
 		case ended, t.quiet, ends >= limits.MaxPrematureEnds, left <= 0, result.StopReason != llm.StopEnd:
 			return t.finish(text, result.StopReason)
