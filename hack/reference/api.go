@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -49,9 +50,12 @@ func api(root string) (string, error) {
 	p.text("Every kind with its fields. `kubectl explain` shows the same of a running server. Rules across fields are not in a " +
 		"schema; the server's answer names the field and the rule. Fields of `metadata` are those of Kubernetes.")
 	a := &apiPage{page: p, src: src, done: map[string]bool{}}
+	var kinds []string
 	for _, obj := range v1alpha1.KnownTypes() {
-		kind := reflect.TypeOf(obj).Elem().Name()
-		if item, ok := strings.CutSuffix(kind, "List"); ok && src.types[item] != nil {
+		kinds = append(kinds, reflect.TypeOf(obj).Elem().Name())
+	}
+	for _, kind := range kinds {
+		if item, ok := strings.CutSuffix(kind, "List"); ok && slices.Contains(kinds, item) {
 			continue // has no content of its own
 		}
 		if err := a.describe(2, kind); err != nil {

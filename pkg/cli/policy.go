@@ -33,9 +33,8 @@ func policyTest(a *app) *cobra.Command {
 		Long: "Put recorded calls of tools to the policies of the server, without making them.\n\n" +
 			"The calls are those of a task (--task), or those of a file (--calls) with objects of kind ToolCall, as YAML or JSON.\n" +
 			"Nothing is recorded: each call is a dry run, and policies see the user of this command as the caller.\n\n" +
-			"The platform does not keep the arguments of calls in events. For a task, they are taken from its approvals and from\n" +
-			"the transcript of its session. Calls whose arguments were not kept are listed as not judged. To try a policy on\n" +
-			"these, write the calls into a file.\n\n" +
+			"The server keeps the calls of a task without secrets, at most 4 MiB of them. Calls that are not among them, or whose\n" +
+			"arguments had secrets, are listed as not judged. To try a policy on these, write the calls into a file.\n\n" +
 			"Policies are ValidatingAdmissionPolicies that match creates of toolcalls. The calls are judged by those of the\n" +
 			"server or, with -f, by those of a file and their bindings, which need not be stored. A policy without a binding in the\n" +
 			"file denies. Policies of a file may not refer to parameters or ask an authorizer, and know only the namespace's name.",
@@ -89,7 +88,7 @@ type testedCall struct {
 	Task   string `json:"task"`
 	Tool   string `json:"tool"`
 	CallID string `json:"callID,omitempty"`
-	// Source is where the arguments come from: approval, transcript or file; empty if they were not kept.
+	// Source is where the arguments come from: record, approval, transcript or file; empty if they were not kept.
 	Source string `json:"source,omitempty"`
 	// Recorded is the verdict that the task's events show; empty for a call of a file.
 	Recorded v1alpha1.ToolCallVerdict `json:"recorded,omitempty"`
@@ -152,7 +151,7 @@ func (a *app) showCalls(calls []testedCall) error {
 	note(a.Err, fmt.Sprintf("%d calls: %d allowed, %d held for approval, %d denied, %d not judged",
 		len(calls), counts[v1alpha1.ToolCallAllowed], counts[v1alpha1.ToolCallApprovalRequired], counts[v1alpha1.ToolCallDenied], left))
 	if left > 0 {
-		note(a.Err, "The arguments of calls are not kept in events. To judge the calls that were left out, give them in a file with --calls.")
+		note(a.Err, "To judge the calls that were left out, give them in a file with --calls.")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -16,7 +17,8 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-// callsOfTask returns the calls that the events of a task show, in their order, with the arguments that were kept.
+// callsOfTask returns the calls that the events of a task show, in their order, with the arguments that were kept. The server
+// keeps those of each call; approvals and transcripts have those of some calls of tasks that are older than this record.
 func callsOfTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) ([]testedCall, error) {
 	task, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -31,6 +33,9 @@ func callsOfTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, 
 		return nil, err
 	}
 	if err := kept.ofTranscript(ctx, c, task); err != nil {
+		return nil, err
+	}
+	if err := kept.ofRecord(ctx, c, task); err != nil {
 		return nil, err
 	}
 	for i := range calls {
@@ -128,6 +133,29 @@ func (k keptArguments) ofApprovals(ctx context.Context, c typed.CoreV1alpha1Inte
 			one.partly = "its approval keeps the arguments without secrets or cut"
 		}
 		k[[2]string{s.ToolCallID, s.TargetTool}] = one
+	}
+	return nil
+}
+
+// ofRecord adds those that the server keeps of each call, unless others are complete and these are not.
+func (k keptArguments) ofRecord(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1alpha1.Task) error {
+	list, err := c.Tasks(task.Namespace).GetCalls(ctx, task.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil // an older server, or a caller who may read less
+	}
+	if err != nil {
+		return err
+	}
+	for _, call := range list.Calls {
+		key := [2]string{call.CallID, call.ToolName}
+		if old, known := k[key]; known && old.partly == "" && call.Redacted || call.Arguments == nil {
+			continue
+		}
+		one := kept{source: "record", arguments: call.Arguments.Raw}
+		if call.Redacted {
+			one.partly = "its arguments are kept without secrets"
+		}
+		k[key] = one
 	}
 	return nil
 }

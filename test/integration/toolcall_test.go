@@ -188,8 +188,7 @@ func TestPoliciesHoldCallsBack(t *testing.T) {
 	p.tryPolicies()
 }
 
-// testPolicies: the command judges recorded calls again, with the policies of now. Of the calls above, only the arguments
-// of the one that waited for a person were kept; the command says so of the others, and judges them out of a file.
+// testPolicies: the command judges recorded calls again, with the policies of now, and calls of a file.
 func (p *platform) testPolicies() {
 	t := p.t
 	t.Helper()
@@ -208,14 +207,14 @@ func (p *platform) testPolicies() {
 	}
 	want := []string{
 		"TASK TOOL CALL ARGUMENTS FROM RECORDED NOW WHY",
-		"t code_exec call_1_1 Denied not judged its arguments were not kept",
-		"t file_write call_1_2 approval ApprovalRequired ApprovalRequired held: 500 is a lot",
-		"t file_read call_1_3 Allowed not judged its arguments were not kept",
+		"t code_exec call_1_1 record Denied Denied no-network-commands: programs must not use curl, wget, nc or ssh",
+		"t file_write call_1_2 record ApprovalRequired ApprovalRequired held: 500 is a lot",
+		"t file_read call_1_3 record Allowed Allowed",
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if want := "3 calls: 0 allowed, 1 held for approval, 0 denied, 2 not judged\nThe arguments of calls are not kept in events."; !strings.HasPrefix(errs, want) {
+	if want := "3 calls: 1 allowed, 1 held for approval, 1 denied, 0 not judged\n"; errs != want {
 		t.Errorf("said %s", errs)
 	}
 	file := filepath.Join(t.TempDir(), "calls.yaml")
@@ -282,6 +281,10 @@ turns:
 	log := must[[]byte](t)(c.RESTClient().Get().Namespace("default").Resource("tasks").Name("t").SubResource("log").DoRaw(t.Context()))
 	asked := model.Exchanges()
 	last := asked[len(asked)-1].Request.Messages
+	kept := must[*v1alpha1.TaskCallList](t)(c.Tasks("default").GetCalls(t.Context(), "t", metav1.GetOptions{}))
+	if len(kept.Calls) != 1 || !kept.Calls[0].Redacted || string(kept.Calls[0].Arguments.Raw) != `{"code":"send [REDACTED]","language":"bash"}` {
+		t.Errorf("kept calls: %+v", kept.Calls)
+	}
 	texts := map[string]string{"the log": string(log), "the result that the model reads": last[len(last)-1].Text()}
 	for _, e := range events {
 		texts["event "+string(e.Type)] += e.Summary + string(e.Content.Raw)

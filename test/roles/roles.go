@@ -65,7 +65,7 @@ func table() []row {
 		{"get", "tasks/events", "veaow"},
 		{"get", "tasks/stream tasks/trace", "veao"},
 		{"get", "tasks/result tasks/log tasks/artifacts tasks/plan tasks/inbox sessions/transcript skills/content", "veow"},
-		{"get", "sessions/events sessions/stream sessions/turn chats/config", "veo"},
+		{"get", "tasks/calls sessions/events sessions/stream sessions/turn chats/config", "veo"},
 		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
 		{"create", "tasks/cancel", "eow"},
 		{"create", "tasks/fork tasks/detach sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},

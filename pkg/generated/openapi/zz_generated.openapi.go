@@ -161,6 +161,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskAgentRuntime{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskAgentRuntime(ref),
 		v1alpha1.TaskArtifact{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskArtifact(ref),
 		v1alpha1.TaskArtifactList{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskArtifactList(ref),
+		v1alpha1.TaskCall{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskCall(ref),
+		v1alpha1.TaskCallList{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskCallList(ref),
 		v1alpha1.TaskCancellation{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskCancellation(ref),
 		v1alpha1.TaskConnectionBinding{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref),
 		v1alpha1.TaskDelegation{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskDelegation(ref),
@@ -8607,6 +8609,112 @@ func schema_pkg_apis_core_v1alpha1_TaskArtifactList(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			v1alpha1.TaskArtifact{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskCall is a call of a tool as the model asked for it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt of the task that asked, from 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"toolName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolName is the tool, by the name that the model knows.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"callId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callId is the id that the model gave to the call.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"arguments": {
+						SchemaProps: spec.SchemaProps{
+							Description: "arguments is the argument object, without secrets.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"redacted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "redacted is set if secrets were removed from the arguments, so that they are not those that the tool received.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"toolName"},
+			},
+		},
+		Dependencies: []string{
+			apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskCallList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskCallList is the answer of a get on tasks/calls: the calls of tools that the task's workers asked for, whatever was decided about them. At most 4 MiB of calls are kept of a task; later ones are missing. They go with the task.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the task.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"calls": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "calls are the calls, by attempt.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TaskCall{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"calls"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskCall{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 

@@ -263,3 +263,36 @@ type ToolCallFinding struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// TaskCallList is the answer of a get on tasks/calls: the calls of tools that the task's workers asked for, whatever was
+// decided about them. At most 4 MiB of calls are kept of a task; later ones are missing. They go with the task.
+type TaskCallList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata holds the name and the namespace of the task.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// calls are the calls, by attempt.
+	// +listType=atomic
+	Calls []TaskCall `json:"calls"`
+}
+
+// TaskCall is a call of a tool as the model asked for it.
+type TaskCall struct {
+	// attempt is the attempt of the task that asked, from 1.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+	// toolName is the tool, by the name that the model knows.
+	ToolName string `json:"toolName"`
+	// callId is the id that the model gave to the call.
+	// +optional
+	CallID string `json:"callId,omitempty"`
+	// arguments is the argument object, without secrets.
+	// +optional
+	// +k8s:opaqueType
+	Arguments *apiextensionsv1.JSON `json:"arguments,omitempty"`
+	// redacted is set if secrets were removed from the arguments, so that they are not those that the tool received.
+	// +optional
+	Redacted bool `json:"redacted,omitempty"`
+}

@@ -674,6 +674,16 @@ func (in TaskArtifactList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskCallList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskCallList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskCancellation) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskCancellation"
 }

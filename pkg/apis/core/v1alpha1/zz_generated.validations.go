@@ -392,6 +392,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskCallList
+	scheme.AddValidationFunc(
+		(*TaskCallList)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskCallList(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskCallList),
+					safe.Cast[*TaskCallList](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskCancellation
 	scheme.AddValidationFunc(
 		(*TaskCancellation)(nil),
@@ -12916,6 +12931,40 @@ func Validate_TaskArtifactList(
 	}
 
 	// field TaskArtifactList.Artifacts has no validation
+	return errs
+}
+
+// Validate_TaskCallList validates an instance of TaskCallList according
+// to declarative validation rules in the API schema.
+func Validate_TaskCallList(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskCallList) (errs field.ErrorList) {
+
+	// field TaskCallList.TypeMeta has no validation
+
+	{ // field TaskCallList.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCallList) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskCallList.Calls has no validation
 	return errs
 }
 

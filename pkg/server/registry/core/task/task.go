@@ -205,6 +205,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "events", Subpath: true, MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: appends{r}.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: traces{r.log, r.blobs, r.clock}.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
+			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: calls{r.blobs}.get, Readers: resource.Users()},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},

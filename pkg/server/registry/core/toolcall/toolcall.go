@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package toolcall serves toolcalls: a worker creates one before each call of a tool, and is answered with the verdict
-// of the ValidatingAdmissionPolicies that match. Nothing is stored but an event about a call that a policy objected to.
+// of the ValidatingAdmissionPolicies that match. The object is not stored. Of a worker's call, its arguments without
+// secrets are kept with the task, and there is an event about a call that a policy objected to.
 //
 // The server completes a call before it is judged: the facts about the task and the tool come from the stored
 // objects, and the arguments of built-in tools are typed, so a policy that misspells one does not compile. Whatever
@@ -12,6 +13,7 @@ package toolcall
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -38,6 +40,8 @@ type Tasks interface {
 	Uncovered(ctx context.Context, t *v1alpha1.Task, tool string) string
 	// Judged appends the event about a verdict to the task's stream.
 	Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
+	// KeepCall keeps a call of the task, once for each id.
+	KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error
 }
 
 // Options are what toolcalls need. All fields but Judge are required.
@@ -91,7 +95,7 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	if err != nil {
 		return nil, err
 	}
-	secrets, by := sensitive(&c.Spec), j
+	given, secrets, by := c.Spec.Sensitive, sensitive(&c.Spec), j
 	if len(c.Spec.Policies) > 0 {
 		if by, err = j.try(ctx, t.Namespace, c.Spec.Policies); err != nil {
 			return nil, err
@@ -115,9 +119,8 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	}
 	c.Status = v1alpha1.ToolCallStatus{Verdict: verdictOf(findings), Findings: findings}
 	// Only a run makes calls; what other callers ask has no effect.
-	caller, _ := request.UserFrom(ctx)
-	if len(findings) > 0 && guard.IsWorker(caller) && !resource.IsDryRun(ctx) {
-		if err := j.tasks.Judged(ctx, t, eventOf(t, c)); err != nil {
+	if caller, _ := request.UserFrom(ctx); guard.IsWorker(caller) && !resource.IsDryRun(ctx) {
+		if err := j.record(ctx, t, c, given); err != nil {
 			return nil, err
 		}
 	}
@@ -147,15 +150,19 @@ func sensitive(s *v1alpha1.ToolCallSpec) []string {
 	return all
 }
 
+// digest is the same for a call that a worker asks about again because it did not get the answer.
+func digest(s *v1alpha1.ToolCallSpec) string {
+	sum := sha256.Sum256(slices.Concat([]byte(s.CallID), []byte{0}, s.Arguments.Raw))
+	return s.ToolName + "/" + hex.EncodeToString(sum[:12])
+}
+
 // eventOf is the event about a call that policies objected to. It does not repeat the arguments.
 func eventOf(t *v1alpha1.Task, c *v1alpha1.ToolCall) *v1alpha1.ExecutionEvent {
 	severity := v1alpha1.SeverityInfo
 	if first := c.Status.Findings[0].Action; first != v1alpha1.ToolCallAudit {
 		severity = v1alpha1.SeverityWarning
 	}
-	// A worker that did not get the answer asks again.
-	digest := sha256.Sum256(slices.Concat([]byte(c.Spec.CallID), []byte{0}, c.Spec.Arguments.Raw))
-	e := event.New(v1alpha1.EventToolCallJudged, severity, fmt.Sprintf("toolcall/%s/%s/%x", t.Status.JobUID, c.Spec.ToolName, digest[:12]), summary(c), map[string]any{
+	e := event.New(v1alpha1.EventToolCallJudged, severity, fmt.Sprintf("toolcall/%s/%s", t.Status.JobUID, digest(&c.Spec)), summary(c), map[string]any{
 		"verdict": c.Status.Verdict, "callID": c.Spec.CallID, "findings": c.Status.Findings,
 	})
 	e.Namespace, e.TaskName = t.Namespace, t.Name

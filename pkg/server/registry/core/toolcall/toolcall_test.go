@@ -120,3 +120,29 @@ func TestFindings(t *testing.T) {
 		}
 	}
 }
+
+// What is kept of the arguments has none of the secrets that a worker names, in any spelling, and is still one JSON value.
+func TestWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	many := slices.Repeat([]string{"abcdef"}, maxSensitive+1)
+	for name, c := range map[string]struct {
+		arguments string
+		secrets   []string
+		want      string
+		changed   bool
+	}{
+		"none":             {`{"a": "b"}`, nil, `{"a": "b"}`, false},
+		"not there":        {`{"a": "b"}`, []string{"", "secret"}, `{"a": "b"}`, false},
+		"the longer first": {`{"a":"abcdefgh abcdef"}`, []string{"abcdef", "abcdefgh"}, `{"a":"[REDACTED] [REDACTED]"}`, true},
+		"as JSON writes":   {`{"a":"x\"<y"}`, []string{`x"<y`}, `{"a":"[REDACTED]"}`, true},
+		"HTML escaped":     {`{"a":"x\"\u003cy"}`, []string{`x"<y`}, `{"a":"[REDACTED]"}`, true},
+		"by its form":      {`{"password":"hunter22"}`, nil, `{"password":"[REDACTED]"}`, true},
+		"a number":         {`{"a":123456}`, []string{"123456"}, `{}`, true},
+		"too many":         {`{"a":"b"}`, many, `{}`, true},
+	} {
+		got, changed := withoutSecrets([]byte(c.arguments), c.secrets)
+		if string(got) != c.want || changed != c.changed {
+			t.Errorf("%s: %s, %v; want %s, %v", name, got, changed, c.want, c.changed)
+		}
+	}
+}

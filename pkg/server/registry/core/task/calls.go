@@ -1,0 +1,50 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/quota"
+)
+
+// calls serves the calls of tools that are kept of tasks.
+type calls struct{ blobs *blob.Store }
+
+// get returns the calls of a task.
+func (r calls) get(ctx context.Context, p parent) (runtime.Object, error) {
+	kept, err := r.blobs.Calls(ctx, p.Object.UID)
+	if err != nil {
+		return nil, err
+	}
+	out := &v1alpha1.TaskCallList{ObjectMeta: metav1.ObjectMeta{Name: p.Object.Name, Namespace: p.Object.Namespace}, Calls: make([]v1alpha1.TaskCall, len(kept))}
+	for i, raw := range kept {
+		if err := json.Unmarshal(raw, &out.Calls[i]); err != nil {
+			return nil, fmt.Errorf("call of task %s: %w", p.Object.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// KeepCall keeps a call that a worker of the task asks about, once for each id. A call for which there is no room is not
+// kept: that is no reason to refuse it.
+func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error {
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	err = r.blobs.KeepCall(ctx, t.Namespace, t.UID, fmt.Sprintf("%08x/%s", c.Attempt, id), raw)
+	if errors.Is(err, quota.ErrLimit) {
+		return nil
+	}
+	return err
+}
