@@ -108,3 +108,35 @@ func TestChatLongMessage(t *testing.T) {
 		t.Errorf("the session: %d, %d bytes", got.code, len(got.body))
 	}
 }
+
+// TestChatRemembersSecrets: a secret that a message identifies is removed where the model repeats it alone, in the same turn and in
+// the next one, as JSON, as a stream and in the transcript.
+func TestChatRemembersSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "Zk4Qx7hunter2"
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: once more}
+  reply: {text: "Again it was `+secret+` that worked, and nothing else did on any of the other machines of the team."}
+- match: {contains: log in}
+  reply: {text: "I used `+secret+` to log in."}
+`)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	first := c.chat(map[string]any{"message": "log in with password=" + secret}, http.StatusOK)
+	if first.Message != "I used [REDACTED] to log in." {
+		t.Errorf("the first answer: %q", first.Message)
+	}
+	shown := ""
+	for _, f := range c.chatStream(t.Context(), map[string]any{"message": "once more", "sessionId": first.SessionID}) {
+		shown += f.Content
+	}
+	if !strings.HasPrefix(shown, "Again it was [REDACTED] that worked") {
+		t.Errorf("the stream of the second turn: %q", shown)
+	}
+	for _, m := range p.transcript(first.SessionID, 100) {
+		if strings.Contains(m.Content, secret) {
+			t.Errorf("the transcript has %s: %q", m.Role, m.Content)
+		}
+	}
+}

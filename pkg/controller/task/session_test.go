@@ -353,8 +353,25 @@ func TestConversation(t *testing.T) {
 func TestCutLeavesNoHalfOfASecret(t *testing.T) {
 	const secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 	text := strings.Repeat("x", maxSaid-20) + " " + secret + strings.Repeat(" y", 100)
-	if got := shortenText(text, "result", "t"); strings.Contains(got, secret[:12]) || len(got) > maxSaid+200 {
+	got := said(member("t", 1), text)[0].Content
+	if strings.Contains(got, secret[:12]) || len(got) > maxSaid+200 {
 		t.Errorf("%d bytes, end %q", len(got), got[maxSaid-40:])
+	}
+}
+
+// TestSaidRemembersSecrets: a secret that the prompt or the result identifies is removed from both.
+func TestSaidRemembersSecrets(t *testing.T) {
+	const secret = "Zk4Qx7hunter2"
+	for name, texts := range map[string][2]string{
+		"by the prompt": {"log in with password=" + secret, "I logged in with " + secret},
+		"by the result": {"try " + secret + " there", "DB_PASSWORD=" + secret},
+	} {
+		k := member("t", 1)
+		k.Spec.Prompt = texts[0]
+		messages := said(k, texts[1])
+		if len(messages) != 2 || strings.Contains(messages[0].Content+messages[1].Content, secret) {
+			t.Errorf("%s: %+v", name, messages)
+		}
 	}
 }
 

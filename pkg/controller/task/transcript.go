@@ -63,9 +63,13 @@ func refusedForGood(err error) bool {
 }
 
 // said returns the messages that a task adds to its session: the prompt, unless the session has
-// it already, and the result.
+// it already, and the result. A secret that one of them identifies is removed from both.
 func said(t *v1alpha1.Task, result string) []v1alpha1.SessionMessage {
 	var out []v1alpha1.SessionMessage
+	var seen redact.Seen
+	prompt, _ := seen.Text(plan.Prompt(&t.Spec))
+	result, _ = seen.Text(result)
+	prompt = seen.Remove(prompt)
 	add := func(role v1alpha1.MessageRole, what, text string) {
 		if strings.TrimSpace(text) == "" {
 			return
@@ -76,20 +80,19 @@ func said(t *v1alpha1.Task, result string) []v1alpha1.SessionMessage {
 		})
 	}
 	if !plan.PromptInSession(&t.Spec) {
-		add(v1alpha1.RoleUser, "prompt", plan.Prompt(&t.Spec))
+		add(v1alpha1.RoleUser, "prompt", prompt)
 	}
 	add(v1alpha1.RoleAssistant, "result", result)
 	return out
 }
 
-// shortenText cuts a text that is too long and marks the cut. It removes secrets before the
-// cut, because a half of a secret would not be recognised.
+// shortenText cuts a text that is too long and marks the cut. The text must have no secrets, because a half of one would not be
+// recognised.
 func shortenText(text, what, task string) string {
 	if len(text) <= maxSaid {
 		return text
 	}
 	whole := len(text)
-	text, _ = redact.Text(text)
 	end := min(len(text), maxSaid)
 	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
 		end--

@@ -15,6 +15,7 @@
 //	resume.go    turns that an earlier process did not end
 //	caller.go    requests to this server as the caller
 //	text.go      text without secrets, as it arrives
+//	removed.go   the secrets that were removed from earlier turns of a session
 //	unfinished.go answers that come while tasks of the chat still run
 //	tools.go     the set of tools; the files that end in tools.go have them
 //
@@ -108,6 +109,7 @@ type Service struct {
 	o       Options
 	slots   *slots
 	busy    *sessions
+	removed *removals
 	said    Sessions
 	own     versioned.Interface // acts as the server
 	callers *callers
@@ -132,7 +134,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{o: o, busy: newSessions(), own: own, callers: c, slots: newSlots(o.MaxConcurrent), metrics: m}, nil
+	return &Service{o: o, busy: newSessions(), removed: newRemovals(), own: own, callers: c, slots: newSlots(o.MaxConcurrent), metrics: m}, nil
 }
 
 // Keep says what keeps conversations. It is called once, before the first turn.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
 )
 
 // A secret is never shown, wherever the pieces of a text are cut, and nothing else is lost.
@@ -31,6 +32,33 @@ func TestTextHidesSecretsInPieces(t *testing.T) {
 		if strings.Contains(got, "abcdefghij") || !strings.HasPrefix(got, "The key is ") || !strings.HasSuffix(got, "more words end") {
 			t.Errorf("in pieces of %d: %q", size, got)
 		}
+	}
+}
+
+// TestRemovedOnce: a value that a turn identifies as a secret is removed from all that follows in its session, and in no other.
+func TestRemovedOnce(t *testing.T) {
+	t.Parallel()
+	const secret = "Zk4Qx7hunter2"
+	removed := newRemovals()
+	of := func(uid types.UID) cleaner { return cleaner{removed.of(uid)} }
+	if messages, _ := of("a").messages([]llm.Message{{Role: llm.RoleTool, Text: `{"log":"DB_PASSWORD=` + secret + `"}`}}); strings.Contains(messages[0].Text, secret) {
+		t.Fatalf("%+v", messages)
+	}
+	shown := text{clean: of("a")}
+	got := shown.add("The database took "+secret[:5]) + shown.add(secret[5:]+" and answered.\n") + shown.rest()
+	if strings.Contains(got, secret) || !strings.HasSuffix(got, "and answered.\n") {
+		t.Errorf("the answer: %q", got)
+	}
+	messages, withheld := of("a").messages([]llm.Message{{Role: llm.RoleAssistant, Text: "It is " + secret, ToolCalls: []llm.ToolCall{{ID: "1", Arguments: `{"try":"` + secret + `"}`}}}})
+	if strings.Contains(messages[0].Text+messages[0].ToolCalls[0].Arguments, secret) || !slices.Equal(withheld, []string{"1"}) {
+		t.Errorf("the next turn: %+v, %v", messages, withheld)
+	}
+	if got := of("b").text("try " + secret); got != "try "+secret {
+		t.Errorf("another session: %q", got)
+	}
+	removed.forget("a")
+	if got := of("a").text("try " + secret); got != "try "+secret {
+		t.Errorf("a session that was deleted: %q", got)
 	}
 }
 

@@ -249,21 +249,23 @@ func (j *journal) step(ctx context.Context, s step, frames ...Frame) error {
 	return nil
 }
 
-// cleaned returns messages without secrets and without what only their vendor understands, and the ids of calls whose
+// messages returns messages without secrets and without what only their vendor understands, and the ids of calls whose
 // arguments have changed because of that.
-func cleaned(messages []llm.Message) (out []llm.Message, withheld []string) {
-	for _, m := range messages {
-		text := clean(m.Text)
+func (c cleaner) messages(all []llm.Message) (out []llm.Message, withheld []string) {
+	for _, m := range all {
+		text := m.Text
 		if m.Role == llm.RoleTool {
-			text = cleanJSON(m.Text)
+			text = c.json(text)
+		} else {
+			text = c.text(text)
 		}
 		kept := llm.Message{Role: m.Role, Text: text, ToolCallID: m.ToolCallID}
-		for _, c := range m.ToolCalls {
-			arguments := cleanJSON(c.Arguments)
-			if arguments != c.Arguments {
-				withheld = append(withheld, c.ID)
+		for _, call := range m.ToolCalls {
+			arguments := c.json(call.Arguments)
+			if arguments != call.Arguments {
+				withheld = append(withheld, call.ID)
 			}
-			kept.ToolCalls = append(kept.ToolCalls, llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: arguments})
+			kept.ToolCalls = append(kept.ToolCalls, llm.ToolCall{ID: call.ID, Name: call.Name, Arguments: arguments})
 		}
 		out = append(out, kept)
 	}

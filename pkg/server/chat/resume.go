@@ -131,13 +131,14 @@ func (s *Service) revive(serving context.Context, uid types.UID, r *record) (*Tu
 	for _, p := range past {
 		t.said = append(t.said, p.Messages...)
 	}
-	t.calls = answered(t.said)
+	t.remember()
+	t.calls = t.clean.answered(t.said)
 	t.goLive() //nolint:contextcheck // a turn has its own context
 	return t, nil
 }
 
 // answered returns the calls that have results.
-func answered(said []llm.Message) []v1alpha1.ChatToolCall {
+func (c cleaner) answered(said []llm.Message) []v1alpha1.ChatToolCall {
 	var out []v1alpha1.ChatToolCall
 	var last []llm.ToolCall
 	for _, m := range said {
@@ -146,7 +147,7 @@ func answered(said []llm.Message) []v1alpha1.ChatToolCall {
 			last = m.ToolCalls
 		case llm.RoleTool:
 			if at := slices.IndexFunc(last, func(c llm.ToolCall) bool { return c.ID == m.ToolCallID }); at >= 0 {
-				out = append(out, called(last[at], m.Text))
+				out = append(out, c.called(last[at], m.Text))
 			}
 		case llm.RoleUser, llm.RoleSystem:
 		}
@@ -157,7 +158,7 @@ func answered(said []llm.Message) []v1alpha1.ChatToolCall {
 // record stores that the turn begins.
 func (t *Turn) record(ctx context.Context) error {
 	spec := t.request.Spec
-	spec.Message, spec.SystemPrompt = clean(spec.Message), clean(spec.SystemPrompt)
+	spec.Message, spec.SystemPrompt = t.clean.text(spec.Message), t.clean.text(spec.SystemPrompt)
 	t.journal = &journal{store: t.service.o.Turns, uid: t.session.UID, fail: t.cancel, record: record{
 		ID: digits(), Namespace: t.request.Namespace, Session: t.session.Name, Spec: spec, Began: t.began,
 	}}
@@ -347,6 +348,7 @@ func (s *Service) Forget(ctx context.Context, session *v1alpha1.Session) {
 	if s == nil {
 		return
 	}
+	s.removed.forget(session.UID)
 	if err := s.o.Turns.Delete(ctx, session.UID); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the turns of a deleted session; the next start removes them", "session", klog.KObj(session))
 	}

@@ -14,8 +14,31 @@ import (
 // held is how many bytes of a text that streams are held back, because they may begin a secret.
 const held = 48
 
+// cleaner removes secrets from what a turn shows and keeps. What it has removed once from a turn of a session it also removes
+// from everything that follows in that session, where nothing identifies the value. The zero cleaner remembers nothing.
+type cleaner struct{ seen *redact.Seen }
+
+// text removes secrets from a text.
+func (c cleaner) text(s string) string {
+	s, _ = c.seen.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
+	return s
+}
+
+// json removes secrets from a JSON value. If the string is not valid JSON, it is treated as text.
+func (c cleaner) json(s string) string {
+	if json.Valid([]byte(s)) {
+		if out, _, err := c.seen.JSON([]byte(s)); err == nil {
+			return string(out)
+		}
+	}
+	return c.text(s)
+}
+
 // text removes secrets from a text that arrives in pieces. What may be a part of a secret waits for more.
-type text struct{ pending string }
+type text struct {
+	clean   cleaner
+	pending string
+}
 
 // add takes a piece and returns what can be shown.
 func (t *text) add(piece string) string {
@@ -25,14 +48,14 @@ func (t *text) add(piece string) string {
 		// No secret has arrived whole, and none that is on its way began before the last space.
 		end = max(end, strings.LastIndexByte(t.pending[:len(t.pending)-held], ' ')+1)
 	}
-	out := clean(t.pending[:end])
+	out := t.clean.text(t.pending[:end])
 	t.pending = t.pending[end:]
 	return out
 }
 
 // rest returns what is left when the text is complete.
 func (t *text) rest() string {
-	out := clean(t.pending)
+	out := t.clean.text(t.pending)
 	t.pending = ""
 	return out
 }
@@ -64,20 +87,4 @@ func (e *echo) rest() string {
 	}
 	e.held = ""
 	return out
-}
-
-// clean removes secrets from a text.
-func clean(s string) string {
-	s, _ = redact.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
-	return s
-}
-
-// cleanJSON removes secrets from a JSON value. If the string is not valid JSON, it is treated as text.
-func cleanJSON(s string) string {
-	if json.Valid([]byte(s)) {
-		if out, _, err := redact.JSON([]byte(s)); err == nil {
-			return string(out)
-		}
-	}
-	return clean(s)
 }

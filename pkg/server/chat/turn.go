@@ -53,6 +53,7 @@ type Turn struct {
 	held    *Frame        // belongs to the step that is stored next
 	shown   string        // id of the call whose frame was shown before an interruption, and that has no result
 
+	clean    cleaner
 	text     text
 	echo     echo
 	seq      int64
@@ -94,7 +95,14 @@ func (t *Turn) open(ctx context.Context) (err error) {
 		return apierrors.NewConflict(v1alpha1.Resource("sessions"), t.session.Name, errors.New("another turn of this session runs; wait for its end, or cancel it by deleting the chat"))
 	}
 	t.release = append(t.release, release)
+	t.remember()
 	return t.service.settle(ctx, t.session.UID)
+}
+
+// remember makes the turn remove what earlier turns of its session removed.
+func (t *Turn) remember() {
+	t.clean = cleaner{t.service.removed.of(t.session.UID)}
+	t.text = text{clean: t.clean}
 }
 
 // prepare makes the tools, the instructions and the conversation.
@@ -147,7 +155,7 @@ func (t *Turn) Run() (*v1alpha1.ChatStatus, error) {
 	default:
 		failed = t.failed(err, status)
 	}
-	status.Message = clean(status.Message)
+	status.Message = t.clean.text(status.Message)
 	return t.finish(status, failed)
 }
 
@@ -232,7 +240,7 @@ func (t *Turn) config() agentloop.Config {
 			t.say(t.echo.add(t.text.add(p.Text)))
 		},
 		Restart: func() {
-			t.text, t.echo.held = text{}, ""
+			t.text, t.echo.held = text{clean: t.clean}, ""
 			t.emit(FrameMessage, Envelope{Restart: true})
 		},
 		Calling: func(c llm.ToolCall) {
@@ -241,10 +249,10 @@ func (t *Turn) config() agentloop.Config {
 			if t.announced(c) {
 				return
 			}
-			t.emit(FrameToolCall, Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments))}})
+			t.emit(FrameToolCall, Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(t.clean.json(c.Arguments))}})
 		},
 		Called: func(c llm.ToolCall, r tool.Result) {
-			call := called(c, r.Text)
+			call := t.clean.called(c, r.Text)
 			t.calls = append(t.calls, call)
 			t.service.metrics.called(t.catalogue, c.Name, r)
 			f := Frame{Type: FrameToolResult, Envelope: Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: call.ID, Name: call.Name, Result: call.Result}}}
@@ -258,8 +266,8 @@ func (t *Turn) config() agentloop.Config {
 }
 
 // called returns a call and its result without secrets.
-func called(c llm.ToolCall, result string) v1alpha1.ChatToolCall {
-	return v1alpha1.ChatToolCall{ID: c.ID, Name: c.Name, Args: asJSON(cleanJSON(c.Arguments)), Result: asJSON(cleanJSON(result))}
+func (c cleaner) called(call llm.ToolCall, result string) v1alpha1.ChatToolCall {
+	return v1alpha1.ChatToolCall{ID: call.ID, Name: call.Name, Args: asJSON(c.json(call.Arguments)), Result: asJSON(c.json(result))}
 }
 
 // store stores a step of the loop.
@@ -274,7 +282,7 @@ func (t *Turn) store(ctx context.Context, s agentloop.Step) error {
 	if t.held != nil {
 		frames, t.held = []Frame{*t.held}, nil
 	}
-	messages, withheld := cleaned(s.Messages)
+	messages, withheld := t.clean.messages(s.Messages)
 	s.Messages = messages
 	t.said = append(t.said, messages...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)

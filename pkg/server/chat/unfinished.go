@@ -24,7 +24,7 @@ const maxUnfinished = 20
 // nobody comes back to the user when they end. It is told so at most MaxPrematureEnds times in a turn. A model that repeats its
 // answer has decided not to wait, and the client is not shown the repetition.
 func (t *Turn) unfinished(ctx context.Context, answer llm.Response) string {
-	told, repeats := toldToWait(t.said, answer.Text)
+	told, repeats := toldToWait(t.said, t.clean.text(answer.Text))
 	if told >= t.service.o.MaxPrematureEnds || repeats {
 		return ""
 	}
@@ -33,7 +33,7 @@ func (t *Turn) unfinished(ctx context.Context, answer llm.Response) string {
 		return ""
 	}
 	t.endText()
-	t.echo.of = clean(answer.Text)
+	t.echo.of = t.clean.text(answer.Text)
 	return fmt.Sprintf(unfinishedText, strings.Join(running, ", "))
 }
 
@@ -43,10 +43,10 @@ const (
 		"answer. If the user does not, repeat your answer word for word."
 )
 
-// toldToWait returns how often the model was told that tasks have not ended, and whether its answer to that is the one that it
-// had given before.
+// toldToWait returns how often the model was told that tasks have not ended, and whether its answer to that, without
+// secrets, is the one that it had given before.
 func toldToWait(said []llm.Message, answer string) (times int, repeats bool) {
-	answer = strings.TrimSpace(clean(answer))
+	answer = strings.TrimSpace(answer)
 	before := ""
 	for _, m := range said {
 		switch {

@@ -43,6 +43,8 @@ type turn struct {
 	quiet  bool // nothing but the last answer is shown, because the client expects JSON
 	used   agentloop.Totals
 	answer agentloop.Config
+	// removed are the secrets that were removed from the results of tools.
+	removed redact.Seen
 }
 
 // act answers with the server's tools. It returns an error only if nothing was written.
@@ -225,7 +227,7 @@ func (t *turn) restart() {
 func (t *turn) called(c llm.ToolCall, r tool.Result) {
 	t.endText()
 	t.separate()
-	shown, _ := redact.Text(r.Text)
+	shown, _ := t.removed.Text(r.Text)
 	if len(shown) > maxProgress {
 		shown = strings.ToValidUTF8(shown[:maxProgress], "") + "…"
 	}
