@@ -71,6 +71,9 @@ type Plan struct {
 	Temperature *float64
 	// Secrets are those that the run needs, each once, without optional ones that do not exist.
 	Secrets []Secret
+	// Absent are the keys of Secrets that optional variables name and that did not exist. No rule about hosts was checked for
+	// them, so the run must not get them either if they appear before it starts.
+	Absent []v1alpha1.KeyReference
 	// ConfigMaps are the keys that the run needs, each once, with their values: it may not read ConfigMaps itself.
 	ConfigMaps []ConfigMap
 	// Autonomous is set for a task that works in iterations. The plan is then that of one iteration.
@@ -322,6 +325,9 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 		optional, err := m.variable(ctx, t.Namespace, e.Name, from)
 		// Optional means that the value may be missing, not that a Secret's hosts do not matter.
 		if refused, ok := errors.AsType[*RefusedError](err); ok && optional && refused.Missing {
+			if r := from.SecretKeyRef; r != nil {
+				m.plan.Absent = append(m.plan.Absent, v1alpha1.KeyReference{Name: r.Name, Key: r.Key})
+			}
 			continue
 		}
 		if err != nil {

@@ -116,6 +116,9 @@ type Run struct {
 	Credentials runspec.Credentials
 	// Secrets are the same credentials by reference. They are set only where the executor works ByReference.
 	Secrets []Secret
+	// Absent are the keys of Secrets that did not exist when the run was planned. Optional variables of the task that name them
+	// stay unset, also if they appear meanwhile: whether a program may have their values was not checked.
+	Absent []v1alpha1.KeyReference
 	// ConfigMaps are the keys whose values Credentials lacks because the executor works ByReference.
 	ConfigMaps []ConfigMap
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
@@ -128,7 +131,7 @@ type Run struct {
 	Placement v1alpha1.ExecutionPlacement
 	// Timeout ends the run after this time, not counting the time it was parked. Zero means no limit.
 	Timeout time.Duration
-	// MemoryBytes limits the memory of each process of the run. Zero means the executor's default.
+	// MemoryBytes limits the memory of each process of the run, and of all processes of a program together. Zero means the executor's default.
 	MemoryBytes int64
 }
 

@@ -52,6 +52,8 @@ type resolved struct {
 	// instead.
 	credentials runspec.Credentials
 	secrets     []executor.Secret
+	// absent are the keys of Secrets that did not exist, and that the run does without.
+	absent []v1alpha1.KeyReference
 	// transactionSecret is the Secret with the task's transaction token; empty if it has none.
 	transactionSecret string
 	// configMaps are the keys whose values are not among the credentials.
@@ -113,6 +115,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	if err != nil {
 		return nil, err
 	}
+	res.absent = p.Absent
 	res.mayPark, res.left, res.autonomous = p.MayPark, p.Notes, p.Autonomous
 	if a := p.Agent; a != nil {
 		res.agentName, res.resources, res.placement = a.Name, a.Spec.Resources, a.Spec.Execution

@@ -145,7 +145,7 @@ func TestResolve(t *testing.T) {
 		{"environment", aiTask(func(s *v1alpha1.TaskSpec) {
 			s.AI = &v1alpha1.TaskAI{ProviderRef: ref("p")}
 			s.Env = []corev1.EnvVar{{Name: "PLAIN", Value: "x"}, fromSecret("A", "toolkey", "token", false), fromSecret("B", "gone", "x", true)}
-		}), &resolved{mayPark: true, providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}, Env: map[string]string{"A": "tk"}}}, "", false},
+		}), &resolved{mayPark: true, providerName: "p", model: "m1", credentials: runspec.Credentials{ProviderKeys: map[string]string{"n/p": "k1"}, Env: map[string]string{"A": "tk"}}, absent: []v1alpha1.KeyReference{{Name: "gone", Key: "x"}}}, "", false},
 		{"no secret of the environment", aiTask(func(s *v1alpha1.TaskSpec) { s.Env = []corev1.EnvVar{fromSecret("B", "gone", "x", false)} }), nil, "SecretNotFound", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,33 @@ func jobCases() map[string]struct {
 			options: func(o *Options) { o.AIImage = "registry.example/tools:1" },
 			run:     runOf(strings.Repeat("long-", 20)+"name", v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello"}),
 		},
+	}
+}
+
+// TestAbsentSecrets: an optional variable whose Secret did not exist when the run was planned is not in the Pod, where it would get
+// the value of a Secret that appears later.
+func TestAbsentSecrets(t *testing.T) {
+	variable := func(name, secret string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "k", Optional: new(true),
+		}}}
+	}
+	for _, kind := range []v1alpha1.TaskType{v1alpha1.TaskTypeContainer, v1alpha1.TaskTypeAI} {
+		run := runOf("build", v1alpha1.TaskSpec{Type: kind, Env: []corev1.EnvVar{variable("LATER", "later"), variable("THERE", "there")}}, func(r *executor.Run) {
+			r.Absent = []v1alpha1.KeyReference{{Name: "later", Key: "k"}}
+		})
+		var named []string
+		for _, v := range testExecutor(t, nil).environ(run) {
+			if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+				named = append(named, v.ValueFrom.SecretKeyRef.Name)
+			}
+			if v.Name == runspec.EnvSecretEnv && strings.Contains(v.Value, "LATER") {
+				t.Errorf("%s: %s is %q", kind, v.Name, v.Value)
+			}
+		}
+		if !slices.Equal(named, []string{"there"}) {
+			t.Errorf("%s: the Pod refers to %v", kind, named)
+		}
 	}
 }
 

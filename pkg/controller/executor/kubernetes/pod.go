@@ -217,6 +217,9 @@ func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	}
 	var secret []string
 	for _, v := range run.Task.Spec.Env {
+		if absent(run, v) {
+			continue
+		}
 		if !contained {
 			v.Name = runspec.EnvTaskVariable + v.Name
 		}
@@ -226,6 +229,16 @@ func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	}
 	env = append(env, own...)
 	return append(env, corev1.EnvVar{Name: runspec.EnvSecretEnv, Value: strings.Join(secret, ",")})
+}
+
+// absent reports whether a variable is that of a Secret's key which did not exist when the run was planned. The kubelet would look
+// it up again, without the rules that the plan applies.
+func absent(run executor.Run, v corev1.EnvVar) bool {
+	if v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil {
+		return false
+	}
+	r := v.ValueFrom.SecretKeyRef
+	return slices.Contains(run.Absent, v1alpha1.KeyReference{Name: r.Name, Key: r.Key})
 }
 
 // ownEnv returns the platform's variables, including empty ones, because a task may not set them.
