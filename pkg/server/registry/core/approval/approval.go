@@ -52,7 +52,7 @@ type Options struct {
 
 // Definition returns the resource approvals.
 func Definition(o Options) resource.Resource {
-	v := &view{log: o.Log, tasks: o.Tasks, clock: o.Clock, places: lru.New(maxPlaces)}
+	v := &view{log: o.Log, tasks: o.Tasks, clock: o.Clock, places: lru.New(maxPlaces), waiting: newWaiting()}
 	return &resource.Definition[*v1alpha1.Approval]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("approvals"),
 		Kind:       "Approval",
@@ -97,6 +97,8 @@ type view struct {
 	// places caches the name of the task that has an approval. An entry is only a hint and is
 	// always verified.
 	places *lru.Cache
+	// waiting finds the pending approvals of a namespace.
+	waiting *waiting
 }
 
 // place identifies an approval in a namespace.

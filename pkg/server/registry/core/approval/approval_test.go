@@ -48,7 +48,7 @@ func newView(tb testing.TB) *view {
 			tb.Error(err)
 		}
 	})
-	return &view{log: log, clock: clock.RealClock{}, places: lru.New(maxPlaces)}
+	return &view{log: log, clock: clock.RealClock{}, places: lru.New(maxPlaces), waiting: newWaiting()}
 }
 
 // script changes a few streams at random.

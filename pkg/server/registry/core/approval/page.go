@@ -21,13 +21,13 @@ import (
 const countAhead = 100
 
 // page adds up to limit selected approvals to the list, in the order in which they were requested. It reads the requests
-// from the position on, and of each only the events of that approval, so its cost is that of the page and of what the
-// selection leaves out. It returns the revision of the state, and how many approvals remain: at least, if more is set.
+// from the position on, and of each that may be selected only the events of that approval. So its cost is that of the page,
+// and one read for each request that the selection leaves out. It returns the revision of the state, and how many approvals remain: at least, if more is set.
 func (v *view) page(ctx context.Context, q eventlog.Query, s *selection, limit int64, list *v1alpha1.ApprovalList) (last token, remain int64, more bool, err error) {
 	q.Types, q.Limit = []v1alpha1.EventType{v1alpha1.EventApprovalRequested}, int(min(limit, chunk-countAhead)+countAhead)
-	ahead := 0
+	ahead, read := 0, v.requests(s)
 	for {
-		requests, err := v.log.List(ctx, q)
+		requests, err := read(ctx, q)
 		if err != nil {
 			return last, 0, false, err
 		}
@@ -40,7 +40,7 @@ func (v *view) page(ctx context.Context, q eventlog.Query, s *selection, limit i
 			if full {
 				ahead++
 			}
-			a, err := v.one(ctx, e, requests.Revision)
+			a, err := v.one(ctx, e, requests.Revision, s.mayTake)
 			if err != nil {
 				return last, 0, false, err
 			}
@@ -59,15 +59,16 @@ func (v *view) page(ctx context.Context, q eventlog.Query, s *selection, limit i
 		if requests.Continue == "" {
 			return last, remain, false, nil
 		}
-		q.Continue = requests.Continue
+		q.Continue, q.Revision, q.NotOlderThan = requests.Continue, requests.Revision, false
 	}
 }
 
-// one returns the approval that an event requested, in the state at a revision; nil if the event requests none.
-func (v *view) one(ctx context.Context, e *v1alpha1.ExecutionEvent, rev uint64) (*v1alpha1.Approval, error) {
+// one returns the approval that an event requested, in the state at a revision; nil if the event requests none, or one that
+// cannot be selected, whose state is not read.
+func (v *view) one(ctx context.Context, e *v1alpha1.ExecutionEvent, rev uint64, may func(*v1alpha1.Approval) bool) (*v1alpha1.Approval, error) {
 	state := &approval.State{}
 	_, a := state.Apply(e)
-	if a == nil {
+	if a == nil || !may(a) {
 		return nil, nil
 	}
 	at := eventlog.Stream{Namespace: e.Namespace, Task: e.TaskName, UID: owner(e)}

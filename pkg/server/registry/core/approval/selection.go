@@ -37,6 +37,8 @@ type selection struct {
 	task      string // of the only task, if a selector requires one
 	fields    fields.Selector
 	labels    labels.Selector
+	// asked is the part of fields that the request of an approval decides: all but its state.
+	asked fields.Selector
 	// leftover reports whether a task belongs to a tree whose root is gone while another task has the root's name. It
 	// is nil unless a selector requires a root.
 	leftover func(types.UID) bool
@@ -53,6 +55,7 @@ func (v *view) newSelection(namespace string, o *internalversion.ListOptions) *s
 	if s.labels == nil {
 		s.labels = labels.Everything()
 	}
+	s.asked = stateless(s.fields)
 	s.name, _ = s.fields.RequiresExactMatch("metadata.name")
 	for _, name := range []string{fieldTask, fieldTaskName} {
 		if task, ok := s.fields.RequiresExactMatch(name); ok {
@@ -76,7 +79,26 @@ func (v *view) newSelection(namespace string, o *internalversion.ListOptions) *s
 // all reports whether the selection includes everything.
 func (s *selection) all() bool { return s.fields.Empty() && s.labels.Empty() }
 
-func (s *selection) takes(a *v1alpha1.Approval) bool {
+// stateless returns a selector without what it requires of the state.
+func stateless(all fields.Selector) fields.Selector {
+	rest, err := all.Transform(func(field, value string) (string, string, error) {
+		if field == fieldState {
+			return "", "", nil
+		}
+		return field, value, nil
+	})
+	if err != nil { // the func returns none
+		return fields.Everything()
+	}
+	return rest
+}
+
+// mayTake reports whether an approval can be selected in some state. It needs nothing but the request.
+func (s *selection) mayTake(a *v1alpha1.Approval) bool { return s.matches(a, s.asked) }
+
+func (s *selection) takes(a *v1alpha1.Approval) bool { return s.matches(a, s.fields) }
+
+func (s *selection) matches(a *v1alpha1.Approval, selected fields.Selector) bool {
 	if a == nil || s.leftover != nil && a.Spec.TaskName != a.Spec.RootTask && s.leftover(a.Spec.TaskUID) {
 		return false
 	}
@@ -84,7 +106,7 @@ func (s *selection) takes(a *v1alpha1.Approval) bool {
 	if root == "" && s.rootUID != nil {
 		root = s.rootUID(a.Spec.TaskUID)
 	}
-	return s.labels.Matches(labels.Set(a.Labels)) && (s.fields.Empty() || s.fields.Matches(fields.Set{
+	return s.labels.Matches(labels.Set(a.Labels)) && (selected.Empty() || selected.Matches(fields.Set{
 		"metadata.name":      a.Name,
 		"metadata.namespace": a.Namespace,
 		fieldTask:            a.Spec.TaskName,
