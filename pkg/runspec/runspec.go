@@ -155,7 +155,14 @@ type Sandbox struct {
 	Read []string `json:"read,omitempty"`
 	// Groups is the folder in which each program gets a control group; empty if there can be none.
 	Groups string `json:"groups,omitempty"`
+	// DiskBytes is what the files of a run may take. Its programs may keep as much open in files that they deleted. 0 means
+	// DefaultDiskBytes.
+	DiskBytes uint64 `json:"diskBytes,omitempty"`
 }
+
+// DefaultDiskBytes is what the files of a run may take if the operator says nothing else. In a Pod it is the limit of the
+// working folder.
+const DefaultDiskBytes = 10 << 30
 
 // ProgramName is the file name of the worker program when it is copied into a container of another image.
 const ProgramName = "platform-worker"

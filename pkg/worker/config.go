@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if c.Sandbox, err = readSandbox(getenv(runspec.EnvSandbox)); err != nil {
 		return nil, err
 	}
+	c.CodeLimits.DeletedBytes = cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes)
 	if from := getenv(runspec.EnvCredentials); from != runspec.CredentialsStdin {
 		c.credentialsDir = from
 	}

@@ -89,6 +89,7 @@ share semaphores
 share a queue
 share a queue of POSIX
 have privileges
+hide from the worker
 become another user
 read keys of the session
 use an inherited descriptor

@@ -35,51 +35,33 @@ func kernelCounts() bool {
 	return os.Getuid() != 0 && err == nil && ns == firstPIDNamespace
 }
 
-// watcher counts the processes of a tree. It ends when the pipe is closed.
-type watcher struct {
-	pipe *os.File
-	err  chan error
-}
-
-// watch begins to count. If the tree has more processes and threads than most, it is killed. There is no watcher for a
+// watchCrowd begins to count processes. If the tree has more processes and threads than most, it is killed. There is no watcher for a
 // most of 0, or if the kernel counts, for the tree's control group or for its user.
 //
 // Counting reads a file for each process of the machine, so it is done only after the machine as a whole has got half as
 // many more as the tree may have.
-func (t *tree) watch(most uint64) (*watcher, error) {
+func (t *tree) watchCrowd(most uint64) (*watcher, error) {
 	if most == 0 || t.group != nil || kernelCounts() {
 		return nil, nil //nolint:nilnil // nothing to do
 	}
-	r, pipe, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("watch the number of processes: %w", err)
-	}
-	w := &watcher{pipe, make(chan error, 1)}
-	go func() {
-		defer close(w.err)
-		defer func() { _ = r.Close() }()
-		others := uint64(math.MaxUint64) // on the machine, beside the tree
-		// A timer of Go would need other threads, which the processes of the tree keep from running.
-		wait := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
-		for wait[0].Revents == 0 {
-			if all, err := machineThreads(); err == nil {
-				others = min(others, all)
-				if all-others > most/2 {
-					undo := hurry()
-					n, err := t.threads()
-					if n > most && err == nil {
-						w.err <- errors.Join(fmt.Errorf("%w: the program ran %d processes and threads, and may run %d", ErrCrowded, n, most), t.kill())
-						undo()
-						return
-					}
-					undo()
-					others = all - min(n, all)
-				}
-			}
-			_, _ = unix.Poll(wait, crowdMillis)
+	others := uint64(math.MaxUint64) // on the machine, beside the tree
+	return watch(func() (pause int, err error) {
+		all, err := machineThreads()
+		if err != nil {
+			return crowdMillis, nil //nolint:nilerr // it is tried again
 		}
-	}()
-	return w, nil
+		others = min(others, all)
+		if all-others <= most/2 {
+			return crowdMillis, nil
+		}
+		defer hurry()()
+		n, err := t.threads()
+		if n > most && err == nil {
+			return 0, errors.Join(fmt.Errorf("%w: the program ran %d processes and threads, and may run %d", ErrCrowded, n, most), t.kill())
+		}
+		others = all - min(n, all)
+		return crowdMillis, nil
+	})
 }
 
 // hurry lets this process run before others, because a tree that forks competes with it for the processors, and returns
@@ -105,15 +87,6 @@ func renice(nice int) {
 			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
 		}
 	}
-}
-
-// end stops the counting. It returns an error if the tree was too large.
-func (w *watcher) end() error {
-	if w == nil {
-		return nil
-	}
-	_ = w.pipe.Close()
-	return <-w.err
 }
 
 // threads counts the threads of the tree's processes.

@@ -46,7 +46,7 @@ type Command struct {
 	Stdout, Stderr io.Writer
 	// Policy is what the program may reach.
 	Policy sandbox.Policy
-	// Limits bound each of its processes.
+	// Limits bound its processes.
 	Limits sandbox.Limits
 	// Grace is the time between SIGTERM and SIGKILL when ctx ends. 0 means to kill at once.
 	Grace time.Duration
@@ -159,15 +159,16 @@ func firstToGo(pid int) {
 func supervise(ctx context.Context, c Command, t *tree) error {
 	ended := make(chan error, 1)
 	go func() { ended <- awaitExit(t.leader) }()
-	watcher, err := t.watch(c.Limits.Processes)
-	if err != nil {
+	crowd, err1 := t.watchCrowd(c.Limits.Processes)
+	burden, err2 := t.watchBurden(c)
+	exceeded := sync.OnceValue(func() error { return errors.Join(crowd.end(), burden.end()) })
+	defer func() { _ = exceeded() }()
+	if err := errors.Join(err1, err2); err != nil {
 		return errors.Join(err, t.kill())
 	}
-	crowded := sync.OnceValue(watcher.end)
-	defer func() { _ = crowded() }()
 	select {
 	case err := <-ended:
-		if err = errors.Join(crowded(), err); err == nil && t.gone() {
+		if err = errors.Join(exceeded(), err); err == nil && t.gone() {
 			return nil
 		}
 		return errors.Join(err, t.kill())

@@ -103,7 +103,8 @@ type Config struct {
 	FetchAllow []string
 	// SearchURL is the URL of the search service that web_search uses; empty for none.
 	SearchURL string
-	// CodeLimits are the limits of code_exec; zero fields have defaults. That of processes is also the one of commands.
+	// CodeLimits are the limits of code_exec; zero fields have defaults. Those of processes and of deleted files
+	// are also the ones of commands.
 	CodeLimits sandbox.Limits
 	// Getenv reads the worker's environment, for the variables of container tasks, and Environ
 	// returns all of it.

@@ -75,7 +75,8 @@ func sharedRules() []rule {
 }
 
 // processRules refuse to change limits and scheduling of other processes, for which their user suffices: a limit of processor time
-// ends any of them. A process changes its own by the number 0; a thread that names itself otherwise is refused as well.
+// ends any of them. A process changes its own by the number 0; a thread that names itself otherwise is refused as well. Nor may a
+// process hide its memory and files from the worker, which counts them (PR_SET_DUMPABLE 0).
 func processRules() []rule {
 	var rules []rule
 	for call, process := range map[uint32]int{
@@ -84,6 +85,9 @@ func processRules() []rule {
 	} {
 		rules = append(rules, rule{call: call, errno: unix.EPERM, when: []condition{{arg: process, mask: whole, value: 0, differs: true}}})
 	}
+	rules = append(rules, rule{call: unix.SYS_PRCTL, errno: unix.EPERM, when: []condition{
+		{arg: 0, mask: whole, value: unix.PR_SET_DUMPABLE}, {arg: 1, mask: whole, value: 1, differs: true},
+	}})
 	return append(rules, // all processes of a user
 		rule{call: unix.SYS_SETPRIORITY, errno: unix.EPERM, when: []condition{{arg: 0, mask: whole, value: unix.PRIO_USER}}},
 		rule{call: unix.SYS_IOPRIO_SET, errno: unix.EPERM, when: []condition{{arg: 0, mask: whole, value: ioprioUser}}},

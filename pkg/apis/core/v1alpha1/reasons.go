@@ -205,8 +205,8 @@ const (
 	ReasonWorkerFailed = "WorkerFailed"
 	// ReasonWorkerKilled: a signal ended the run, and it left no report.
 	ReasonWorkerKilled = "WorkerKilled"
-	// ReasonDiskLimitExceeded: the files of a run on this machine needed more disk than a run may have. Write less, or ask the
-	// operator to raise --run-disk-limit.
+	// ReasonDiskLimitExceeded: the files of a run on this machine, or deleted files that its command kept open on any host, needed
+	// more disk than a run may have. Write less, or ask the operator to raise --run-disk-limit.
 	ReasonDiskLimitExceeded = "DiskLimitExceeded"
 	// ReasonOOMKilled: the run needed more memory than it may have. Raise resources.limits.memory.
 	ReasonOOMKilled = "OOMKilled"

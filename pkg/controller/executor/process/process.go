@@ -69,7 +69,7 @@ const (
 	DefaultOpenFiles   = 4096
 	DefaultFileBytes   = 4 << 30
 	DefaultMemoryBytes = 4 << 30
-	DefaultDiskBytes   = 10 << 30
+	DefaultDiskBytes   = runspec.DefaultDiskBytes
 )
 
 // ErrLocked means that another process uses the same folder.
@@ -109,7 +109,7 @@ type Options struct {
 	OpenFiles uint64
 	// FileBytes limits the size of each file written. Default 4 GiB.
 	FileBytes uint64
-	// MemoryBytes limits the data segment of each process. Default 4 GiB.
+	// MemoryBytes limits the data segment of each process, and what all processes of a program use together. Default 4 GiB.
 	MemoryBytes int64
 	// DiskBytes limits what the folder of a run takes on disk. It is measured every two seconds, so a run can exceed it by
 	// what it writes in that time. Default 10 GiB.
@@ -144,6 +144,7 @@ func (o *Options) complete() error {
 	o.FileBytes = cmp.Or(o.FileBytes, DefaultFileBytes)
 	o.DiskBytes = cmp.Or(o.DiskBytes, DefaultDiskBytes)
 	o.MemoryBytes = cmp.Or(o.MemoryBytes, DefaultMemoryBytes)
+	o.Sandbox.DiskBytes = uint64(o.DiskBytes)
 	return nil
 }
 

@@ -70,7 +70,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	output := &tail{limit: maxOutput}
 	outcome, err := program.Run(ctx, program.Command{
 		Args: args, Dir: dir, Env: append(env, network...), Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
-		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses)},
+		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses), DeletedBytes: r.CodeLimits.DeletedBytes},
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}
 	if outcome.Signal != "" {
@@ -86,6 +86,10 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 		return d, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
 	case errors.Is(err, program.ErrCrowded):
 		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command was ended: %w", err)
+	case errors.Is(err, program.ErrMemory):
+		return d, runner.Fail(v1alpha1.ReasonOOMKilled, "the command was ended: %w", err)
+	case errors.Is(err, program.ErrDeleted):
+		return d, runner.Fail(v1alpha1.ReasonDiskLimitExceeded, "the command was ended: %w", err)
 	case err != nil:
 		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
 	case outcome.OutOfMemory && r.Contained:

@@ -95,7 +95,7 @@ type Options struct {
 	Policy sandbox.Policy
 	// Sole is the same as in program.Command.
 	Sole bool
-	// Limits of each process. Zero fields get the defaults: 60 s, 4 GiB, 1,024.
+	// Limits of a program. Zero fields get the defaults: 60 s, 4 GiB, 1,024.
 	Limits sandbox.Limits
 	Clock  clock.WithDelayedExecution
 }
@@ -241,6 +241,9 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	}
 	if errors.Is(err, program.ErrCrowded) {
 		return nil, tool.Errorf(tool.TypeLimitReached, "the program was ended: %s", err).Suggest("start fewer processes at a time")
+	}
+	if errors.Is(err, program.ErrMemory) || errors.Is(err, program.ErrDeleted) {
+		return nil, tool.Errorf(tool.TypeLimitReached, "the program was ended: %s", err).Suggest("keep less in memory and in open files at a time")
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
