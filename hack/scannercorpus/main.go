@@ -3,9 +3,10 @@
 
 // Command scannercorpus reads the rules and the tests of public secret scanners and writes the secrets that
 // TestCorpusFolder of package redact measures with. It runs nothing of the scanners. What it writes looks like secrets, so
-// it stays out of this repository:
+// it stays out of this repository, but for a compressed part (test/corpus/scanners):
 //
 //	go run ./hack/scannercorpus -out FOLDER gitleaks=CLONE trufflehog=CLONE kingfisher=CLONE noseyparker=CLONE
+//	go run ./hack/scannercorpus -out test/corpus/scanners -compressed gitleaks=CLONE kingfisher=CLONE noseyparker=CLONE
 //
 // # What is a sample
 //
@@ -33,10 +34,12 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -69,14 +72,15 @@ type sample struct{ rule, kind, secret string }
 
 func main() {
 	out := flag.String("out", "", "the folder to write to")
+	compressed := flag.Bool("compressed", false, "write only the files of secrets, compressed")
 	flag.Parse()
-	if err := run(*out, flag.Args()); err != nil {
+	if err := run(*out, *compressed, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "scannercorpus:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, clones []string) error {
+func run(out string, compressed bool, clones []string) error {
 	if out == "" || len(clones) == 0 {
 		return errors.New("-out and at least one SCANNER=CLONE are needed")
 	}
@@ -110,6 +114,9 @@ func run(out string, clones []string) error {
 			}
 		}
 		fmt.Printf("%s: %d rules of secrets, %d of them with a pattern that Go cannot parse, %d without a sample\n", scanner, secrets, unreadable, without)
+	}
+	if compressed {
+		return errors.Join(write(filepath.Join(out, "distinctive.tsv.gz"), distinctive), write(filepath.Join(out, "context.tsv.gz"), context))
 	}
 	return errors.Join(write(filepath.Join(out, "distinctive.tsv"), distinctive), write(filepath.Join(out, "context.tsv"), context),
 		write(filepath.Join(out, "innocent.tsv"), innocent))
@@ -283,7 +290,11 @@ func write(file string, samples map[string]sample) (err error) {
 	if err != nil {
 		return err
 	}
-	w := bufio.NewWriter(f)
+	var to io.WriteCloser = f
+	if strings.HasSuffix(file, ".gz") {
+		to = gzip.NewWriter(f)
+	}
+	w := bufio.NewWriter(to)
 	for _, secret := range slices.Sorted(maps.Keys(samples)) {
 		s := samples[secret]
 		half := "tune"
@@ -293,7 +304,11 @@ func write(file string, samples map[string]sample) (err error) {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.rule, s.kind, s.secret, half)
 	}
 	fmt.Printf("%s: %d samples\n", file, len(samples))
-	return errors.Join(w.Flush(), f.Close()) // Flush returns the first error
+	err = errors.Join(w.Flush(), to.Close()) // Flush returns the first error
+	if io.Closer(to) != io.Closer(f) {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 // plain removes the white space and comments of a pattern that has the flag x, which Go does not know.

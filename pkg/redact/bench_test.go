@@ -58,6 +58,26 @@ func BenchmarkText(b *testing.B) {
 	}
 }
 
+// BenchmarkSeen removes what a run has removed before from texts that have none of it.
+func BenchmarkSeen(b *testing.B) {
+	for _, n := range []int{1, 32, seenCount} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(5, 6))
+			var seen Seen
+			for range n {
+				seen.add([]string{fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64())})
+			}
+			s := texts()["build log"]
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				if seen.Remove(s) != s {
+					b.Fatal("it has none")
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkJSON(b *testing.B) {
 	s := texts()["build log"]
 	var events []any

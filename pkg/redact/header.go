@@ -72,14 +72,24 @@ func said(v string) bool {
 		k = run(v, k, blank)
 		from := k
 		for k < len(v) && !is(v[k], blank) {
-			c := v[k]
-			if (c < 'a' || c > 'z') && c != '-' && (is(c, alnum) || strings.IndexByte("`\"'.,;()", c) < 0) || k-from > 16 {
-				return false
-			}
 			k++
+		}
+		if word := v[from:k]; !sentenceWord(word) && !schemeWord(word) {
+			return false
 		}
 	}
 	return words > 2
+}
+
+// sentenceWord reports whether v is a word of small letters, with what sentences have around them.
+func sentenceWord(v string) bool {
+	for i := range len(v) {
+		c := v[i]
+		if (c < 'a' || c > 'z') && c != '-' && (is(c, alnum) || strings.IndexByte("`\"'.,;()", c) < 0) {
+			return false
+		}
+	}
+	return len(v) <= 17
 }
 
 // code reports whether the value of a header is an expression of a program, or what a program fills in.

@@ -54,7 +54,7 @@ func TestKeptVersions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"every path needs one: `Authorization: Bearer`, `x-api-key` or a client certificate", "Authorization:Bearer accepts them as tokens", "Sends \"Authorization: Bearer &lt;token&gt;\".",
+		"every path needs one: `Authorization: Bearer`, `x-api-key` or a client certificate", "Authorization:Bearer accepts them as tokens", "Authorization:Bearer accepts them as Bearer tokens |", "Sends \"Authorization: Bearer &lt;token&gt;\".",
 		"this and all other --context-token flags default to it",
 	} {
 		if got, changed := redact.Text(text); changed {

@@ -10,10 +10,11 @@ import (
 )
 
 func FuzzReplacer(f *testing.F) {
-	f.Add("abcd ab", "abc", "ab", "bcd")
-	f.Add("xaax", "aa", "xa", "aaa")
+	f.Add("abcdef abcd", "abcde", "abcd", "bcdef")
+	f.Add("xaaaaaax", "aaaaa", "xaaaa", "aaaa")
+	f.Add("0123456789abcdef89abcdef0", "0123456789", "89abcdef", "f89abcde")
 	f.Fuzz(func(t *testing.T, s, a, b, c string) {
-		if len(a) < 2 || len(b) < 2 || len(c) < 2 || len(a) < len(b) || len(b) < len(c) {
+		if len(a) < gramBytes || len(b) < gramBytes || len(c) < gramBytes || len(a) < len(b) || len(b) < len(c) {
 			return
 		}
 		want := strings.NewReplacer(a, Marker, b, Marker, c, Marker).Replace(s)
