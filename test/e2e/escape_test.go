@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/test/escape"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
@@ -108,6 +110,73 @@ func TestLeaksInPods(t *testing.T) {
 	}
 	if !strings.Contains(result.Result, "\nits own files\n") {
 		t.Errorf("a program could not change its own files:\n%s", result.Result)
+	}
+}
+
+// The floods of TestFloodsInPods. The bomb is slow and has eleven generations at most, so that the node survives it if nothing
+// stops it. The daemons leave their session, parent, folder and environment.
+const (
+	bomb    = `bomb() { sleep 0.05; if [ $1 -lt 10 ]; then bomb $(($1+1)) & bomb $(($1+1)) & fi; sleep 1000; }; bomb 0`
+	hoard   = `for i in 1 2 3 4; do (head -c 40m /dev/zero | tail -c 40m | sleep 1000) & done; wait`
+	fill    = `head -c 1200m /dev/zero > /home/worker/full; echo written; sleep 1000`
+	daemons = `for i in 1 2 3; do (setsid env -i /bin/sh -c 'cd /; exec sleep DAEMON' > /dev/null 2>&1 < /dev/null &); done; echo started`
+)
+
+// TestFloodsInPods: a fork bomb, too much memory in many processes, a full disk and daemons of programs end with their Pod or
+// before, each for a reason that has a name. Other Pods of the node do not notice.
+func TestFloodsInPods(t *testing.T) {
+	p := newTeam(t)
+	apply(t, p, map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "neighbour"}, "spec": map[string]any{
+			"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 1000, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+			"containers": []any{map[string]any{
+				"name": "main", "image": shellImage, "imagePullPolicy": "Never", "command": []string{"sh", "-c", "trap exit TERM; sleep 100000 & wait"},
+				"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []string{"ALL"}}},
+			}},
+		},
+	})
+	p.MustShell(t, "kubectl wait --for=condition=Ready --timeout=60s pod/neighbour")
+	// The other Pods of the node that stay: which they are, and how often they were started.
+	others := func() string {
+		const columns = "-o custom-columns=UID:.metadata.uid,RESTARTS:.status.containerStatuses[*].restartCount,READY:.status.containerStatuses[*].ready"
+		return p.MustShell(t, "kubectl -n "+system+" get pods "+columns+"; kubectl -n kube-system get pods "+columns+"; kubectl get pod neighbour "+columns)
+	}
+	before := others()
+	daemon := fmt.Sprintf("86%d", os.Getpid())
+	limited := func(memory string) map[string]any {
+		return map[string]any{"resources": map[string]any{"limits": map[string]any{"memory": memory}}}
+	}
+	command(t, p, "hoard", hoard, limited("96Mi"))
+	command(t, p, "fill", fill, nil)
+	command(t, p, "daemons", strings.ReplaceAll(daemons, "DAEMON", daemon), nil)
+	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
+		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": bomb, "timeout": 60})},
+		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec }}"}},
+	}}))
+	applyTask(t, p, "bomb", "Fork.")
+	failedBecause(t, p, "hoard", "memory", v1alpha1.ReasonOOMKilled)
+	failedBecause(t, p, "fill", "", v1alpha1.ReasonEvicted)
+	for _, name := range []string{"bomb", "daemons"} {
+		if task, _, _ := ended(t, p, name); task.Status.Phase != v1alpha1.TaskSucceeded {
+			t.Errorf("%s: %s %q", name, task.Status.Phase, task.Status.Message)
+		}
+	}
+	if got := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/bomb/result")); !strings.Contains(got, "too many processes") {
+		t.Errorf("the bomb: %s", got)
+	}
+	p.MustShell(t, "kubectl wait --for=jsonpath={.status.phase}=Succeeded --timeout=60s pod --selector platform.ai/task=daemons")
+	if left := p.Shell(t, "grep -lz '^"+daemon+"$' /proc/[0-9]*/cmdline"); left.Code == 0 {
+		t.Errorf("daemons are left: %s", left.Output)
+	}
+	if after := others(); after != before {
+		t.Errorf("other Pods of the node, before:\n%s\nafter:\n%s", before, after)
+	}
+	if got := p.MustShell(t, "kubectl exec neighbour -- echo alive"); got != "alive\n" {
+		t.Errorf("the neighbour says %q", got)
+	}
+	p.MustShell(t, "kubectl wait --for=condition=Ready --timeout=1s nodes --all")
+	for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
+		p.MustShell(t, "kubectl wait --for=condition="+pressure+"=False --timeout=1s nodes --all")
 	}
 }
 

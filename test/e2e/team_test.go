@@ -60,7 +60,8 @@ func teamsAreGone() error {
 	return nil
 }
 
-// newTeam makes a namespace for the test's objects, which is deleted once the test has ended.
+// newTeam makes a namespace for the test's objects, which is deleted once the test has ended. It admits only Pods that meet the
+// restricted Pod Security Standard, so each Pod of a run in these tests does.
 func newTeam(t *testing.T) team {
 	t.Helper()
 	c := cluster.Node(t)
@@ -77,7 +78,7 @@ func newTeam(t *testing.T) team {
 		t.Fatal(err)
 	}
 	name := strings.TrimSpace(p.MustShell(t, "kubectl create -o jsonpath={.metadata.name} -f - <<< '"+
-		`{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"team-","labels":{"`+teamLabel+`":""}}}`+"'"))
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"team-","labels":{"`+teamLabel+`":"","pod-security.kubernetes.io/enforce":"restricted"}}}`+"'"))
 	p.namespace = name
 	p.MustShell(t, "kubectl config set-context --current --namespace="+name)
 	t.Cleanup(func() {
