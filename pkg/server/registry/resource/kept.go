@@ -60,6 +60,9 @@ type Kept[T Object] struct {
 	// Show completes an object that is about to be answered, for example with a status that is computed and not stored.
 	// The object is a copy. What the server reads for itself, and what writes start from, is not completed.
 	Show func(obj T)
+	// Reduce returns what removes from an object, which is a copy, the members that the caller of the request may not see; it
+	// returns nil for a caller who sees all of them. Callers for whom it returns a func select by name and labels only.
+	Reduce func(ctx context.Context) func(obj T)
 	// TTL is how long after its last write an object is removed, in whole seconds; zero keeps it forever.
 	TTL time.Duration
 	// Deleting changes an object that is being deleted but waits for finalizers. For example, it sets the phase.
@@ -102,7 +105,7 @@ type keptREST[T Object] struct {
 	beforeDelete   func(context.Context, T) error // may be nil
 	orphan         func(context.Context, T) error // may be nil
 	begin          func(context.Context, T, bool) (context.Context, func(bool), error)
-	show           shown[T]
+	answers        answers[T]
 }
 
 var (
@@ -131,25 +134,31 @@ func (r *keptREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOpti
 	if err != nil {
 		return nil, err
 	}
-	return r.show.one(obj), nil
+	return r.answers.to(ctx).one(obj), nil
 }
 
 // List lists the objects of the store that the guard lets the caller see.
 func (r *keptREST[T]) List(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error) {
+	if err := r.answers.selectable(ctx, opts); err != nil {
+		return nil, err
+	}
 	list, err := r.naming.k.list(ctx, opts, r.Store.List)
 	if err != nil {
 		return nil, err
 	}
-	return r.show.list(list)
+	return r.answers.to(ctx).list(list)
 }
 
 // Watch watches the objects of the store that the guard lets the caller see.
 func (r *keptREST[T]) Watch(ctx context.Context, opts *internalversion.ListOptions) (watch.Interface, error) {
+	if err := r.answers.selectable(ctx, opts); err != nil {
+		return nil, err
+	}
 	w, err := r.naming.k.watch(ctx, opts, r.Store.Watch)
 	if err != nil {
 		return nil, err
 	}
-	return r.show.watch(w), nil
+	return r.answers.to(ctx).watch(w), nil
 }
 
 // Create creates the object in the store, if the guard allows it.
@@ -159,7 +168,7 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 	}
 	if r.begin == nil {
 		out, err := r.Store.Create(ctx, obj, admit, opts)
-		return r.show.written(out), err
+		return r.answers.to(ctx).written(out), err
 	}
 	o, ok := obj.(T)
 	if !ok {
@@ -175,7 +184,7 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 	}
 	out, err := r.Store.Create(next, obj, admit, opts)
 	created = err == nil
-	return r.show.written(out), err
+	return r.answers.to(ctx).written(out), err
 }
 
 // Update updates the object in the store, if the guard allows it.
@@ -184,7 +193,7 @@ func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.Updated
 		return nil, false, err
 	}
 	out, created, err := r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
-	return r.show.written(out), created, err
+	return r.answers.to(ctx).written(out), created, err
 }
 
 // Delete deletes from the store. The Definition's ValidateDelete runs after admission.
@@ -309,7 +318,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
 		return none, err
 	}
-	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, show: s.Show}
+	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, answers: answers[T]{s.Show, s.Reduce}}
 	if !k.GarbageCollector {
 		kept.orphan = s.Orphan
 	}
@@ -325,7 +334,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 				}
 			}
 		}
-		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st, k: k, show: s.Show}
+		paths[k.Resource.Resource+"/status"] = &statusREST[T]{store: &st, k: k, answers: kept.answers}
 		p.update = updater[T](&st)
 	}
 	return p, nil

@@ -4,15 +4,57 @@
 package resource
 
 import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// shown is Kept.Show; nil changes nothing.
+// answers are Show and Reduce of Kept.
+type answers[T Object] struct {
+	show   func(T)
+	reduce func(context.Context) func(T)
+}
+
+// to returns what is done to each object that the caller of a request is answered.
+func (a answers[T]) to(ctx context.Context) shown[T] {
+	if a.reduce == nil {
+		return a.show
+	}
+	reduce := a.reduce(ctx)
+	switch {
+	case reduce == nil:
+		return a.show
+	case a.show == nil:
+		return reduce
+	}
+	return func(obj T) {
+		a.show(obj)
+		reduce(obj)
+	}
+}
+
+// selectable refuses to select by fields that the caller does not see: whether an object is in the answer would tell them.
+func (a answers[T]) selectable(ctx context.Context, opts *internalversion.ListOptions) error {
+	if a.reduce == nil || opts == nil || opts.FieldSelector == nil || a.reduce(ctx) == nil {
+		return nil
+	}
+	for _, r := range opts.FieldSelector.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			return apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %s cannot be selected by, because your credential does not show it; use metadata.name", r.Field))
+		}
+	}
+	return nil
+}
+
+// shown changes an object that is about to be answered; nil changes nothing.
 type shown[T Object] func(T)
 
-// one returns a completed copy, because stored objects may be shared.
+// one returns a changed copy, because stored objects may be shared.
 func (f shown[T]) one(obj runtime.Object) runtime.Object {
 	if shared, is := obj.(runtime.CacheableObject); is && f != nil {
 		obj = shared.GetObject()

@@ -60,9 +60,9 @@ const statusPath = "status"
 
 // statusREST serves get, update and patch of a Kept resource's status.
 type statusREST[T Object] struct {
-	store *registry.Store
-	k     *kind[T]
-	show  shown[T]
+	store   *registry.Store
+	k       *kind[T]
+	answers answers[T]
 }
 
 var (
@@ -83,7 +83,7 @@ func (r *statusREST[T]) Get(ctx context.Context, name string, opts *metav1.GetOp
 	if err != nil {
 		return nil, err
 	}
-	return r.show.one(obj), nil
+	return r.answers.to(ctx).one(obj), nil
 }
 
 // Update never creates an object, whatever forceAllowCreate is: a status without an object has no

@@ -23,6 +23,6 @@ func Definition(guard resource.Guard[*v1alpha1.Provider]) *resource.Definition[*
 		},
 		Columns: columns(),
 		Guard:   guard,
-		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate},
+		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate, Reduce: reduce},
 	}
 }
