@@ -219,5 +219,12 @@ func TestRESTAbsent(t *testing.T) {
 	for _, path := range []string{"/webhooks/github", "/internal/v1/tasks/default/a/children/b/requester-stamp", "/internal/v1/tasks/default/a/execution-workspace/status"} {
 		c.post(path, "{}").problem(t, 501, "not supported by this version")
 	}
+	for _, path := range []string{"/internal/v2/acp/mcp", "/internal/v2/acp/mcp/tools/call"} {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			c.do(method, path, "{}").problem(t, 501, "runtimes of coding agents: not supported by this version")
+			restOf(t, s).do(method, path, "{}").problem(t, 401, "Unauthorized")
+		}
+	}
 	c.get("/api/v1/gateways/nosuch/thing").problem(t, 404, "nothing at")
+	c.get("/internal/v2/acp").problem(t, 404, "nothing at")
 }

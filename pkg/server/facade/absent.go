@@ -14,6 +14,7 @@ import (
 // when that is built.
 func absentRows() []rest.Row {
 	const finding, scan = "/api/v1/security/findings/:id", "/api/v1/security/repositories/:name"
+	const runtime = "/internal/v2/acp/:operation"
 	var rows []rest.Row
 	for _, a := range []struct{ of, rows string }{
 		{"gateways", `
@@ -37,11 +38,13 @@ func absentRows() []rest.Row {
 		// The server seals the requester of a child when it creates the child.
 		{"seals that workers ask for", `POST /internal/v1/tasks/:namespace/:taskName/children/:child/requester-stamp`},
 		{"webhooks of code hosts", `POST /webhooks/github`},
+		// Programs of runtime pools ask these, with credentials that only a pool has. There are none yet, so such a program gets 401.
+		{"runtimes of coding agents", `GET ` + runtime + `, POST ` + runtime + `, PUT ` + runtime + `, PATCH ` + runtime + `, DELETE ` + runtime},
 	} {
 		for row := range strings.SplitSeq(a.rows, ",") {
 			method, path, _ := strings.Cut(strings.TrimSpace(row), " ")
 			rows = append(rows, rest.Row{
-				Method: method, Path: path, Native: whoAmI(), Answer: rest.Answer{Unsupported: a.of + ": not supported by this version"},
+				Method: method, Path: path, Below: path == runtime, Native: whoAmI(), Answer: rest.Answer{Unsupported: a.of + ": not supported by this version"},
 			})
 		}
 	}

@@ -17,6 +17,9 @@ func (r Row) segments() []string { return strings.Split(r.Path[1:], "/") }
 // match returns the values of the pattern's parameters.
 func (r Row) match(segments []string) (map[string]string, bool) {
 	pattern := r.segments()
+	if r.Below && len(segments) > len(pattern) {
+		segments = segments[:len(pattern)]
+	}
 	if len(pattern) != len(segments) {
 		return nil, false
 	}

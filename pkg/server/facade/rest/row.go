@@ -21,6 +21,8 @@ type Row struct {
 	// Path is the documented path. A segment that begins with ":" matches any value. The namespace is the segment
 	// ":namespace" if there is one, otherwise the one that the body or the query names, otherwise the caller's own.
 	Path string
+	// Below is set if the row also serves all paths below Path.
+	Below bool
 	// Namespaces are the query parameters that may name the namespace; the first that is given counts, and of several
 	// values separated by commas the first. Default: namespace.
 	Namespaces []string
