@@ -5,6 +5,8 @@ package identity
 
 import (
 	"context"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/host/pki"
+	"github.com/platform-ai/platform/pkg/server/host/token"
 )
 
 // apply creates an object that is given as YAML, in namespace team.
@@ -136,6 +141,34 @@ func (w *world) account(namespace, name, role string, of *authenticationv1.Bound
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: of}}
 	return must(k.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{}))(w.t).Status.Token
+}
+
+// refused returns a token of a ServiceAccount like account does, which is bound to a task if one is given, and either has expired or
+// is for another server. The API issues none that has expired, so that one is signed with the key of the server.
+func (w *world) refused(namespace, name, role, why string, task *v1alpha1.Task) string {
+	w.t.Helper()
+	w.account(namespace, name, role, nil)
+	k, ctx := w.Kubernetes(w.t).CoreV1().ServiceAccounts(namespace), context.Background()
+	if why == "other audience" {
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"other"}}}
+		if task != nil {
+			request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: task.Name, UID: task.UID}
+		}
+		return must(k.CreateToken(ctx, name, request, metav1.CreateOptions{}))(w.t).Status.Token
+	}
+	keys := must(pki.Open(pki.Options{Dir: filepath.Join(w.DataDir, "pki")}))(w.t)
+	account := must(k.Get(ctx, name, metav1.GetOptions{}))(w.t)
+	signer := must(token.NewSigner(token.SignerOptions{Key: keys.ServiceAccountKey(), Clock: testclock.NewFakePassiveClock(time.Now().Add(-time.Hour))}))(w.t)
+	claims := token.Claims{Namespace: namespace, ServiceAccount: token.Ref{Name: name, UID: account.UID}, Life: 2 * time.Hour}
+	if task != nil {
+		claims.Task, claims.Run = &token.Ref{Name: task.Name, UID: task.UID}, string(task.Status.JobUID)
+	}
+	// But for its end, such a token is accepted.
+	if code, answer := w.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+must(signer.Sign(claims))(w.t).Token); code != http.StatusOK {
+		w.t.Fatalf("a token like that which has expired: %d %s", code, answer)
+	}
+	claims.Life = time.Hour - time.Minute
+	return must(signer.Sign(claims))(w.t).Token
 }
 
 func must[T any](v T, err error) func(testing.TB) T {

@@ -81,6 +81,14 @@ func newWorld(t *testing.T) *world {
 	}
 	add(caller{name: "worker without a task", role: 'w', run: runNone, token: w.account("team", v1alpha1.ServiceAccountAIWorker, v1alpha1.ClusterRoleWorker, nil)})
 	w.publish("ended", v1alpha1.TaskSucceeded)
+	for _, refused := range []string{"expired", "other audience"} {
+		for _, of := range []struct{ name, account, role string }{
+			{"administrator's token", "has-cluster-admin", "cluster-admin"}, {"editor's token", "has-platform-editor", "platform-editor"},
+		} {
+			add(caller{name: of.name + ", " + refused, unknown: true, token: w.refused("team", of.account, of.role, refused, nil)})
+		}
+		add(caller{name: "token of the worker of the task, " + refused, unknown: true, token: w.refused("team", v1alpha1.ServiceAccountAIWorker, v1alpha1.ClusterRoleWorker, refused, mine)})
+	}
 	add(caller{name: "editor of another namespace", token: w.account("elsewhere", "has-platform-editor", "platform-editor", nil)})
 	w.bind("team", "platform-viewer", "oidc:dev")
 	dev := object{"groups": "dev"}
