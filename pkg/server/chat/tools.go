@@ -270,7 +270,7 @@ func taskPrefix(s *v1alpha1.Session) string {
 func labels(s *v1alpha1.Session) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelCreatedBy:   v1alpha1.CreatedByOrchestrator,
-		v1alpha1.LabelChatSession: v1alpha1.LabelValue(s.Name),
+		v1alpha1.LabelChatSession: v1alpha1.SessionLabel(s.Name),
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	labelset "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
@@ -60,12 +59,17 @@ func toldToWait(said []llm.Message, answer string) (times int, repeats bool) {
 	return times, repeats
 }
 
+// ofSession selects what the chats of a session have created. Earlier versions shortened long names like those of other objects.
+func ofSession(name string) string {
+	values := slices.Compact([]string{v1alpha1.SessionLabel(name), v1alpha1.LabelValue(name)})
+	return v1alpha1.LabelChatSession + " in (" + strings.Join(values, ",") + ")"
+}
+
 // running returns the tasks of the chat that have not ended, without those that wait for their schedule. Of a caller who may not
 // list tasks, only those of this turn are known.
 func (t *Turn) running(ctx context.Context) (names []string) {
-	label := v1alpha1.LabelChatSession
 	list, err := t.tools.caller.CoreV1alpha1().Tasks(t.tools.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labelset.Set{label: t.tools.Labels[label]}.String(),
+		LabelSelector: ofSession(t.session.Name),
 		FieldSelector: "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Cancelled", Limit: maxUnfinished,
 	})
 	if err == nil {

@@ -18,6 +18,20 @@ import (
 // LabelValue is the name of an object as the value of a label.
 func LabelValue(name string) string { return ShortName(name, "", validation.LabelValueMaxLength) }
 
+// sessionDigest is how many bytes of a digest the label of a session with a long name has.
+const sessionDigest = 6
+
+// SessionLabel is the name of a session as the value of the label chat-session. A name that is too long is cut and gets 12 digits
+// of its SHA-256.
+func SessionLabel(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "-" + hex.EncodeToString(sum[:sessionDigest])
+	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(digest)], "-.") + digest
+}
+
 // ShortName is name+suffix in at most limit bytes. A name that is cut gets a
 // digest, so that two long names stay different.
 func ShortName(name, suffix string, limit int) string {
