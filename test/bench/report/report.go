@@ -31,6 +31,8 @@ type Row struct {
 	// Other is the alternative's figure, or an aim where OtherName says so. It counts if OtherName is set.
 	Other     float64 `json:"other"`
 	OtherName string  `json:"otherName"`
+	// Within is by how many percent the figure may be worse than Other, by our aim; 0 if there is none.
+	Within int `json:"within,omitempty"`
 	// Ratio above 1 means that ours is better; Add computes it. It is 0 if there is nothing to compare.
 	Ratio float64 `json:"ratio"`
 }
@@ -45,7 +47,7 @@ type Report struct {
 // New returns a report that prints to out.
 func New(out io.Writer) *Report { return &Report{out: out} }
 
-const line = "%-46s %14s %-12s %14s %-16s %8s\n"
+const line = "%-46s %14s %-12s %14s %-16s %8s  %s\n"
 
 // Add computes the ratio, prints the row and keeps it.
 func (r *Report) Add(row Row) error {
@@ -59,7 +61,7 @@ func (r *Report) Add(row Row) error {
 	r.rows = append(r.rows, row)
 	if !r.title {
 		r.title = true
-		if _, err := fmt.Fprintf(r.out, line, "", "ours", "", "other", "", "ratio"); err != nil {
+		if _, err := fmt.Fprintf(r.out, line, "", "ours", "", "other", "", "ratio", "aim"); err != nil {
 			return err
 		}
 	}
@@ -70,8 +72,21 @@ func (r *Report) Add(row Row) error {
 	if row.Ratio != 0 {
 		ratio = number(row.Ratio) + "x"
 	}
-	_, err := fmt.Fprintf(r.out, line, row.Name, number(row.Ours), row.Unit, other, row.OtherName, ratio)
+	_, err := fmt.Fprintf(r.out, line, row.Name, number(row.Ours), row.Unit, other, row.OtherName, ratio, row.aim())
 	return err
+}
+
+// aim says what is aimed at, and whether it is met.
+func (r Row) aim() string {
+	if r.Within == 0 {
+		return ""
+	}
+	part := float64(r.Within) / 100
+	met := "missed"
+	if r.Better == Lower && r.Ours <= r.Other*(1+part) || r.Better == Higher && r.Ours >= r.Other*(1-part) {
+		met = "met"
+	}
+	return fmt.Sprintf("within %d %%: %s", r.Within, met)
 }
 
 // number prints three significant digits, or whole units.
