@@ -6,21 +6,22 @@ package compat
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
@@ -29,31 +30,33 @@ import (
 
 var cuts = flag.Int("cuts", 320, "clients that leave in TestLedgerOfCutClients")
 
-// TestLedgerOfCutClients: clients leave after a random number of bytes. The ledger then has what the vendor counted,
-// request by request, and a gap for each request whose usage the vendor did not report.
+// TestLedgerOfCutClients: clients leave before the answer or after a random number of its bytes, at every endpoint. The ledger then
+// has what the vendor counted, request by request, and a gap for each request whose usage the vendor did not report or whose answer
+// it broke off.
 func TestLedgerOfCutClients(t *testing.T) {
 	const atOnce = 16
 	reg := prometheus.NewRegistry()
 	s := start(t, func(o *standalone.Options) { o.Metrics = reg })
-	s.namespace("team")
-	var asked, input, silent atomic.Int64
-	v := newVendor(t, func(w http.ResponseWriter, _ *http.Request) {
+	var asked, input, gaps atomic.Int64
+	var leaving early
+	var mu sync.Mutex
+	counted := map[string][]int64{} // by the ID of the request what the vendor counted, 0 for a gap
+	v := mixedVendor(t, func(number int) (fate, int64) {
 		n := asked.Add(1)
-		w.Header().Set("Content-Type", eventKind)
-		for range 5 {
-			_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", strings.Repeat("x", 400))
-			_ = http.NewResponseController(w).Flush()
+		end, told := complete, n
+		if n%8 == 0 || n%8 == 3 {
+			end, told = map[int64]fate{0: silent, 3: broken}[n%8], 0
+			gaps.Add(1)
 		}
-		if n%8 == 0 {
-			silent.Add(1)
-		} else {
-			input.Add(n)
-			_, _ = fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\n", n, 2*n)
-		}
-		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+		input.Add(told)
+		id := "n-" + strconv.Itoa(number)
+		mu.Lock()
+		counted[id] = append(counted[id], told)
+		mu.Unlock()
+		leaving.asked(number)
+		return end, n
 	})
-	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL, "m")
-	token := s.token("team", "client", "chat")
+	kinds, token := onMix(t, s, v)
 	slots, all := make(chan struct{}, atOnce), sync.WaitGroup{}
 	for i := range *cuts {
 		r := rand.New(rand.NewPCG(uint64(i), 7))
@@ -62,16 +65,14 @@ func TestLedgerOfCutClients(t *testing.T) {
 			defer func() { <-slots }()
 			ctx, leave := context.WithCancel(context.Background())
 			defer leave()
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.RESTURL+"/openai/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[1]}`))
-			if err != nil {
-				t.Error(err)
-				return
+			if i%3 == 0 {
+				leaving.on(i, leave)
 			}
-			req.Header.Set("X-Api-Key", token)
-			req.Header.Set("X-Platform-Tools", "disabled")
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := http.DefaultClient.Do(kinds[i%len(kinds)].request(ctx, i, token))
 			if err != nil {
-				t.Error(err)
+				if ctx.Err() == nil {
+					t.Errorf("%s: %v", kinds[i%len(kinds)].name, err)
+				}
 				return
 			}
 			_, _ = io.CopyN(io.Discard, resp.Body, r.Int64N(3000))
@@ -82,11 +83,16 @@ func TestLedgerOfCutClients(t *testing.T) {
 	all.Wait()
 	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); tokens(t, reg, "input") != float64(input.Load()) || tokens(t, reg, "output") != float64(2*input.Load()); {
+	ended := func() bool {
+		return tokens(t, reg, "input") == float64(input.Load()) && tokens(t, reg, "output") == float64(2*input.Load()) &&
+			counter(t, reg, "platform_compat_model_requests_unreported_total") == float64(gaps.Load()) && counter(t, reg, "platform_compat_model_requests_total") == float64(asked.Load())
+	}
+	for tick := time.NewTicker(10 * time.Millisecond); !ended(); {
 		select {
 		case <-tick.C:
 		case <-deadline.Done():
-			t.Fatalf("%v tokens of input were counted, the vendor counted %d", tokens(t, reg, "input"), input.Load())
+			t.Fatalf("%v tokens of input and %v gaps of %v requests were counted, the vendor counted %d, %d and %d", tokens(t, reg, "input"),
+				counter(t, reg, "platform_compat_model_requests_unreported_total"), counter(t, reg, "platform_compat_model_requests_total"), input.Load(), gaps.Load(), asked.Load())
 		}
 	}
 	s.Stop(t)
@@ -104,24 +110,51 @@ func TestLedgerOfCutClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, gaps := map[int64]bool{}, int64(0)
+	recorded := map[string][]int64{}
 	for o, err := range view.Observations(usage.Period{}) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case o.Provider != "default" || !strings.HasSuffix(o.User, ":client") || o.NamespaceUID == "" || o.Source != usage.SourceProvider:
+		case !slices.Contains([]string{"default", "claude"}, o.Provider) || !strings.HasSuffix(o.User, ":client") || o.NamespaceUID == "" || o.Source != usage.SourceProvider:
 			t.Errorf("an observation is %+v", o)
 		case o.Gap != "":
-			if gaps++; o.Complete || o.Some() {
+			if o.Complete || o.Some() {
 				t.Errorf("a gap is %+v", o)
 			}
-		case !o.Complete || *o.OutputTokens != 2**o.InputTokens || seen[*o.InputTokens]:
+			recorded[o.AttemptID] = append(recorded[o.AttemptID], 0)
+		case !o.Complete || *o.OutputTokens != 2**o.InputTokens:
 			t.Errorf("an observation is %+v", o)
 		default:
-			seen[*o.InputTokens] = true
+			recorded[o.AttemptID] = append(recorded[o.AttemptID], *o.InputTokens)
 		}
 	}
-	if int64(len(seen)) != asked.Load()-silent.Load() || gaps != silent.Load() || asked.Load() != int64(*cuts) {
-		t.Errorf("the ledger has %d measurements and %d gaps of %d requests, of which %d are without usage", len(seen), gaps, asked.Load(), silent.Load())
+	for _, all := range []map[string][]int64{counted, recorded} {
+		for id := range all {
+			slices.Sort(all[id])
+		}
 	}
+	if d := cmp.Diff(counted, recorded); d != "" {
+		t.Errorf("the ledger differs from what the vendor counted (-vendor +ledger):\n%s", d)
+	}
+	if len(counted) != *cuts {
+		t.Errorf("the vendor got requests of %d clients of %d", len(counted), *cuts)
+	}
+	t.Logf("%d clients, %d requests to the vendor, %d gaps, %d tokens of input", *cuts, asked.Load(), gaps.Load(), input.Load())
+}
+
+// counter returns the sum of a counter over its labels.
+func counter(t *testing.T, reg *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
 }

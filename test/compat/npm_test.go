@@ -24,7 +24,7 @@ func TestNPMClients(t *testing.T) {
 	npm(t)
 	s, token := onScript(t)
 	for name, base := range map[string]string{"directly": s.RESTURL, "through the router": s.router()} {
-		runNode(t, name, "clients.mjs", 10, "BASE="+base, "TOKEN="+token)
+		runNode(t, name, "clients.mjs", 11, "BASE="+base, "TOKEN="+token)
 	}
 }
 
@@ -92,8 +92,16 @@ func TestBrowser(t *testing.T) {
 
 // router starts the program platform-router for namespace team and returns its address. The server reviews tokens, too.
 func (s *server) router(env ...string) string {
+	routes, kubeconfig := s.routerFiles()
+	p := harness.Start(s.t, env, harness.Bin(s.t, "platform-router"), "--bind-address", "127.0.0.1:0", "--routes-file", routes, "--kubeconfig", kubeconfig)
+	return "http://" + regexp.MustCompile(`address="([^"]+)"`).FindStringSubmatch(p.Await(s.t, "Serving"))[1]
+}
+
+// routerFiles writes the routes of a router that serves namespace team, and a kubeconfig of the administrator.
+func (s *server) routerFiles() (routes, kubeconfig string) {
 	t, dir := s.t, s.t.TempDir()
-	routes, kubeconfig := filepath.Join(dir, "routes.yaml"), filepath.Join(dir, "kubeconfig")
+	t.Helper()
+	routes, kubeconfig = filepath.Join(dir, "routes.yaml"), filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(routes, []byte("namespaces: {team: "+s.RESTURL+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +115,5 @@ func (s *server) router(env ...string) string {
 	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	p := harness.Start(t, env, harness.Bin(t, "platform-router"), "--bind-address", "127.0.0.1:0", "--routes-file", routes, "--kubeconfig", kubeconfig)
-	return "http://" + regexp.MustCompile(`address="([^"]+)"`).FindStringSubmatch(p.Await(t, "Serving"))[1]
+	return routes, kubeconfig
 }

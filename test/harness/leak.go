@@ -15,7 +15,7 @@ const (
 	// spareGoroutines may be left, such as those of connections that are kept.
 	spareGoroutines = 20
 	// spareHeap is by how much the heap may have grown, in bytes.
-	spareHeap = 8 << 20
+	spareHeap = 4 << 20
 	// settling is how long goroutines have to end.
 	settling = 20 * time.Second
 )

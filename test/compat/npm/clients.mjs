@@ -83,6 +83,17 @@ async function anthropic(model) {
   assert.equal(models.data.length, 3);
 }
 
+// Tokens are counted by the vendor, if it can.
+async function counting() {
+  const client = new Anthropic({ baseURL: `${BASE}/anthropic`, apiKey: TOKEN, maxRetries: 0, defaultHeaders });
+  const request = { model: 'claude/m', tools: [{ name: 'weather', input_schema: schema }], messages: [{ role: 'user', content: 'weather?' }] };
+  const short = await client.messages.countTokens(request);
+  const long = await client.messages.countTokens({ ...request, system: 'Be brief. '.repeat(100) });
+  assert.ok(short.input_tokens > 0 && long.input_tokens > short.input_tokens, JSON.stringify([short, long]));
+  await assert.rejects(client.messages.countTokens({ ...request, model: 'openai/m' }), Anthropic.BadRequestError);
+  await assert.rejects(client.withOptions({ apiKey: 'x' }).messages.countTokens(request), Anthropic.AuthenticationError);
+}
+
 async function adapter(model, providerOptions) {
   const tools = { weather: tool({ inputSchema: jsonSchema(schema), execute: async ({ city }) => weather(city) }) };
   const run = { model, providerOptions, tools, stopWhen: stepCountIs(3), maxRetries: 0, prompt: 'weather?' };
@@ -123,6 +134,7 @@ const all = {
   'openai, responses': () => responses(),
   'anthropic, same protocol': () => anthropic('claude/m'),
   'anthropic, other protocol': () => anthropic('openai/m'),
+  'anthropic, count of tokens': () => counting(),
   'openai, with the tools of the server': () => serverTools('openai'),
   'anthropic, with the tools of the server': () => serverTools('anthropic'),
   'ai and @ai-sdk/openai': () => adapter(open.chat('openai/m')),

@@ -4,6 +4,7 @@
 package script
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,6 +48,7 @@ func New(s *Script, log io.Writer) *Server {
 	srv.mux.HandleFunc("POST /v1/chat/completions", srv.complete(openAI{}, parseRequest))
 	srv.mux.HandleFunc("POST /openai/deployments/{deployment}/chat/completions", srv.complete(openAI{}, parseRequest))
 	srv.mux.HandleFunc("POST /v1/messages", srv.complete(anthropic{}, srv.parseMessages))
+	srv.mux.HandleFunc("POST /v1/messages/count_tokens", srv.count)
 	srv.mux.HandleFunc("POST /v1/responses", srv.complete(responses{}, parseResponses))
 	srv.mux.HandleFunc("GET /v1/models", srv.models)
 	srv.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -149,11 +151,26 @@ func presented(r *http.Request) string {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/openai/deployments/"):
 		return r.Header.Get("Api-Key")
-	case r.URL.Path == "/v1/messages":
+	case strings.HasPrefix(r.URL.Path, "/v1/messages"):
 		return r.Header.Get("X-Api-Key")
 	}
 	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return key
+}
+
+// count says how many tokens a request of the Messages protocol has: one for each four bytes.
+func (s *Server) count(w http.ResponseWriter, r *http.Request) {
+	if !s.authorized(r) {
+		s.refuse(w, Request{protocol: anthropic{}}, http.StatusUnauthorized, "authentication_error", "invalid x-api-key")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil || !json.Valid(body) {
+		s.refuse(w, Request{protocol: anthropic{}, Body: body}, http.StatusBadRequest, "invalid_request_error", "the body must be JSON")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"input_tokens":%d}`, len(body)/4)
 }
 
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
