@@ -130,9 +130,12 @@ type randomEndpoint struct {
 }
 
 var randomEndpoints = []randomEndpoint{
-	{path: "/openai/v1/chat/completions", model: "default/m"}, {path: "/openai/v1/responses", model: "default/m"}, {path: "/anthropic/v1/messages", model: "claude/m"},
+	{path: "/openai/v1/chat/completions", model: "default/m"},
+	{path: "/openai/v1/responses", model: "default/m"},
+	{path: "/anthropic/v1/messages", model: "claude/m"},
 	{path: "/anthropic/v1/messages/count_tokens", model: "claude/m", whole: true},
-	{path: "/openai/v1/chat/completions", model: "claude/m", translates: true}, {path: "/anthropic/v1/messages", model: "default/m", translates: true},
+	{path: "/openai/v1/chat/completions", model: "claude/m", translates: true},
+	{path: "/anthropic/v1/messages", model: "default/m", translates: true},
 }
 
 // generator makes random JSON. No member occurs twice.

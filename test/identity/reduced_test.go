@@ -108,7 +108,10 @@ func (s *server) native(method, path, body string, header ...string) (int, strin
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp := must(client.Do(req))(s.t)
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	defer resp.Body.Close()
 	if !strings.Contains(path, "watch=true") || resp.StatusCode != http.StatusOK {
 		return resp.StatusCode, string(must(io.ReadAll(resp.Body))(s.t))
@@ -137,9 +140,20 @@ func TestReducedProvidersNatively(t *testing.T) {
 			hidden := []string{"internal.example.com", "key-of-models", "annotations", "managedFields", "labels", "observedGeneration"}
 			const table, partial = "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 			for _, r := range []struct{ path, accept string }{
-				{all, ""}, {a, ""}, {a + "/status", ""}, {all + "?watch=true", ""}, {all + "?limit=1", ""}, {all + "?labelSelector=of%3Da", ""},
-				{all + "?fieldSelector=metadata.name%3Da", ""}, {all, table}, {a, table}, {all + "?includeObject=Object", table}, {a, partial},
-				{all + "?watch=true", table}, {all + "?watch=true", partial + "," + table}, {all, "application/yaml"},
+				{all, ""},
+				{a, ""},
+				{a + "/status", ""},
+				{all + "?watch=true", ""},
+				{all + "?limit=1", ""},
+				{all + "?labelSelector=of%3Da", ""},
+				{all + "?fieldSelector=metadata.name%3Da", ""},
+				{all, table},
+				{a, table},
+				{all + "?includeObject=Object", table},
+				{a, partial},
+				{all + "?watch=true", table},
+				{all + "?watch=true", partial + "," + table},
+				{all, "application/yaml"},
 			} {
 				code, answer := s.native(http.MethodGet, r.path, "", "Txn-Token", token, "Accept", r.accept)
 				if code != http.StatusOK {
@@ -183,9 +197,13 @@ func TestReducedProvidersNatively(t *testing.T) {
 			}
 			const body = `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Provider","metadata":{"name":"a"},"spec":{"type":"openai","secretRef":{"name":"x"}}}`
 			for _, r := range []struct{ method, path, kind string }{
-				{http.MethodPatch, a + "?fieldManager=m", "application/apply-patch+yaml"}, {http.MethodPatch, a + "?dryRun=All", "application/merge-patch+json"},
-				{http.MethodPut, a, "application/json"}, {http.MethodPost, all, "application/json"}, {http.MethodPatch, a + "/status", "application/merge-patch+json"},
-				{http.MethodDelete, a, "application/json"}, {http.MethodDelete, all, "application/json"},
+				{http.MethodPatch, a + "?fieldManager=m", "application/apply-patch+yaml"},
+				{http.MethodPatch, a + "?dryRun=All", "application/merge-patch+json"},
+				{http.MethodPut, a, "application/json"},
+				{http.MethodPost, all, "application/json"},
+				{http.MethodPatch, a + "/status", "application/merge-patch+json"},
+				{http.MethodDelete, a, "application/json"},
+				{http.MethodDelete, all, "application/json"},
 			} {
 				code, answer := s.native(r.method, r.path, body, "Txn-Token", token, "Content-Type", r.kind)
 				if code != http.StatusForbidden || strings.Contains(answer, "key-of-models") {

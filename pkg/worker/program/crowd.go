@@ -48,7 +48,7 @@ func (t *tree) watchCrowd(most uint64) (*watcher, error) {
 	return watch(func() (pause int, err error) {
 		all, err := machineThreads()
 		if err != nil {
-			return crowdMillis, nil //nolint:nilerr // it is tried again
+			return crowdMillis, nil
 		}
 		others = min(others, all)
 		if all-others <= most/2 {
