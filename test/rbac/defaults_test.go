@@ -58,7 +58,7 @@ func testDefaultRoles(t *testing.T, hosts [2]*host) {
 			spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: pick(g, []string{"get", "post"}), Path: pick(g, paths())}
 		} else {
 			list := pick(g, served)
-			for list.GroupVersion != v1alpha1.SchemeGroupVersion.String() && g.often(30) {
+			for list.GroupVersion != v1alpha1.SchemeGroupVersion.String() && g.often(50) {
 				list = pick(g, served)
 			}
 			spec.ResourceAttributes = servedAttributes(g, list)
