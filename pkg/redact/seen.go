@@ -66,6 +66,16 @@ func (k *Seen) Remove(s string) string {
 	return s
 }
 
+// Values returns the values that were seen.
+func (k *Seen) Values() []string {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.values)
+}
+
 // kept returns the replacer of the values that were seen; nil for none.
 func (k *Seen) kept() *replacer {
 	k.mu.Lock()

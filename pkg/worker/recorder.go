@@ -198,7 +198,9 @@ type secrets struct {
 	// values are those that the worker was given. Forms are what is removed because of them, the longest first, so that a value
 	// that begins another does not leave the rest of it.
 	values, forms []string
-	seen          redact.Seen
+	// lines are the lines of values with several that are searched for by themselves.
+	lines []string
+	seen  redact.Seen
 }
 
 // minSecret is the length of the shortest value that is searched for, in bytes. Shorter values
@@ -240,15 +242,14 @@ func secretsOf(c *Config) *secrets {
 // spell sets the forms in which the values occur in texts: as they are, as JSON writes them, and line by line, as they are in logs,
 // if a line is nothing that other texts have as well.
 func (s *secrets) spell() {
-	lines := 0
 	for _, v := range s.values {
 		s.forms = append(s.forms, redact.Spellings(v)...)
 		if !strings.Contains(v, "\n") {
 			continue
 		}
 		for line := range strings.Lines(v) {
-			if line = strings.TrimSpace(line); redact.Distinct(line) && lines < maxSecretLines {
-				lines++
+			if line = strings.TrimSpace(line); redact.Distinct(line) && len(s.lines) < maxSecretLines {
+				s.lines = append(s.lines, line)
 				s.forms = append(s.forms, redact.Spellings(line)...)
 			}
 		}
@@ -264,10 +265,10 @@ func (s *secrets) scrub(text string) string {
 	return s.seen.Remove(text)
 }
 
-// in returns the values that a JSON text contains.
+// in returns what a JSON text contains of the values, of their lines that are searched for, and of what was removed before.
 func (s *secrets) in(text []byte) []string {
 	var all []string
-	for _, v := range s.values {
+	for _, v := range slices.Concat(s.values, s.lines, s.seen.Values()) {
 		if redact.Occurs(v, text) && !slices.Contains(all, v) {
 			all = append(all, v)
 		}
