@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/blob"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
@@ -42,8 +43,13 @@ func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c 
 	if err != nil {
 		return err
 	}
+	_, done, err := r.ends.present(ctx, r.get, t)
+	if err != nil {
+		return err
+	}
+	defer done()
 	err = r.blobs.KeepCall(ctx, t.Namespace, t.UID, fmt.Sprintf("%08x/%s", c.Attempt, id), raw)
-	if errors.Is(err, quota.ErrLimit) {
+	if errors.Is(err, quota.ErrLimit) || errors.Is(err, engine.ErrFull) {
 		return nil
 	}
 	return err

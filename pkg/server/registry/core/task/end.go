@@ -35,19 +35,29 @@ func (e *ends) end(uid types.UID) (done func()) {
 	return m.Unlock
 }
 
+// present returns the task as it is now, if it is still there, and holds its end back until done is called.
+func (e *ends) present(ctx context.Context, get func(context.Context, string) (*v1alpha1.Task, error), t *v1alpha1.Task) (now *v1alpha1.Task, done func(), err error) {
+	m := e.of(t.UID)
+	m.RLock()
+	now, err = get(request.WithNamespace(ctx, t.Namespace), t.Name)
+	if apierrors.IsNotFound(err) || err == nil && now.UID != t.UID {
+		err = deleted(t)
+	}
+	if err != nil {
+		m.RUnlock()
+		return nil, nil, err
+	}
+	return now, m.RUnlock, nil
+}
+
 // keep calls store, which stores content of the task, if that is still allowed. Receiving the body may have taken
 // long, so the caller's permission is checked again.
 func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
-	m := r.ends.of(t.UID)
-	m.RLock()
-	defer m.RUnlock()
-	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
-	switch {
-	case apierrors.IsNotFound(err), err == nil && now.UID != t.UID:
-		return deleted(t)
-	case err != nil:
+	now, done, err := r.ends.present(ctx, r.get, t)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if r.guard.Held(ctx) {
 		if err := r.guard.Object(ctx, resource.Access{Verb: "create", Subresource: subresource}, now); err != nil {
 			return err

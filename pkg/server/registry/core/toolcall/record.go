@@ -6,12 +6,10 @@ package toolcall
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
@@ -25,7 +23,7 @@ func (j *judge) record(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.ToolCa
 		Attempt: c.Spec.Task.Attempt, ToolName: c.Spec.ToolName, CallID: c.Spec.CallID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Redacted: changed,
 	})
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("keep the call: %w", err))
+		return err
 	}
 	if len(c.Status.Findings) == 0 {
 		return nil
