@@ -91,7 +91,12 @@ async function walk(browser, role) {
 
 await run({
   'roles': async (b) => {
-    const walks = await Promise.all(Object.keys(keys).map((role) => walk(b, role)));
+    const walks = [];
+    const left = Object.keys(keys);
+    const next = async () => {
+      for (let role; (role = left.shift()); ) walks.push(await walk(b, role));
+    };
+    await Promise.all([next(), next(), next()]); // more pages at a time would wait for one another, and for a busy server
     const all = [...new Set(walks.flatMap((w) => [...w.writes]))].sort();
     assert.ok(all.length >= 5, `all roles together were offered ${all}`);
     assert.deepEqual(walks.flatMap((w) => w.silent.map((s) => `${w.role}: ${s}`)), []);
@@ -99,7 +104,8 @@ await run({
       const allowed = [];
       for (const what of all) if (await may(what)) allowed.push(what);
       assert.deepEqual([...writes].sort(), allowed, `what ${role} is offered, and what it may do`);
-      assert.deepEqual(complaints.filter((c) => !/status of (403|404|409)/.test(c)), [], role);
+      // A connection that Chromium loses on a busy machine says nothing about rights: what the page then lacks fails above.
+      assert.deepEqual(complaints.filter((c) => !/status of (403|404|409)|net::ERR_SOCKET_NOT_CONNECTED/.test(c)), [], role);
       await close();
     }
     return walks.map(({ role, writes }) => `\n  ${role}: ${[...writes].sort().join(', ') || 'nothing'}`).join('');
