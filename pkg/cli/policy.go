@@ -99,6 +99,7 @@ type testedCall struct {
 	NotJudged string `json:"notJudged,omitempty"`
 
 	arguments json.RawMessage
+	key       callKey
 }
 
 // judge asks the server about the call, by its policies or by others.

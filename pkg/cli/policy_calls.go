@@ -7,7 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,28 +18,35 @@ import (
 )
 
 // callsOfTask returns the calls that the events of a task show, in their order, with the arguments that were kept. The server
-// keeps those of each call; approvals and transcripts have those of some calls of tasks that are older than this record.
+// keeps those of each call; of tasks that are older than this record, and of calls for which it had no room, approvals and
+// transcripts have some.
 func callsOfTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) ([]testedCall, error) {
 	task, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	calls, err := recordedCalls(ctx, c, task)
+	calls, err := callsOfEvents(ctx, c, task)
 	if err != nil || len(calls) == 0 {
 		return calls, err
 	}
-	kept := keptArguments{}
-	if err := kept.ofApprovals(ctx, c, task); err != nil {
-		return nil, err
+	found := keptArguments{}
+	for _, add := range []func(context.Context, typed.CoreV1alpha1Interface, *v1alpha1.Task) error{found.ofRecord, found.ofApprovals, found.ofTranscript} {
+		if found.complete(calls) {
+			break
+		}
+		if err := add(ctx, c, task); err != nil {
+			return nil, err
+		}
 	}
-	if err := kept.ofTranscript(ctx, c, task); err != nil {
-		return nil, err
-	}
-	if err := kept.ofRecord(ctx, c, task); err != nil {
-		return nil, err
+	repeated := map[callKey]int{}
+	for i := range calls {
+		repeated[calls[i].key.ofAnyAttempt()]++
 	}
 	for i := range calls {
-		k, ok := kept[[2]string{calls[i].CallID, calls[i].Tool}]
+		k, ok := found[calls[i].key]
+		if one := calls[i].key.ofAnyAttempt(); (!ok || k.partly != "") && repeated[one] == 1 && found[one].source != "" {
+			k, ok = found[one], true
+		}
 		switch {
 		case !ok:
 			calls[i].NotJudged = "its arguments were not kept"
@@ -52,12 +59,20 @@ func callsOfTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, 
 	return calls, nil
 }
 
-// recordedCalls returns the calls that were made, denied or held for approval. The ids of calls may repeat in another
-// attempt.
-func recordedCalls(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1alpha1.Task) ([]testedCall, error) {
+// callKey names a call. Ids may repeat in another attempt.
+type callKey struct {
+	attempt  int32
+	id, tool string
+}
+
+// ofAnyAttempt is the key where the attempt is not known.
+func (k callKey) ofAnyAttempt() callKey { return callKey{0, k.id, k.tool} }
+
+// callsOfEvents returns the calls that were made, denied or held for approval.
+func callsOfEvents(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1alpha1.Task) ([]testedCall, error) {
 	var calls []testedCall
-	place := map[string]int{}
-	attempt := 0
+	place := map[callKey]int{}
+	var attempt int32
 	options := metav1.ListOptions{FieldSelector: "taskName=" + task.Name, Limit: 500}
 	for {
 		page, err := c.ExecutionEvents(task.Namespace).List(ctx, options)
@@ -69,21 +84,21 @@ func recordedCalls(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1a
 			var verdict v1alpha1.ToolCallVerdict
 			switch e.Type {
 			case v1alpha1.EventWorkerStarted:
-				attempt++
+				attempt = contentOf(e).Attempt
 				continue
 			case v1alpha1.EventToolCallStarted:
 				verdict = v1alpha1.ToolCallAllowed
 			case v1alpha1.EventToolCallJudged:
-				verdict = recordedVerdict(e)
+				verdict = contentOf(e).Verdict
 			default:
 				continue
 			}
-			key := strconv.Itoa(attempt) + "/" + e.ToolCallID + "/" + e.ToolName
+			key := callKey{attempt, e.ToolCallID, e.ToolName}
 			at, seen := place[key]
 			if !seen {
 				at = len(calls)
 				place[key] = at
-				calls = append(calls, testedCall{Task: task.Name, Tool: e.ToolName, CallID: e.ToolCallID})
+				calls = append(calls, testedCall{Task: task.Name, Tool: e.ToolName, CallID: e.ToolCallID, key: key})
 			}
 			if !seen || e.Type == v1alpha1.EventToolCallJudged {
 				calls[at].Recorded = verdict
@@ -95,24 +110,61 @@ func recordedCalls(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1a
 	}
 }
 
-func recordedVerdict(e *v1alpha1.ExecutionEvent) v1alpha1.ToolCallVerdict {
-	var content struct {
-		Verdict v1alpha1.ToolCallVerdict `json:"verdict"`
-	}
-	if e.Content == nil || json.Unmarshal(e.Content.Raw, &content) != nil {
-		return ""
-	}
-	return content.Verdict
+// eventContent is what events say about attempts and verdicts.
+type eventContent struct {
+	Attempt int32                    `json:"attempt"`
+	Verdict v1alpha1.ToolCallVerdict `json:"verdict"`
 }
 
-// keptArguments are the arguments of calls that something else than events keeps, by the id and the tool of the call.
-type keptArguments map[[2]string]kept
+func contentOf(e *v1alpha1.ExecutionEvent) (content eventContent) {
+	if e.Content == nil || json.Unmarshal(e.Content.Raw, &content) != nil {
+		return eventContent{}
+	}
+	return content
+}
+
+// keptArguments are the arguments of calls that something else than events keeps.
+type keptArguments map[callKey]kept
 
 type kept struct {
 	source    string
 	arguments json.RawMessage
 	// partly is set if only a part of the arguments was kept.
 	partly string
+}
+
+// add adds the arguments of a call, unless they are known as completely.
+func (k keptArguments) add(key callKey, one kept) {
+	if old, known := k[key]; !known || old.partly != "" && one.partly == "" {
+		k[key] = one
+	}
+}
+
+// complete reports whether the arguments of all calls are known.
+func (k keptArguments) complete(calls []testedCall) bool {
+	return !slices.ContainsFunc(calls, func(c testedCall) bool { return k[c.key].source == "" || k[c.key].partly != "" })
+}
+
+// ofRecord adds those that the server keeps of each call.
+func (k keptArguments) ofRecord(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1alpha1.Task) error {
+	list, err := c.Tasks(task.Namespace).GetCalls(ctx, task.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil // an older server, or a caller who may read less
+	}
+	if err != nil {
+		return err
+	}
+	for _, call := range list.Calls {
+		if call.Arguments == nil {
+			continue
+		}
+		one := kept{source: "record", arguments: call.Arguments.Raw}
+		if call.Redacted {
+			one.partly = "its arguments are kept without secrets"
+		}
+		k.add(callKey{call.Attempt, call.CallID, call.ToolName}, one)
+	}
+	return nil
 }
 
 // ofApprovals adds those that people were asked about.
@@ -123,44 +175,23 @@ func (k keptArguments) ofApprovals(ctx context.Context, c typed.CoreV1alpha1Inte
 	}
 	for i := range list.Items {
 		s := &list.Items[i].Spec
-		one := kept{source: "approval"}
-		switch {
-		case s.TargetArgsPreview == nil:
+		if s.TargetArgsPreview == nil {
 			continue
-		case approval.Exact(s):
-			one.arguments = s.TargetArgsPreview.Raw
-		default:
+		}
+		one := kept{source: "approval", arguments: s.TargetArgsPreview.Raw}
+		if !approval.Exact(s) {
 			one.partly = "its approval keeps the arguments without secrets or cut"
 		}
-		k[[2]string{s.ToolCallID, s.TargetTool}] = one
+		key := callKey{0, s.ToolCallID, s.TargetTool}
+		if s.Binding != nil {
+			key.attempt = s.Binding.TaskAttempt
+		}
+		k.add(key, one)
 	}
 	return nil
 }
 
-// ofRecord adds those that the server keeps of each call, unless others are complete and these are not.
-func (k keptArguments) ofRecord(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1alpha1.Task) error {
-	list, err := c.Tasks(task.Namespace).GetCalls(ctx, task.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil // an older server, or a caller who may read less
-	}
-	if err != nil {
-		return err
-	}
-	for _, call := range list.Calls {
-		key := [2]string{call.CallID, call.ToolName}
-		if old, known := k[key]; known && old.partly == "" && call.Redacted || call.Arguments == nil {
-			continue
-		}
-		one := kept{source: "record", arguments: call.Arguments.Raw}
-		if call.Redacted {
-			one.partly = "its arguments are kept without secrets"
-		}
-		k[key] = one
-	}
-	return nil
-}
-
-// ofTranscript adds those of the calls that the session of the task has.
+// ofTranscript adds those of the calls that the session of the task has. It does not say in which attempt they were made.
 func (k keptArguments) ofTranscript(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1alpha1.Task) error {
 	if task.Spec.SessionRef == nil {
 		return nil
@@ -176,9 +207,8 @@ func (k keptArguments) ofTranscript(ctx context.Context, c typed.CoreV1alpha1Int
 		}
 		for _, m := range page.Items {
 			for _, call := range m.ToolCalls {
-				key := [2]string{call.ID, call.Name}
-				if old, known := k[key]; (!known || old.partly != "") && json.Valid([]byte(call.Arguments)) {
-					k[key] = kept{source: "transcript", arguments: json.RawMessage(call.Arguments)}
+				if json.Valid([]byte(call.Arguments)) {
+					k.add(callKey{0, call.ID, call.Name}, kept{source: "transcript", arguments: json.RawMessage(call.Arguments)})
 				}
 			}
 		}

@@ -28,3 +28,20 @@ func TestFragments(t *testing.T) {
 		}
 	}
 }
+
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	known := redact.KnownOf("abcdef", "", "abcdefgh", `x"<y`, "abcdef")
+	for text, want := range map[string]string{
+		"nothing":               "nothing",
+		"abcdefgh abcdef":       "[REDACTED] [REDACTED]",
+		`x"<y x\"<y x\"\u003cy`: "[REDACTED] [REDACTED] [REDACTED]",
+	} {
+		if got := known.Remove(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	if got := (redact.Known{}).Remove("all of it"); got != "all of it" {
+		t.Errorf("no values: %q", got)
+	}
+}

@@ -4,7 +4,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,11 +194,12 @@ func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 // secrets holds the values that must not leave the worker, in addition to those that redaction
 // recognises by their form: those that the worker was given, and those that were removed from what the run said before.
 type secrets struct {
-	// values are those that the worker was given. Forms are what is removed because of them, the longest first, so that a value
-	// that begins another does not leave the rest of it.
-	values, forms []string
-	// lines are the lines of values with several that are searched for by themselves.
+	// values are those that the worker was given.
+	values []string
+	// lines are the lines of values with several that are searched for by themselves, as they are in logs.
 	lines []string
+	// given are both.
+	given redact.Known
 	seen  redact.Seen
 }
 
@@ -239,30 +239,24 @@ func secretsOf(c *Config) *secrets {
 	return s
 }
 
-// spell sets the forms in which the values occur in texts: as they are, as JSON writes them, and line by line, as they are in logs,
-// if a line is nothing that other texts have as well.
+// spell sets what is searched for because of the values: they themselves, and their lines that are nothing that other texts have
+// as well.
 func (s *secrets) spell() {
 	for _, v := range s.values {
-		s.forms = append(s.forms, redact.Spellings(v)...)
 		if !strings.Contains(v, "\n") {
 			continue
 		}
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); redact.Distinct(line) && len(s.lines) < maxSecretLines {
 				s.lines = append(s.lines, line)
-				s.forms = append(s.forms, redact.Spellings(line)...)
 			}
 		}
 	}
-	slices.SortFunc(s.forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	s.forms = slices.Compact(s.forms)
+	s.given = redact.KnownOf(slices.Concat(s.values, s.lines)...)
 }
 
 func (s *secrets) scrub(text string) string {
-	for _, v := range s.forms {
-		text = strings.ReplaceAll(text, v, redact.Marker)
-	}
-	return s.seen.Remove(text)
+	return s.seen.Remove(s.given.Remove(text))
 }
 
 // in returns what a JSON text contains of the values, of their lines that are searched for, and of what was removed before.

@@ -38,6 +38,21 @@ func small(t *testing.T, mib int) string {
 	return dir
 }
 
+// fillWithEvents appends events that hardly compress until the server refuses one. It returns how many were stored, and the refusal.
+func fillWithEvents(worker *restClient, path string) (stored int, refusal answer) {
+	for stored < 100_000 {
+		text := make([]byte, 0, 100<<10)
+		for n := uint64(stored)*7919 + 1; len(text) < 60<<10; n = n*6364136223846793005 + 1442695040888963407 {
+			text = fmt.Appendf(text, "%x ", n)
+		}
+		if refusal = worker.post(path, `{"type":"ModelMessage","contentText":"`+string(text)+`"}`); refusal.code != http.StatusCreated {
+			break
+		}
+		stored++
+	}
+	return stored, refusal
+}
+
 // One task fills the disk of the server with its events. Requests that add to the store are then refused with the reason.
 // Everything acknowledged can be read, from the same server and from one that starts on the full disk. Deleting the task
 // makes room, and writes are accepted again without a restart.
@@ -48,20 +63,8 @@ func TestFullDisk(t *testing.T) {
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 	})
 	_, worker := restTask(t, s, "a")
-	path := "/internal/v1/events/default/task/a"
-	stored := 0
-	for ; ; stored++ {
-		text := make([]byte, 0, 100<<10) // hardly compressible
-		for n := uint64(stored)*7919 + 1; len(text) < 60<<10; n = n*6364136223846793005 + 1442695040888963407 {
-			text = fmt.Appendf(text, "%x ", n)
-		}
-		a := worker.post(path, `{"type":"ModelMessage","contentText":"`+string(text)+`"}`)
-		if a.code == http.StatusCreated && stored < 100_000 {
-			continue
-		}
-		a.problem(t, http.StatusInsufficientStorage, "the disk of the server is full: the volume of "+dir)
-		break
-	}
+	stored, refusal := fillWithEvents(worker, "/internal/v1/events/default/task/a")
+	refusal.problem(t, http.StatusInsufficientStorage, "the disk of the server is full: the volume of "+dir)
 	t.Logf("%d events were stored", stored)
 	read := func() {
 		t.Helper()

@@ -4,10 +4,7 @@
 package toolcall
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -37,15 +34,7 @@ func withoutSecrets(arguments []byte, secrets []string) ([]byte, bool) {
 	if len(secrets) > maxSensitive {
 		return []byte("{}"), true
 	}
-	text := string(arguments)
-	for _, secret := range slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) }) {
-		if secret == "" {
-			continue
-		}
-		for _, form := range redact.Spellings(secret) {
-			text = strings.ReplaceAll(text, form, redact.Marker)
-		}
-	}
+	text := redact.KnownOf(secrets...).Remove(string(arguments))
 	clean, changed, err := redact.JSON([]byte(text))
 	if err != nil {
 		return []byte("{}"), true
