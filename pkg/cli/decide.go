@@ -38,7 +38,8 @@ func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
 	var d decideFlags
 	cmd := &cobra.Command{
 		Use: word + " TASK [APPROVAL]", Aliases: aliases, Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("tasks"),
-		Long: short + ".\n\nAPPROVAL is the id, or its beginning. If only one approval of the task is pending, it can be left out." + aboutDecisions,
+		Long: short + ".\n\nAPPROVAL is the id, or its beginning. If only one approval of the task is pending, it can be left out. If the task has\n" +
+			"none, TASK may be the root of a tree, and APPROVAL one of any task below it." + aboutDecisions,
 	}
 	d.add(cmd)
 	f := addOutput(cmd, asTable, asJSON, asYAML)

@@ -19,37 +19,61 @@ import (
 // shortestPrefix is the minimum length of a prefix that identifies an approval.
 const shortestPrefix = 4
 
-// pick finds the approval of a task that args (the task and a prefix) select. An empty prefix selects the only
-// pending one.
+// pick finds the approval that args (a task and a prefix) select. An empty prefix selects the only pending one. If the task has
+// none, those of the tasks below it are searched, so that a whole tree is answered at its root.
 func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, args []string) (*v1alpha1.Approval, error) {
 	task, prefix := args[0], args[1]
 	if err := longEnough(prefix); prefix != "" && err != nil {
 		return nil, err
 	}
-	list, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.taskName=" + task})
+	found, err := selected(ctx, c, namespace, "spec.taskName="+task, prefix)
 	if err != nil {
 		return nil, err
 	}
-	var found []*v1alpha1.Approval
-	var names []string
-	for i := range list.Items {
-		p := &list.Items[i]
-		if prefix != "" && strings.HasPrefix(p.Name, prefix) || prefix == "" && p.Status.State == v1alpha1.ApprovalPending {
-			found, names = append(found, p), append(names, p.Name)
+	if len(found) == 0 {
+		t, err := c.Tasks(namespace).Get(ctx, task, metav1.GetOptions{})
+		if err != nil {
+			return nil, err // the task does not exist, or the caller may not see it
+		}
+		if found, err = selected(ctx, c, namespace, "spec.rootTaskUID="+string(t.UID), prefix); err != nil {
+			return nil, err
 		}
 	}
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), strings.Join(names, ", "))
+		return nil, fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), named(found, task))
 	case prefix != "":
 		return nil, fmt.Errorf("task %s has no approval %s", task, prefix)
 	}
-	if _, err := c.Tasks(namespace).Get(ctx, task, metav1.GetOptions{}); err != nil {
-		return nil, err // the task does not exist, or the caller may not see it
-	}
 	return nil, fmt.Errorf("task %s waits for no approval", task)
+}
+
+// selected returns the approvals of a selector whose names have the prefix; with none, those that are pending.
+func selected(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, selector, prefix string) (found []*v1alpha1.Approval, err error) {
+	list, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if prefix != "" && strings.HasPrefix(p.Name, prefix) || prefix == "" && p.Status.State == v1alpha1.ApprovalPending {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// named lists approvals by their names, with the tasks of those that another than task waits for.
+func named(list []*v1alpha1.Approval, task string) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		if names[i] = p.Name; p.Spec.TaskName != task {
+			names[i] += " (task " + p.Spec.TaskName + ")"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func longEnough(prefix string) error {
@@ -72,18 +96,17 @@ func pickAny(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, pref
 	if err != nil {
 		return nil, err
 	}
-	found = nil
-	var names []string
+	var all []*v1alpha1.Approval
 	for i := range list.Items {
 		if p := &list.Items[i]; strings.HasPrefix(p.Name, prefix) {
-			found, names = p, append(names, p.Name+" (task "+p.Spec.TaskName+")")
+			all = append(all, p)
 		}
 	}
-	switch len(names) {
+	switch len(all) {
 	case 0:
 		return nil, fmt.Errorf("approval %q: no id is this or begins with this", prefix)
 	case 1:
-		return found, nil
+		return all[0], nil
 	}
-	return nil, errors.New("approval " + prefix + ": several ids begin with this: " + strings.Join(names, ", "))
+	return nil, errors.New("approval " + prefix + ": several ids begin with this: " + named(all, ""))
 }

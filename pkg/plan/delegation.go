@@ -45,15 +45,10 @@ func MaxDepth(a *v1alpha1.Agent) int32 {
 	return *a.Spec.Coordination.MaxDepth
 }
 
-// CoordinationEnv returns the environment variables that describe what a coordinator may delegate, and whose child the
-// task is.
+// CoordinationEnv returns the environment variables that describe what a coordinator may delegate.
 func (p *Plan) CoordinationEnv(t *v1alpha1.Task) []string {
-	var env []string
-	if d := t.Status.Delegation; d != nil {
-		env = append(env, "PLATFORM_PARENT_TASK="+d.Parent)
-	}
 	if !coordinates(t, p.Agent) || coordinationDisabled(t) {
-		return env
+		return nil
 	}
 	var names []string
 	for _, a := range p.Agent.Spec.Coordination.AllowedAgents {
@@ -63,13 +58,13 @@ func (p *Plan) CoordinationEnv(t *v1alpha1.Task) []string {
 		}
 		names = append(names, name)
 	}
-	return append(env,
+	return []string{
 		"PLATFORM_COORDINATION_ENABLED=true",
 		fmt.Sprintf("PLATFORM_COORDINATION_MAX_DEPTH=%d", MaxDepth(p.Agent)),
 		fmt.Sprintf("PLATFORM_COORDINATION_MAX_CHILDREN=%d", MaxChildren(p.Agent)),
-		"PLATFORM_COORDINATION_ALLOWED_AGENTS="+strings.Join(names, ","),
+		"PLATFORM_COORDINATION_ALLOWED_AGENTS=" + strings.Join(names, ","),
 		fmt.Sprintf("PLATFORM_COORDINATION_DEPTH=%d", Depth(t)),
-	)
+	}
 }
 
 // Depth returns how many tasks are above a task; 0 for one that was not delegated.

@@ -190,12 +190,12 @@ func TestCoordinationEnv(t *testing.T) {
 	}{
 		"plain":      {plantest.AI(), nil, nil},
 		"switch off": {off, agent, nil},
-		"child":      {child, &v1alpha1.Agent{}, []string{"PLATFORM_PARENT_TASK=boss"}},
+		"child":      {child, &v1alpha1.Agent{}, nil},
 		"defaults": {plantest.AI(), chief(), []string{
 			on, "PLATFORM_COORDINATION_MAX_DEPTH=3", "PLATFORM_COORDINATION_MAX_CHILDREN=5", "PLATFORM_COORDINATION_ALLOWED_AGENTS=", "PLATFORM_COORDINATION_DEPTH=0",
 		}},
 		"coordinator below": {child, agent, []string{
-			"PLATFORM_PARENT_TASK=boss", on, "PLATFORM_COORDINATION_MAX_DEPTH=2", "PLATFORM_COORDINATION_MAX_CHILDREN=7",
+			on, "PLATFORM_COORDINATION_MAX_DEPTH=2", "PLATFORM_COORDINATION_MAX_CHILDREN=7",
 			"PLATFORM_COORDINATION_ALLOWED_AGENTS=a,o/b", "PLATFORM_COORDINATION_DEPTH=2",
 		}},
 	} {

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestMonitoring: the alert rules and the dashboard can be read, and name only metrics that the programs have.
+// TestMonitoring: the alert rules and the dashboard can be read, and name only metrics that the programs have. OPERATING.md says of
+// each alert what to do.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	var alerts struct {
@@ -38,12 +39,16 @@ func TestMonitoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exprs []string
+	metrics, operating := regexp.MustCompile(`\bplatform_\w+`), read(t, "manifests/OPERATING.md")
 	for _, g := range alerts.Spec.Groups {
 		for _, r := range g.Rules {
 			if r.Alert == "" || r.For == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("alert %+v is not complete", r)
 			}
 			exprs = append(exprs, r.Expr)
+			if m := metrics.FindString(r.Expr); !strings.Contains(operating, r.Alert) && (m == "" || !strings.Contains(operating, "`"+m)) {
+				t.Errorf("manifests/OPERATING.md does not say what to do about the alert %s", r.Alert)
+			}
 		}
 	}
 	for _, p := range board.Panels {
@@ -54,9 +59,9 @@ func TestMonitoring(t *testing.T) {
 	if len(exprs) < 20 {
 		t.Errorf("%d expressions", len(exprs))
 	}
-	reference, name := read(t, "artifacts/reference/metrics.md"), regexp.MustCompile(`\bplatform_\w+`)
+	reference := read(t, "artifacts/reference/metrics.md")
 	for _, expr := range exprs {
-		for _, metric := range name.FindAllString(expr, -1) {
+		for _, metric := range metrics.FindAllString(expr, -1) {
 			whole, histogram := strings.CutSuffix(metric, "_bucket")
 			row := "| `" + whole + "` | "
 			if histogram {

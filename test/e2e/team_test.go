@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -185,11 +186,21 @@ func (p team) KillController(t *testing.T) {
 	p.killPod(t, "platform-controller")
 }
 
-// killPod kills the processes of a program's Pods without notice.
+// killPod kills the processes of a program's Pods without notice. What was just killed is waited for: the kubelet starts it again
+// later than the state of its Pod says on a busy machine.
 func (p team) killPod(t *testing.T, program string) {
 	t.Helper()
 	pods := strings.Fields(p.MustShell(t, "kubectl -n "+system+" get pods -l app.kubernetes.io/name="+program+" -o jsonpath='{.items[*].metadata.uid}'"))
-	killed := 0
+	for deadline := time.Now().Add(3 * time.Minute); killProcesses(t, program, pods) == 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no process of %s was found in the Pods %v", program, pods)
+		}
+	}
+}
+
+// killProcesses kills the processes of a program in some Pods, and returns how many there were.
+func killProcesses(t *testing.T, program string, pods []string) (killed int) {
+	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		t.Fatal(err)
@@ -211,9 +222,7 @@ func (p team) killPod(t *testing.T, program string) {
 			killed++
 		}
 	}
-	if killed == 0 {
-		t.Fatalf("no process of %s was found in the Pods %v", program, pods)
-	}
+	return killed
 }
 
 func (team) Image() string { return shellImage }

@@ -15,7 +15,7 @@ import (
 )
 
 // tourTime is how long any command of the tour may take, in seconds.
-const tourTime = "150"
+const tourTime = "300"
 
 // TestTour types what the script and the server suggest, and then every command of README's tour, in order, into one shell
 // of a user who started the server with hack/run.sh. Each has to succeed.

@@ -66,6 +66,8 @@ func TestChatBackground(t *testing.T) {
 	if rest := c.frames(session, "?after=3"); kinds(rest) != kinds(all[3:]) || rest[0].ID != "4" || rest[0].Data != all[3].Data {
 		t.Errorf("after 3: %v", rest)
 	}
+	end := all[len(all)-1].ID // a browser that reconnects with everything is told not to come back
+	c.with(sse.LastEventID, end).get("/api/v1/chat/"+session+"/stream").want(t, http.StatusNoContent)
 	if native := p.raw("/apis/core.platform.ai/v1alpha1/namespaces/default/sessions/" + session + "/turn?after=1"); !strings.HasPrefix(native, "id: 2\n") {
 		t.Errorf("the native path: %s", native)
 	}

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/harness"
 )
@@ -46,4 +50,43 @@ exit 1`)
 			t.Errorf("%s: the events of the stream are shown as Events of the cluster: %s", name, shown)
 		}
 	}
+}
+
+// TestDescribeShowsApprovals: each approval that a task waits for is an Event of its own, and so is its decision.
+func TestDescribeShowsApprovals(t *testing.T) {
+	t.Parallel()
+	p, _ := withModel(t, `
+models: [scripted-1]
+turns:
+- match: {turn: 1}
+  reply: {toolCalls: [{name: request_approval, arguments: {action: first, targetTool: deploy, targetArguments: {n: first}}}]}
+- match: {turn: 2}
+  reply: {toolCalls: [{name: request_approval, arguments: {action: second, targetTool: deploy, targetArguments: {n: second}}}]}
+- match: {turn: 3}
+  reply: {text: done}
+`)
+	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "asks"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "ask", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"request_approval"}},
+	}}, metav1.CreateOptions{}))
+	for _, action := range []string{"first", "second"} {
+		p.awaitTask("asks", func(t *v1alpha1.Task) bool {
+			c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
+			return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, action)
+		})
+		if out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "approve", "asks"); code != 0 {
+			t.Fatalf("%s: %s%s", action, out, errs)
+		}
+	}
+	p.awaitPhase("asks", v1alpha1.TaskSucceeded)
+	p.poll("Events", func() bool { // they are written after the status
+		got := map[string]bool{}
+		for _, e := range must[*corev1.EventList](t)(p.Kubernetes(t).CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=asks"})).Items {
+			for _, action := range []string{"first", "second"} {
+				if strings.HasSuffix(e.Message, ": "+action) {
+					got[e.Reason+" "+action] = true
+				}
+			}
+		}
+		return got["ApprovalRequested first"] && got["ApprovalRequested second"] && got["ApprovalDecided first"]
+	})
 }

@@ -39,7 +39,7 @@ turns:
 `
 
 // TestGatesHoldBelow: a call that needs an approval in a task needs one in what it delegates, although the agent that makes
-// the call there needs none. The same agent needs none in a task of its own.
+// the call there needs none. The approval is decided by the name of the root. The same agent needs none in a task of its own.
 func TestGatesHoldBelow(t *testing.T) {
 	t.Parallel()
 	p, _ := withModel(t, gatesScript)
@@ -65,8 +65,8 @@ func TestGatesHoldBelow(t *testing.T) {
 	if len(list.Items) != 1 || list.Items[0].Spec.TargetTool != "code_exec" || list.Items[0].Spec.TaskName != child {
 		t.Fatalf("%+v", list.Items)
 	}
-	if _, err := decide(t, p.client().CoreV1alpha1(), list.Items[0].Name, "decline"); err != nil {
-		t.Fatal(err)
+	if out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "decline", "boss", "--reason", "at the root"); code != 0 || !strings.Contains(out, "task "+child+" asks to call code_exec") {
+		t.Fatalf("decline at the root: exit code %d: %s%s", code, out, errs)
 	}
 	p.awaitPhase("boss", v1alpha1.TaskSucceeded)
 	if got := p.resultOf("boss"); !strings.HasPrefix(got, "The hands said ") || !strings.Contains(got, "declined") || strings.Contains(got, "it ran") {

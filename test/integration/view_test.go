@@ -33,7 +33,7 @@ func TestLogViews(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"": "one\ntwo\r\nthree\nend", "?tailLines=2": "three\nend", "?tailLines=9&format=text": "one\ntwo\r\nthree\nend",
-		"?format=events": "data: one\n\ndata: two\n\ndata: three\n\ndata: end\n\n",
+		"?format=events": "id: 4\ndata: one\n\nid: 9\ndata: two\n\nid: 15\ndata: three\n\nid: 18\ndata: end\n\n",
 	} {
 		if got, err := raw(query); err != nil || got != want {
 			t.Errorf("%s: %q %v, want %q", query, got, err, want)
@@ -65,6 +65,13 @@ func TestLogViews(t *testing.T) {
 	}
 	if e, err := events.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %+v %v", e, err)
+	}
+	// A browser that reconnects goes on where it was. When it has everything it is told not to come back.
+	for _, path := range []string{tasksPath + "/a/log?follow=true&format=events", "/api/v1/tasks/a/logs?follow=true"} {
+		viewer.with(sse.LastEventID, "9").get(path).want(t, 200, "id: 15\ndata: three\n\nid: 18\ndata: end\n\n")
+		viewer.with(sse.LastEventID, "18").get(path).want(t, 204)
+		viewer.with(sse.LastEventID, "9223372036854775807").get(path).want(t, 204)
+		viewer.with(sse.LastEventID, "x").get(path).want(t, 400, "must be a number from 0")
 	}
 }
 

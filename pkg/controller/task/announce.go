@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,9 +25,10 @@ const maxNews = 256
 type news struct {
 	task                 *v1alpha1.Task
 	typ, reason, message string
+	once                 string // tells two of one reason and attempt apart
 }
 
-// announcer writes Events about what the status of tasks shows: failures, refusals, approvals that are waited for, and
+// announcer writes Events about what the status of tasks shows: failures, refusals, approvals and their decisions, and
 // retries. It writes nothing about tasks as they are when it starts. It is a Runnable.
 type announcer struct {
 	queue chan news
@@ -68,9 +70,7 @@ func (a *announcer) changes() handler.EventHandler {
 
 // newsOf returns what to announce about a change of a task; the zero value if there is nothing.
 func newsOf(was, now *v1alpha1.Task) news {
-	began := func(kind string) bool {
-		return meta.IsStatusConditionTrue(now.Status.Conditions, kind) && !meta.IsStatusConditionTrue(was.Status.Conditions, kind)
-	}
+	waited, waits := approvalOf(was), approvalOf(now)
 	n := news{task: now, typ: corev1.EventTypeWarning, message: now.Status.Message}
 	switch {
 	case now.Status.Phase == v1alpha1.TaskFailed && was.Status.Phase != v1alpha1.TaskFailed:
@@ -80,9 +80,19 @@ func newsOf(was, now *v1alpha1.Task) news {
 		}
 	case now.Status.Phase == v1alpha1.TaskPending && was.Status.Phase == v1alpha1.TaskRunning && now.Status.NextAttemptTime != nil:
 		n.reason = v1alpha1.EventReasonRetry
-	case began(v1alpha1.ConditionWaitingForApproval):
-		n.typ, n.reason = corev1.EventTypeNormal, v1alpha1.EventReasonApproval
-		n.message = meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionWaitingForApproval).Message
+	case waits != "" && waits != waited:
+		n.typ, n.reason, n.message, n.once = corev1.EventTypeNormal, v1alpha1.EventReasonApproval, waits, waits
+	case waited != "" && waits == "" && now.Status.Phase == v1alpha1.TaskRunning:
+		n.typ, n.reason, n.message, n.once = corev1.EventTypeNormal, v1alpha1.EventReasonDecided, "decided: "+waited, waited
 	}
 	return n
+}
+
+// approvalOf returns what a task says about the approvals that it waits for; empty if it waits for none.
+func approvalOf(t *v1alpha1.Task) string {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return c.Message
 }

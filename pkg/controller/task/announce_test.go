@@ -42,6 +42,9 @@ func TestNews(t *testing.T) {
 		"next iteration":      {running(), running(phase(v1alpha1.TaskPending)), ""},
 		"approval":            {running(), asks, "Normal ApprovalRequested a person decides"},
 		"approval still open": {asks, asks, ""},
+		"another approval":    {asks, running(with(v1alpha1.ConditionWaitingForApproval, "ApprovalPending", "a person decides again")), "Normal ApprovalRequested a person decides again"},
+		"decided":             {asks, running(), "Normal ApprovalDecided decided: a person decides"},
+		"ended while it asks": {asks, running(phase(v1alpha1.TaskCancelled)), ""},
 		"success":             {running(), running(phase(v1alpha1.TaskSucceeded)), ""},
 	} {
 		n, got := newsOf(tc.was, tc.now), ""

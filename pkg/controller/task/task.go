@@ -121,7 +121,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		Steps:  steps(o, w, room, kin),
 	}
 	told := newAnnouncer(func(ctx context.Context, n news) {
-		w.tell(ctx, n.task, n.typ, n.reason, n.message, metav1.NewTime(o.Clock.Now()))
+		w.tell(ctx, n, metav1.NewTime(o.Clock.Now()))
 	})
 	err = builder.ControllerManagedBy(mgr).Named("task").
 		For(&v1alpha1.Task{}).
@@ -229,7 +229,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 	appendEvents := untilClosed(events.append)
 	tell := func(typ string) func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
 		return func(ctx context.Context, t *v1alpha1.Task, reason, message string) {
-			w.tell(ctx, t, typ, reason, message, metav1.NewTime(o.Clock.Now()))
+			w.tell(ctx, news{task: t, typ: typ, reason: reason, message: message}, metav1.NewTime(o.Clock.Now()))
 		}
 	}
 	warn := tell(corev1.EventTypeWarning)

@@ -16,11 +16,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// tell writes an Event of a type about a task: one for each attempt or tick of a schedule, and reason, however
-// often the reconcile is repeated. It is for people, so a failure to write it is not an error.
-func (w *wire) tell(ctx context.Context, t *v1alpha1.Task, typ, reason, message string, at metav1.Time) {
+// tell writes an Event about a task: one for each attempt or tick of a schedule, and reason, however often the reconcile is
+// repeated. It is for people, so a failure to write it is not an error.
+func (w *wire) tell(ctx context.Context, n news, at metav1.Time) {
+	t := n.task
 	id := fnv.New64a()
-	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", reason) // never fails
+	_, _ = fmt.Fprint(id, t.UID, "/", t.Status.Attempts, "/", n.reason) // never fails
+	if n.once != "" {
+		_, _ = fmt.Fprint(id, "/", n.once)
+	}
 	if tick := t.Status.LastScheduleTime; tick != nil {
 		_, _ = fmt.Fprint(id, "/", tick.Unix())
 	}
@@ -29,10 +33,10 @@ func (w *wire) tell(ctx context.Context, t *v1alpha1.Task, typ, reason, message 
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Namespace: t.Namespace, Name: t.Name, UID: t.UID,
 		},
-		Reason: reason, Message: message, Type: typ, Count: 1, FirstTimestamp: at, LastTimestamp: at,
+		Reason: n.reason, Message: n.message, Type: n.typ, Count: 1, FirstTimestamp: at, LastTimestamp: at,
 		Source: corev1.EventSource{Component: "platform-controller"}, ReportingController: v1alpha1.LabelPrefix + "task-controller",
 	}
 	if err := w.Create(ctx, e); err != nil && !apierrors.IsAlreadyExists(err) {
-		klog.FromContext(ctx).Info("Event was not written", "task", klog.KObj(t), "reason", reason, "cause", err.Error())
+		klog.FromContext(ctx).Info("Event was not written", "task", klog.KObj(t), "reason", n.reason, "cause", err.Error())
 	}
 }

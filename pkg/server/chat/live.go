@@ -84,8 +84,12 @@ type Stream struct {
 	uid   types.UID
 	live  *live // nil if the turn is over
 	sent  int64
+	last  int64 // frame of a turn that is over
 	read  bool
 }
+
+// Over reports whether the turn is over and the client has all of it.
+func (s *Stream) Over() bool { return s.live == nil && s.sent >= s.last }
 
 // Attach returns the frames of the newest background turn of a session after a number, which is 0 for all of them.
 // Errors are API errors.
@@ -103,6 +107,7 @@ func (s *Service) Attach(session *v1alpha1.Session, after int64) (*Stream, error
 			return nil, resource.StatusError(v1alpha1.Resource("sessions"), session.Name, err)
 		}
 	}
+	out.last = h.Last
 	switch {
 	case h.First == 0:
 		return nil, errNoTurn(session.Name)

@@ -22,7 +22,7 @@ func chatRows() []rest.Row {
 		{Method: http.MethodPost, Path: chat, Accept: "application/json", Native: one("create", "chats"), Body: body, Answer: rest.Answer{Fields: turn, AcceptedIf: "status.outcome=" + string(v1alpha1.ChatRunning), Errors: failed}},
 		{Method: http.MethodPost, Path: chat, Native: []rest.Native{{Verb: "create", Path: "chats", Accept: sse.ContentType}}, Body: body, Answer: rest.Answer{Media: sse.ContentType}},
 		{Method: http.MethodGet, Path: chat + "/config", Native: one("get", "chats/default/config"), Answer: rest.Answer{Drop: []string{"kind", "apiVersion", "metadata"}}},
-		{Method: http.MethodGet, Path: chat + "/:id/stream", Native: one("get", "sessions/:id/turn", "after"), Answer: rest.Answer{Media: sse.ContentType, Errors: []int{http.StatusGone}}},
+		{Method: http.MethodGet, Path: chat + "/:id/stream", Native: one("get", "sessions/:id/turn", "after"), Answer: rest.Answer{Media: sse.ContentType, Over: true, Errors: []int{http.StatusGone}}},
 		{
 			Method: http.MethodDelete, Path: chat + "/:id", Answer: rest.Answer{Code: http.StatusNoContent},
 			Native: []rest.Native{

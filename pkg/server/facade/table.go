@@ -71,7 +71,7 @@ func Rows() []rest.Row {
 		{
 			Method: get, Path: task + "/logs", When: "follow", Ignored: []string{"tailLines"},
 			Native: []rest.Native{{Verb: "get", Path: "tasks/:id/log", Pass: []string{"follow"}, Set: map[string]string{"format": "events"}}},
-			Answer: rest.Answer{Media: sse.ContentType},
+			Answer: rest.Answer{Media: sse.ContentType, Over: true},
 		},
 		{ // Whoever names a number of lines wants lines of the log.
 			Method: get, Path: task + "/logs", Any: []string{"tailLines"}, Ignored: []string{"follow"}, // it is false

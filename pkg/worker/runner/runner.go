@@ -116,8 +116,12 @@ type Config struct {
 // secret. By the task's UID and attempt an executor also finds processes that are left of a
 // run.
 func (r *Run) Env() []string {
-	return []string{
+	env := []string{
 		runspec.EnvTaskName + "=" + r.Task.Name, runspec.EnvTaskNamespace + "=" + r.Task.Namespace, runspec.EnvTaskUID + "=" + string(r.Task.UID),
 		fmt.Sprintf("%s=%d", runspec.EnvAttempt, r.Attempt), runspec.EnvWorkDir + "=" + r.WorkDir, runspec.EnvArtifactsDir + "=" + r.ArtifactsDir,
 	}
+	for _, n := range runspec.Names(r.Task) {
+		env = append(env, n[0]+"="+n[1])
+	}
+	return env
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Better is the direction in which a figure improves.
@@ -33,6 +34,8 @@ type Row struct {
 	OtherName string  `json:"otherName"`
 	// Within is by how many percent the figure may be worse than Other, by our aim; 0 if there is none.
 	Within int `json:"within,omitempty"`
+	// Times is how many times better than Other the figure should be, by our aim; 0 if there is none.
+	Times float64 `json:"times,omitempty"`
 	// Ratio above 1 means that ours is better; Add computes it. It is 0 if there is nothing to compare.
 	Ratio float64 `json:"ratio"`
 }
@@ -78,15 +81,19 @@ func (r *Report) Add(row Row) error {
 
 // aim says what is aimed at, and whether it is met.
 func (r Row) aim() string {
-	if r.Within == 0 {
-		return ""
-	}
+	words := map[bool]string{true: "met", false: "missed"}
 	part := float64(r.Within) / 100
-	met := "missed"
-	if r.Better == Lower && r.Ours <= r.Other*(1+part) || r.Better == Higher && r.Ours >= r.Other*(1-part) {
-		met = "met"
+	switch {
+	case r.Within > 0 && r.Better == Lower:
+		return fmt.Sprintf("within %d %%: %s", r.Within, words[r.Ours <= r.Other*(1+part)])
+	case r.Within > 0:
+		return fmt.Sprintf("within %d %%: %s", r.Within, words[r.Ours >= r.Other*(1-part)])
+	case r.Times > 0:
+		return fmt.Sprintf("%gx: %s", r.Times, words[r.Ratio >= r.Times])
+	case strings.HasPrefix(r.OtherName, "(aim"):
+		return words[r.Ratio >= 1]
 	}
-	return fmt.Sprintf("within %d %%: %s", r.Within, met)
+	return ""
 }
 
 // number prints three significant digits, or whole units.

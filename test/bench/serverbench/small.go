@@ -68,7 +68,7 @@ func small(ctx context.Context, o Options, r *report.Report) (err error) {
 		return err
 	}
 	return addAll(r,
-		report.Row{Name: rowSmallHeld, Unit: "MiB", Better: report.Lower, Ours: held, Other: theirs, OtherName: name},
+		report.Row{Name: rowSmallHeld, Unit: "MiB", Better: report.Lower, Ours: held, Other: theirs, OtherName: name, Times: 2},
 		report.Row{Name: rowSmallRest, Unit: "MiB", Better: report.Lower, Ours: rest, Other: 1.5 * idle, OtherName: "1.5x idle"})
 }
 

@@ -143,6 +143,8 @@ const (
 	EventReasonRetry = "RetryScheduled"
 	// EventReasonApproval: the task waits for a person's decision.
 	EventReasonApproval = "ApprovalRequested"
+	// EventReasonDecided: what the task waited for was decided, or has expired. Its execution events say how.
+	EventReasonDecided = "ApprovalDecided"
 	// EventReasonFailed: the task failed for a reason that is not known.
 	EventReasonFailed = "Failed"
 )

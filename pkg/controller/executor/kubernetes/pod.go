@@ -243,15 +243,7 @@ func absent(run executor.Run, v corev1.EnvVar) bool {
 
 // ownEnv returns the platform's variables, including empty ones, because a task may not set them.
 func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
-	t := run.Task
-	parent := cmp.Or(t.Annotations[v1alpha1.AnnotationParentTaskName], t.Labels[v1alpha1.LabelParentTask])
-	var agent, session, credentials string
-	if t.Spec.AgentRef != nil {
-		agent = t.Spec.AgentRef.Name
-	}
-	if t.Spec.SessionRef != nil {
-		session = t.Spec.SessionRef.Name
-	}
+	var credentials string
 	if len(e.credentials(run)) > 0 {
 		credentials = credentialsDir
 	}
@@ -264,9 +256,11 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		{Name: runspec.EnvTaskNamespace, Value: run.Namespace},
 		{Name: runspec.EnvTaskUID, Value: string(run.UID)},
 		{Name: runspec.EnvAttempt, Value: strconv.Itoa(int(run.Attempt))},
-		{Name: runspec.EnvAgentName, Value: agent},
-		{Name: runspec.EnvParentTask, Value: parent},
-		{Name: runspec.EnvSessionName, Value: session},
+	}
+	for _, n := range runspec.Names(run.Task) {
+		env = append(env, corev1.EnvVar{Name: n[0], Value: n[1]})
+	}
+	env = append(env, []corev1.EnvVar{
 		{Name: runspec.EnvControllerURL, Value: e.opts.APIURL},
 		{Name: runspec.EnvCAFile, Value: path.Join(apiDir, "ca.crt")},
 		{Name: runspec.EnvTokenPath, Value: path.Join(apiDir, "token")},
@@ -282,7 +276,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 		{Name: runspec.EnvContained, Value: strconv.FormatBool(contained)},
 		{Name: runspec.EnvHostCommands, Value: "false"},
 		{Name: runspec.EnvSandbox, Value: e.sandbox()},
-	}
+	}...)
 	for _, name := range runspec.OperatorEnv() {
 		value := map[string]string{
 			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL,

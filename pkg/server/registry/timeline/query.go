@@ -121,11 +121,21 @@ func parseStream(req *http.Request) (*query, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id := req.Header.Get(sse.LastEventID); id != "" {
-		q.resumed = true
-		q.after, err = position(sse.LastEventID, id)
+	if after, resumed, err := Resumed(req); resumed {
+		q.resumed, q.after = true, after
+		return q, err
 	}
-	return q, err
+	return q, nil
+}
+
+// Resumed returns the position in the header Last-Event-ID of a client that reconnects by itself, and whether there is one.
+func Resumed(req *http.Request) (after int64, resumed bool, err error) {
+	id := req.Header.Get(sse.LastEventID)
+	if id == "" {
+		return 0, false, nil
+	}
+	after, err = position(sse.LastEventID, id)
+	return after, true, err
 }
 
 func position(name, value string) (int64, error) {

@@ -222,7 +222,7 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 	cache := pebble.NewCache(o.BlockCacheBytes + 2*e.opts.MemTableBytes)
 	defer cache.Unref()
 	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
-		return nil, err
+		return nil, tablesLost(err)
 	}
 	if err := e.recover(check); err != nil {
 		return nil, errors.Join(err, e.db.Close())

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,14 @@ func (e *LossError) Error() string {
 	}
 	return fmt.Sprintf("the store %s has lost data: %s. Put back what is missing, or move the store away and restore a backup. To go on without what is lost, for good, start once with %s",
 		e.Dir, strings.Join(texts, "; "), strings.Join(names, " "))
+}
+
+// tablesLost adds to an error of opening the store what to do if tables are missing or have another size, which cannot be accepted.
+func tablesLost(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "size mismatch") {
+		return fmt.Errorf("%w. Files of the store are missing or cut off: put them back, or move the store away and restore a backup", err)
+	}
+	return err
 }
 
 // lossPrefix precedes the records of accepted losses.

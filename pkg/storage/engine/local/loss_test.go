@@ -12,6 +12,10 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
@@ -136,12 +140,93 @@ func TestMissingFile(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
+			remembers(t, without, name)
 			if c.whole != (kept == 0) || kept >= len(acked) {
 				t.Errorf("%d of %d writes were kept", kept, len(acked))
 			}
 			holds(t, without, nil, kept)
 		})
 	}
+}
+
+// remembers opens the store of a disk, which says at each start what it has lost, in its log and as a metric.
+func remembers(t *testing.T, d *localtest.Disk, name string) {
+	t.Helper()
+	var said []string
+	registry := prometheus.NewRegistry()
+	ctx := klog.NewContext(context.Background(), funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{}))
+	e, err := local.Open(ctx, local.Options{
+		Dir: localtest.Dir, FS: d.FS(), MemTableBytes: 64 << 10, Mark: markFile, Keys: []string{"ca.crt"}, Registerer: registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(said, func(line string) bool { return strings.Contains(line, "has lost data") && strings.Contains(line, name) }) {
+		t.Errorf("the log does not say that %s was lost: %q", name, said)
+	}
+	const want = `# HELP platform_store_accepted_losses Parts of the store that were lost, and without which it was opened with --accept-data-loss.
+# TYPE platform_store_accepted_losses gauge
+platform_store_accepted_losses 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "platform_store_accepted_losses"); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A store that lacks a table, or has a part of one, is refused with the number of the table and what to do. It opens when the
+// table is back.
+func TestMissingTable(t *testing.T) {
+	t.Parallel()
+	disk, l := localtest.NewDisk(), newLedger()
+	e, err := openMarked(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables []string
+	for i := 0; len(tables) == 0; i++ {
+		if err := l.write(e, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		files, err := disk.FS().List(localtest.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables = named(files, "", ".sst")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := disk.FS().List(localtest.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables = named(files, "", ".sst")
+	_, acked := l.copies()
+	path := disk.FS().PathJoin(localtest.Dir, tables[0])
+	refused := func(how string) {
+		t.Helper()
+		if _, err := openMarked(disk); err == nil || !strings.Contains(err.Error(), strings.TrimSuffix(tables[0], ".sst")) || !strings.Contains(err.Error(), "restore a backup") {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	move(t, disk.FS(), path, "aside")
+	refused("missing")
+	part, err := disk.FS().Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.Write([]byte("cut")); err != nil {
+		t.Fatal(err)
+	}
+	if err := part.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused("cut off")
+	move(t, disk.FS(), "aside", path)
+	holds(t, disk, acked, len(acked))
 }
 
 // holds opens the store of a disk with a mark, and compares what it holds.

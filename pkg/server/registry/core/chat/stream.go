@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
@@ -51,10 +52,11 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 }
 
 // Frames answers with the frames of the newest background turn of a session, until the turn ends. The parameter after,
-// or the header Last-Event-ID, is the number of the last frame that the client has.
+// or the header Last-Event-ID, is the number of the last frame that the client has. A client that reconnects by itself gets 204
+// when it has all of a turn that is over.
 func (r *Resource) Frames(s *v1alpha1.Session, respond rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		after, err := position(req)
+		after, resumed, err := position(req)
 		if err != nil {
 			respond.Error(err)
 			return
@@ -64,27 +66,28 @@ func (r *Resource) Frames(s *v1alpha1.Session, respond rest.Responder) http.Hand
 			respond.Error(err)
 			return
 		}
+		if resumed && frames.Over() {
+			w.WriteHeader(http.StatusNoContent) // or a browser would reconnect forever
+			return
+		}
 		r.follow(req.Context(), frames, r.sender(w))
 	})
 }
 
-// position returns the number of the last frame that the client has; 0 for none.
-func position(req *http.Request) (int64, error) {
-	name, value := "after", req.URL.Query().Get("after")
-	if id := req.Header.Get(sse.LastEventID); id != "" {
-		name, value = sse.LastEventID, id
+// position returns the number of the last frame that the client has, 0 for none, and whether it reconnects by itself.
+func position(req *http.Request) (after int64, resumed bool, err error) {
+	if after, resumed, err = timeline.Resumed(req); resumed {
+		return after, true, err
 	}
-	if value == "" {
-		if req.URL.Query().Has(name) {
-			return 0, apierrors.NewBadRequest(name + ": must be a number from 0")
-		}
-		return 0, nil
+	q := req.URL.Query()
+	if !q.Has("after") {
+		return 0, false, nil
 	}
-	n, err := strconv.ParseUint(value, 10, 63)
+	n, err := strconv.ParseUint(q.Get("after"), 10, 63)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: %.32q: must be a number from 0", name, value))
+		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("after: %.32q: must be a number from 0", q.Get("after")))
 	}
-	return int64(n), nil
+	return int64(n), false, nil
 }
 
 // follow sends the frames of a background turn. The turn goes on when the client leaves.

@@ -161,11 +161,11 @@ func boolean(req *http.Request, name string) (bool, error) {
 
 // readLog writes a view of the log: its present content and, when following, what is appended until
 // the task has ended or is gone. After that it reads the log once more, so that nothing written
-// before the end is missed.
+// before the end is missed. A client that reconnects goes on where it was, and gets 204 when nothing can follow.
 func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
 	ended := !view.follow || t.Status.Phase.Terminal()
-	var offset int64
+	offset := view.after
 	var out io.WriteCloser // nil until the answer begins
 	defer func() {
 		if out != nil {
@@ -180,6 +180,10 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 		}
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Log ends early", "task", klog.KObj(t), "offset", offset)
+			return
+		}
+		if out == nil && view.resumed && ended && len(data) == 0 {
+			w.WriteHeader(http.StatusNoContent) // or a browser would reconnect forever
 			return
 		}
 		if out == nil {

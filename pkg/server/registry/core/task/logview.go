@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
@@ -37,6 +38,9 @@ type logView struct {
 	events bool
 	// tail is how many of the last lines are sent (tailLines); 0 is the whole log.
 	tail int
+	// after is where the log begins for a client that reconnects by itself, in bytes: the id of the last event that it has.
+	after   int64
+	resumed bool
 }
 
 func logViewOf(req *http.Request) (v logView, err error) {
@@ -59,7 +63,10 @@ func logViewOf(req *http.Request) (v logView, err error) {
 			return v, apierrors.NewBadRequest("tailLines: cannot be used together with follow or format=events")
 		}
 	}
-	return v, nil
+	if v.events {
+		v.after, v.resumed, err = timeline.Resumed(req)
+	}
+	return v, err
 }
 
 // writer sets the headers of the answer and returns a writer that renders this view of the log. Close ends the view.
@@ -71,7 +78,7 @@ func (v logView) writer(w http.ResponseWriter, c clock.PassiveClock) io.WriteClo
 	case v.events:
 		h.Set("Content-Type", sse.ContentType)
 		h.Set("X-Accel-Buffering", "no")
-		return newLines(w, c)
+		return newLines(w, c, v.after)
 	case v.tail > 0:
 		return &tail{w: w, lines: v.tail}
 	}
@@ -119,17 +126,18 @@ func (t *tail) cut(n int) {
 	t.buf = t.buf[n:]
 }
 
-// lines turns text into server-sent events, one per line.
+// lines turns text into server-sent events, one per line. The id of each is where the log goes on after it, in bytes.
 type lines struct {
 	w     io.Writer
 	clock clock.PassiveClock
 	wrote time.Time
+	at    int64  // in the log
 	line  []byte // the beginning of a line whose end has not arrived
 	out   []byte
 }
 
-func newLines(w io.Writer, c clock.PassiveClock) *lines {
-	return &lines{w: w, clock: c, wrote: c.Now()}
+func newLines(w io.Writer, c clock.PassiveClock, at int64) *lines {
+	return &lines{w: w, clock: c, wrote: c.Now(), at: at}
 }
 
 // Write takes the next part of the text. A follower of a log writes an empty part while nothing happens, so that a
@@ -140,6 +148,10 @@ func (l *lines) Write(p []byte) (int, error) {
 		part, after, ended := bytes.Cut(rest, []byte{'\n'})
 		rest = after
 		l.line = append(l.line, part...)
+		l.at += int64(len(part))
+		if ended {
+			l.at++
+		}
 		if ended || len(l.line) >= maxLine {
 			l.event()
 		}
@@ -159,7 +171,7 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 func (l *lines) event() {
-	l.out = sse.Append(l.out, "", "", bytes.TrimSuffix(l.line, []byte{'\r'}))
+	l.out = sse.Append(l.out, strconv.FormatInt(l.at, 10), "", bytes.TrimSuffix(l.line, []byte{'\r'}))
 	l.line = l.line[:0]
 }
 

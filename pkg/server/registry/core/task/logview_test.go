@@ -51,7 +51,7 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 func TestLinesBecomeEvents(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Unix(0, 0))
 	var out bytes.Buffer
-	l := newLines(&out, c)
+	l := newLines(&out, c, 100)
 	take := func(text, want string) {
 		t.Helper()
 		out.Reset()
@@ -62,21 +62,21 @@ func TestLinesBecomeEvents(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, out.String(), want)
 		}
 	}
-	take("a\nb\r\n", "data: a\n\ndata: b\n\n")
+	take("a\nb\r\n", "id: 102\ndata: a\n\nid: 105\ndata: b\n\n")
 	take("half", "")
-	take(" line\n\n", "data: half line\n\ndata: \n\n")
-	take("1%\r2%\n", "data: 1%\ndata: 2%\n\n")
+	take(" line\n\n", "id: 115\ndata: half line\n\nid: 116\ndata: \n\n")
+	take("1%\r2%\n", "id: 122\ndata: 1%\ndata: 2%\n\n")
 	c.Step(heartbeat - 1)
 	take("", "")
 	c.Step(1)
 	take("", ": heartbeat\n\n")
 	take("", "")
 	c.Step(heartbeat)
-	take("x\n", "data: x\n\n")
-	take(strings.Repeat("y", maxLine+1), fmt.Sprintf("data: %s\n\n", strings.Repeat("y", maxLine+1)))
+	take("x\n", "id: 124\ndata: x\n\n")
+	take(strings.Repeat("y", maxLine+1), fmt.Sprintf("id: %d\ndata: %s\n\n", 124+maxLine+1, strings.Repeat("y", maxLine+1)))
 	take("end", "")
 	out.Reset()
-	if err := l.Close(); err != nil || out.String() != "data: end\n\n" {
+	if err := l.Close(); err != nil || out.String() != fmt.Sprintf("id: %d\ndata: end\n\n", 124+maxLine+4) {
 		t.Errorf("at the end: %q %v", out.String(), err)
 	}
 }
