@@ -43,7 +43,7 @@ func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), named(found, task))
+		return nil, fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), namesOf(found, task))
 	case prefix != "":
 		return nil, fmt.Errorf("task %s has no approval %s", task, prefix)
 	}
@@ -65,8 +65,8 @@ func selected(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, sel
 	return found, nil
 }
 
-// named lists approvals by their names, with the tasks of those that another than task waits for.
-func named(list []*v1alpha1.Approval, task string) string {
+// namesOf lists approvals by their names, with the tasks of those that another than task waits for.
+func namesOf(list []*v1alpha1.Approval, task string) string {
 	names := make([]string, len(list))
 	for i, p := range list {
 		if names[i] = p.Name; p.Spec.TaskName != task {
@@ -108,5 +108,5 @@ func pickAny(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, pref
 	case 1:
 		return all[0], nil
 	}
-	return nil, errors.New("approval " + prefix + ": several ids begin with this: " + named(all, ""))
+	return nil, errors.New("approval " + prefix + ": several ids begin with this: " + namesOf(all, ""))
 }
