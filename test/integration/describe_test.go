@@ -5,6 +5,7 @@ package integration
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,34 +60,39 @@ func TestDescribeShowsApprovals(t *testing.T) {
 models: [scripted-1]
 turns:
 - match: {turn: 1}
-  reply: {toolCalls: [{name: request_approval, arguments: {action: first, targetTool: deploy, targetArguments: {n: first}}}]}
+  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: echo first}}]}
 - match: {turn: 2}
-  reply: {toolCalls: [{name: request_approval, arguments: {action: second, targetTool: deploy, targetArguments: {n: second}}}]}
+  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: echo second}}]}
 - match: {turn: 3}
   reply: {text: done}
 `)
-	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "asks"}, Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: "ask", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []string{"request_approval"}},
+	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "careful"}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []v1alpha1.AgentTool{{Name: "code_exec"}},
+		Coordination: &v1alpha1.AgentCoordination{Enabled: true, ApprovalRequiredTools: []string{"code_exec"}},
 	}}, metav1.CreateOptions{}))
-	for _, action := range []string{"first", "second"} {
+	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "asks"}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: "ask", AgentRef: &v1alpha1.NamespacedReference{Name: "careful"},
+	}}, metav1.CreateOptions{}))
+	var asked []string // what the task says about each approval
+	for len(asked) < 2 {
 		p.awaitTask("asks", func(t *v1alpha1.Task) bool {
 			c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
-			return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, action)
+			if c == nil || c.Status != metav1.ConditionTrue || slices.Contains(asked, c.Message) {
+				return t.Status.Phase.Terminal()
+			}
+			asked = append(asked, c.Message)
+			return true
 		})
 		if out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "approve", "asks"); code != 0 {
-			t.Fatalf("%s: %s%s", action, out, errs)
+			t.Fatalf("after %q: %s%s", asked, out, errs)
 		}
 	}
 	p.awaitPhase("asks", v1alpha1.TaskSucceeded)
 	p.poll("Events", func() bool { // they are written after the status
 		got := map[string]bool{}
 		for _, e := range must[*corev1.EventList](t)(p.Kubernetes(t).CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=asks"})).Items {
-			for _, action := range []string{"first", "second"} {
-				if strings.HasSuffix(e.Message, ": "+action) {
-					got[e.Reason+" "+action] = true
-				}
-			}
+			got[e.Reason+" "+e.Message] = true
 		}
-		return got["ApprovalRequested first"] && got["ApprovalRequested second"] && got["ApprovalDecided first"]
+		return got["ApprovalRequested "+asked[0]] && got["ApprovalDecided decided: "+asked[0]] && got["ApprovalRequested "+asked[1]]
 	})
 }
