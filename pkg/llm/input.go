@@ -35,5 +35,8 @@ func (r *Request) MaxInput() int64 {
 // input that is unlike those before it.
 func LikelyInput(most int64) int64 { return max(0, most-requestTokens) / bytesPerToken }
 
+// BytesOf returns about how many bytes so many tokens have.
+func BytesOf(tokens int64) int64 { return tokens * bytesPerToken }
+
 // MaxInputOf returns the same for a request of that many bytes in the form of a vendor.
 func MaxInputOf(bytes int) int64 { return int64(requestTokens + bytes) }
