@@ -6,6 +6,8 @@ package llm
 const (
 	// requestTokens and messageTokens are about what vendors add to a request and to each message, at most.
 	requestTokens, messageTokens = 1000, 32
+	// bytesPerToken is about how many bytes of a text of people make one token.
+	bytesPerToken = 4
 )
 
 // MaxInput returns how many tokens the input of the request may have at most. No tokenizer makes more tokens than there
@@ -28,6 +30,13 @@ func (r *Request) MaxInput() int64 {
 	}
 	return int64(n)
 }
+
+// LikelyInput returns about how many tokens an input has that MaxInput bounds by most. It is what limits reserve for an
+// input that is unlike those before it.
+func LikelyInput(most int64) int64 { return max(0, most-requestTokens) / bytesPerToken }
+
+// BytesOf returns about how many bytes so many tokens have.
+func BytesOf(tokens int64) int64 { return tokens * bytesPerToken }
 
 // MaxInputOf returns the same for a request of that many bytes in the form of a vendor.
 func MaxInputOf(bytes int) int64 { return int64(requestTokens + bytes) }

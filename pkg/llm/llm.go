@@ -47,7 +47,7 @@ type Opaque struct {
 	// Origin identifies the endpoint and the model that wrote it. Every other one is sent the message's text and
 	// calls instead.
 	Origin string
-	// Data is the whole message in the vendor's format.
+	// Data is the whole message in the vendor's format, or what the text and the calls lack of it.
 	Data json.RawMessage
 }
 

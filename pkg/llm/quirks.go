@@ -12,4 +12,6 @@ type Quirks struct {
 	NewMaxTokens atomic.Bool
 	// NoUsageOption means that stream_options is refused, so the usage of a stream stays unknown.
 	NoUsageOption atomic.Bool
+	// NoThinking means that the server refuses the thinking that it wrote itself.
+	NoThinking atomic.Bool
 }

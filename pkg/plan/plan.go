@@ -67,6 +67,8 @@ type Plan struct {
 	// MaxIterations is how often the model may be asked, MaxTokens limits the output of each answer.
 	MaxIterations int
 	MaxTokens     int64
+	// ContextWindow is how many tokens the model reads and writes in one call; 0 if nobody said.
+	ContextWindow int64
 	// Temperature is nil for the model's default.
 	Temperature *float64
 	// Secrets are those that the run needs, each once, without optional ones that do not exist.
@@ -263,6 +265,7 @@ func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 	}
 	model := ptr.Deref(a.Model, v1alpha1.AgentModel{})
 	p.MaxTokens = maxTokens(ai, &model)
+	p.ContextWindow = int64(ptr.Deref(model.ContextWindow, 0))
 	p.Temperature = model.Temperature
 	if ai.Temperature != nil {
 		p.Temperature = ai.Temperature

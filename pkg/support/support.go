@@ -93,10 +93,6 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 			return s.Session != nil && s.Session.MaxMessages != nil && *s.Session.MaxMessages != defaultMaxMessages
 		}, "use spec.sessionRef.maxMessages of each task"},
 		{
-			"spec.model.contextWindow", false, func(s *v1alpha1.AgentSpec) bool { return s.Model != nil && s.Model.ContextWindow != nil },
-			"a conversation is shortened when the model says that it is too long",
-		},
-		{
 			"spec.runtime", false, func(s *v1alpha1.AgentSpec) bool { return s.Runtime != nil },
 			"tasks of type agent are refused when they are to start; use a providerRef and tasks of type ai",
 		},

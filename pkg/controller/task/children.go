@@ -17,18 +17,29 @@ const (
 	shownResult = 500
 )
 
-// children keeps status.childTasks of the tasks at the top of a tree up to date.
+// children keeps status.childTasks of the tasks at the top of a tree up to date, and of schedules, whose children are their
+// runs.
 type children struct {
-	shown func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
+	// shown returns the tasks that a task delegated, and runs those of a schedule.
+	shown, runs func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
 	// result returns what the worker submitted, if anything.
 	result func(context.Context, *v1alpha1.Task) (text string, ok bool, err error)
 }
 
 func (s children) do(ctx context.Context, t *v1alpha1.Task) error {
-	if _, child := t.Labels[v1alpha1.LabelParentTask]; child || !t.Status.HasChildren {
+	if _, child := t.Labels[v1alpha1.LabelParentTask]; child {
 		return nil
 	}
-	list, err := s.shown(ctx, t)
+	var list []v1alpha1.Task
+	var err error
+	switch {
+	case t.Status.HasChildren:
+		list, err = s.shown(ctx, t)
+	case t.Spec.Schedule != "" || t.Status.LastScheduleTime != nil:
+		list, err = s.runs(ctx, t)
+	default:
+		return nil
+	}
 	if err != nil {
 		return err
 	}

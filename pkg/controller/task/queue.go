@@ -4,9 +4,11 @@
 package task
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -17,11 +19,11 @@ const (
 	// defaultPriority is the priority of a task that was stored without one.
 	defaultPriority = 500
 	maxPriority     = 1000
-	// A task gains agePoints for each full ageStep since its creation, up to maxPriority.
+	// A task gains agePoints for each full ageStep that it has waited (see waitsSince), up to maxPriority.
 	agePoints = 25
 	ageStep   = 30 * time.Second
-	// promotedAfter is how long after its creation a task goes before every task that is younger than that, so that
-	// none waits for ever.
+	// promotedAfter is how long a task waits until it goes before every task that has waited less than that, so that none
+	// waits for ever.
 	promotedAfter = 5 * time.Minute
 )
 
@@ -40,7 +42,23 @@ func priorityOf(t *v1alpha1.Task) int32 {
 	return *t.Spec.Priority
 }
 
-// queue holds the tasks that wait for a slot. Of the tasks of one namespace and priority the one that was created first
+// waitsSince returns since when the task waits for its next attempt. For a retry it is when the retry is due, and for
+// another iteration the end of the one before: both have had their turn, and must not go before tasks that have not.
+func waitsSince(t *v1alpha1.Task) time.Time {
+	since := t.CreationTimestamp.Time
+	if t.Status.Attempts == 0 {
+		return since
+	}
+	if c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionJobCreated); c != nil && c.LastTransitionTime.After(since) {
+		since = c.LastTransitionTime.Time
+	}
+	if due := t.Status.NextAttemptTime; due != nil && due.After(since) {
+		since = due.Time
+	}
+	return since
+}
+
+// queue holds the tasks that wait for a slot. Of the tasks of one namespace and priority the one that has waited longest
 // is always the next, so only the first task of each such list is compared when a slot becomes free. Ageing therefore
 // needs no timer and no sorting.
 type queue struct {
@@ -52,10 +70,16 @@ type queue struct {
 // waiter is a task in the queue, with the attempt that it wants a slot for.
 type waiter struct {
 	turn
+	since             time.Time
 	attempt, priority int32
 }
 
-func (w waiter) compareTurn(o waiter) int { return w.compare(o.turn) }
+func waiterOf(t *v1alpha1.Task) waiter {
+	return waiter{turnOf(t), waitsSince(t), t.Status.Attempts + 1, priorityOf(t)}
+}
+
+// compareTurn orders tasks of one priority: by the time that they have waited, and then by their creation.
+func (w waiter) compareTurn(o waiter) int { return cmp.Or(w.since.Compare(o.since), w.compare(o.turn)) }
 
 func newQueue() queue {
 	return queue{places: map[types.UID]waiter{}, lists: map[string]map[int32][]waiter{}}
@@ -65,7 +89,7 @@ func (q *queue) empty() bool { return len(q.places) == 0 }
 
 // put adds a task, or moves it if its priority has changed.
 func (q *queue) put(t *v1alpha1.Task) {
-	w := waiter{turnOf(t), t.Status.Attempts + 1, priorityOf(t)}
+	w := waiterOf(t)
 	if q.places[t.UID] == w {
 		return
 	}
@@ -106,7 +130,7 @@ func (q *queue) remove(uid types.UID) {
 	}
 }
 
-// next returns the task of the highest standing, and of several the one that was created first, of the namespaces
+// next returns the task of the highest standing, and of several the one that has waited longest, of the namespaces
 // that are not crowded.
 func (q *queue) next(now time.Time, crowded func(namespace string) bool) (first waiter, ok bool) {
 	for namespace, lists := range q.lists {
@@ -123,6 +147,6 @@ func (q *queue) next(now time.Time, crowded func(namespace string) bool) (first 
 }
 
 func (w waiter) before(o waiter, now time.Time) bool {
-	a, b := standing(w.priority, now.Sub(w.created)), standing(o.priority, now.Sub(o.created))
+	a, b := standing(w.priority, now.Sub(w.since)), standing(o.priority, now.Sub(o.since))
 	return a > b || a == b && w.compareTurn(o) < 0
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -96,6 +97,39 @@ func TestQueueAges(t *testing.T) {
 	}
 }
 
+// A retry or another iteration of an old task has waited since it is due, and not since the task was created. A restart
+// keeps that.
+func TestQueueAgesByWaiting(t *testing.T) {
+	f := newShelf(t, 1, 0)
+	first := f.pending("n", "first")
+	first = f.next(first, runs1)
+	f.remember(first)
+	retried, iterates, waited := f.of(100, "n", "retried"), f.of(100, "n", "iterates"), f.of(100, "n", "waited")
+	f.now = f.now.Add(time.Hour)
+	retried = f.next(retried, retryDue(f.now.Add(-time.Minute)))
+	iterates = f.next(iterates, func(s *v1alpha1.TaskStatus) {
+		s.Attempts = 1
+		s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionJobCreated, Status: "False", LastTransitionTime: metav1.NewTime(f.now)}}
+	})
+	for _, k := range []*v1alpha1.Task{iterates, retried, waited, f.of(1000, "n", "urgent"), f.of(140, "n", "fresh"), f.of(160, "n", "fresher")} {
+		f.recall(k, true)
+	}
+	f.observe(f.next(first, ends))
+	f.wantWoken("n/waited")
+	f.ask(waited, "")
+	got := []string{"waited", f.free(), f.free(), f.free(), f.free(), f.free()}
+	if !slices.Equal(got, []string{"waited", "urgent", "fresher", "retried", "fresh", "iterates"}) {
+		t.Errorf("order %v", got)
+	}
+}
+
+// retryDue makes the status that of a task whose first attempt has failed and whose retry is due then.
+func retryDue(due time.Time) func(*v1alpha1.TaskStatus) {
+	return func(s *v1alpha1.TaskStatus) {
+		s.Attempts, s.NextAttemptTime = 1, &metav1.Time{Time: due}
+	}
+}
+
 // A change of the field takes effect while the task waits, and a restart keeps the order.
 func TestQueueFollowsTheField(t *testing.T) {
 	f := newShelf(t, 1, 0)
@@ -134,8 +168,12 @@ func TestQueueAgainstSorting(t *testing.T) {
 		switch {
 		case len(model) == 0 || rnd.IntN(5) < 3:
 			k := f.of(int32(rnd.IntN(6)*50), fmt.Sprint("n", rnd.IntN(3)), fmt.Sprint(i))
+			if rnd.IntN(4) == 0 { // it had its turn before
+				k.CreationTimestamp.Time = f.now.Add(-time.Duration(rnd.IntN(1000)) * time.Second)
+				retryDue(f.now.Add(time.Duration(rnd.IntN(60)-30) * time.Second))(&k.Status)
+			}
 			q.put(k)
-			model = append(model, waiter{turnOf(k), 1, *k.Spec.Priority})
+			model = append(model, waiterOf(k))
 		case rnd.IntN(4) == 0: // one is gone
 			at := rnd.IntN(len(model))
 			q.remove(model[at].uid)
@@ -144,8 +182,8 @@ func TestQueueAgainstSorting(t *testing.T) {
 			closed := fmt.Sprint("n", rnd.IntN(4))
 			slices.SortFunc(model, func(a, b waiter) int {
 				return cmp.Or(
-					cmp.Compare(standing(b.priority, f.now.Sub(b.created)), standing(a.priority, f.now.Sub(a.created))),
-					cmp.Compare(a.revision, b.revision))
+					cmp.Compare(standing(b.priority, f.now.Sub(b.since)), standing(a.priority, f.now.Sub(a.since))),
+					a.since.Compare(b.since), cmp.Compare(a.revision, b.revision))
 			})
 			at := slices.IndexFunc(model, func(w waiter) bool { return w.key.Namespace != closed })
 			got, ok := q.next(f.now, func(namespace string) bool { return namespace == closed })

@@ -244,7 +244,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, owned: kids.owned, remove: runs.remove}.do},
 		{Name: "finalizer", Do: finalizer{add: tasks.addFinalizer}.do},
 		{Name: "begin", Do: begin{append: appendEvents}.do},
-		{Name: "children", Do: children{shown: kids.shown, result: resultAPI{w}.result}.do},
+		{Name: "children", Do: children{shown: kids.shown, runs: runs.children, result: resultAPI{w}.result}.do},
 		{Name: "completed", Do: completed{end: end.end, post: hook.post, warn: warn}.do},
 		{Name: "cancel", Do: cancel{executor: o.Executor, end: end.end, children: kids.stored}.do},
 		{Name: "schedule", Do: scheduler{

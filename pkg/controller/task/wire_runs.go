@@ -6,6 +6,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 // runAPI reads, creates and deletes the runs of a schedule.
 type runAPI struct{ *wire }
 
-// children returns the runs of a schedule.
+// children returns the runs of a schedule, in the order of their creation.
 func (w runAPI) children(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error) {
 	var tasks v1alpha1.TaskList
 	err := w.List(ctx, &tasks, client.InNamespace(t.Namespace), below(t), client.MatchingLabels{v1alpha1.LabelScheduledRun: "true"})
@@ -31,6 +32,7 @@ func (w runAPI) children(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task
 			own = append(own, c)
 		}
 	}
+	slices.SortFunc(own, func(a, b v1alpha1.Task) int { return turnOf(&a).compare(turnOf(&b)) })
 	return own, nil
 }
 

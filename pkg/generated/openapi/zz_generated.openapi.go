@@ -6573,7 +6573,7 @@ func schema_pkg_apis_core_v1alpha1_RateLimit(ref common.ReferenceCallback) commo
 					},
 					"tokensPerMinute": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tokensPerMinute is the number of tokens per minute, input and output together. A request counts with its maxTokens and the input of the request before it, until its own figures are reported. One that alone exceeds the limit is sent when there is no other within the period.",
+							Description: "tokensPerMinute is the number of tokens per minute, input and output together. A request counts with its maxTokens and the input of the request before it, or an estimate of its own input for the first, until its own figures are reported. One that alone exceeds the limit is sent when there is no other within the period.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -8338,7 +8338,7 @@ func schema_pkg_apis_core_v1alpha1_TaskAI(ref common.ReferenceCallback) common.O
 					},
 					"tokenBudget": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it, input and output together. Before a request, its maxTokens and the input of the request before it are reserved; afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request does not fit, and is not retried. Unset means no limit.",
+							Description: "tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it, input and output together. Before a request, its maxTokens and the input of the request before it, or an estimate of its own input for the first, are reserved; afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request does not fit, and is not retried. Unset means no limit.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -10602,7 +10602,7 @@ func schema_pkg_apis_core_v1alpha1_TaskSpec(ref common.ReferenceCallback) common
 					},
 					"priority": {
 						SchemaProps: spec.SchemaProps{
-							Description: "priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes before all younger ones once it is 5 minutes old, so none waits for ever. If a task waits for tasks that it delegated, one of these goes before all others. Tasks of one session keep the order of their creation. While a task waits, its priority can be changed.",
+							Description: "priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones the task that has waited longest. A task gains 25 for each 30 seconds that it waits, up to 1000, and goes before all that have waited less once it has waited for 5 minutes, so none waits for ever. It waits from its creation, for a retry from when that is due, and for another iteration from the end of the one before. If a task waits for tasks that it delegated, one of these goes before all others. Tasks of one session keep the order of their creation. While a task waits, its priority can be changed.",
 							Default:     500,
 							Type:        []string{"integer"},
 							Format:      "int32",

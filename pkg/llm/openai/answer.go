@@ -28,6 +28,9 @@ type answer struct {
 	lost      llm.Losses
 	// begun is set once a chunk has a choice.
 	begun bool
+	// origin identifies the endpoint and the model, and thinking is what the model thought, by the member that had it.
+	origin   string
+	thinking map[string]*strings.Builder
 }
 
 type callBuilder struct {
@@ -82,6 +85,7 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 			parts(llm.Part{Text: text})
 		}
 	}
+	a.think(d)
 	a.leaveOut(d)
 	for _, t := range d.ToolCalls {
 		if t.Type != "" && t.Type != callFunction {
@@ -106,12 +110,6 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 
 // leaveOut notes the members of a delta that are not kept.
 func (a *answer) leaveOut(d sdk.ChatCompletionChunkChoiceDelta) {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		// Compatible servers stream what a reasoning model thinks in these fields. It is not kept.
-		if raw := d.JSON.ExtraFields[name].Raw(); raw != respjson.Null { // the SDK calls no such member valid
-			a.size += len(raw)
-		}
-	}
 	for _, name := range unkept() {
 		if raw := d.JSON.ExtraFields[name].Raw(); !slices.Contains([]string{respjson.Omitted, respjson.Null, "[]", "{}"}, raw) {
 			a.lost.Add(name)
@@ -156,6 +154,9 @@ func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuil
 
 func (a *answer) response() llm.Response {
 	r := llm.Response{ID: a.id, Model: a.model, Text: a.text.String(), StopReason: a.stop, Usage: a.usage, Refused: a.refused, Lost: a.lost}
+	if len(a.calls) > 0 { // the model goes on with what it thought
+		r.Opaque = a.thought()
+	}
 	for _, b := range a.calls {
 		r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name, Arguments: b.arguments.String()})
 	}

@@ -163,6 +163,10 @@ func (c *Client) learn(err error, w *way, whole bool) bool {
 	case !w.noUsageOption && !w.whole && RefusesUsage(body):
 		w.noUsageOption = true
 		c.quirks.NoUsageOption.Store(true)
+	case w.thinkingOf != "" && strings.Contains(string(body), "reasoning"):
+		// "property 'reasoning_content' is unsupported": some servers write what they do not read.
+		w.thinkingOf = ""
+		c.quirks.NoThinking.Store(true)
 	case whole && !w.whole && RefusesStream(body):
 		w.whole = true // a matter of the model, so nothing is noted
 	default:

@@ -67,7 +67,9 @@ type Config struct {
 
 // Client is an llm.Model. It is safe for concurrent use.
 type Client struct {
-	chat         sdk.ChatCompletionService
+	chat sdk.ChatCompletionService
+	// base is the address, which is a part of the origin of opaque data.
+	base         string
 	key          wire.Key
 	idle, silent time.Duration
 	clock        clock.WithDelayedExecution
@@ -104,7 +106,7 @@ func New(c Config) (*Client, error) {
 		opts = append(opts, option.WithAPIKey(c.APIKey))
 	}
 	out := &Client{
-		chat: sdk.NewChatCompletionService(opts...), key: wire.Key(c.APIKey),
+		chat: sdk.NewChatCompletionService(opts...), base: base.String(), key: wire.Key(c.APIKey),
 		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock, quirks: c.Quirks,
 	}
 	// OpenAI's own models refuse or deprecate max_tokens; other servers often support nothing else.
@@ -142,6 +144,9 @@ func endpoint(c Config) (*url.URL, error) {
 // that does not count as a failed attempt: the request is sent once more without it.
 func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
 	w := way{newMaxTokens: c.quirks.NewMaxTokens.Load(), noUsageOption: c.quirks.NoUsageOption.Load()}
+	if !c.quirks.NoThinking.Load() && hasThinking(req.Messages, c.origin(req.Model)) {
+		w.thinkingOf = c.origin(req.Model)
+	}
 	for {
 		resp, err := c.generate(ctx, req, w, parts)
 		if err == nil || !c.learn(err, &w, req.Whole) {
@@ -154,7 +159,12 @@ func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.P
 type way struct {
 	// newMaxTokens and noUsageOption are those of llm.Quirks. whole asks for an answer that is not a stream.
 	newMaxTokens, noUsageOption, whole bool
+	// thinkingOf is the origin whose thinking is sent back; empty if none is.
+	thinkingOf string
 }
+
+// origin identifies the endpoint and the model, because models continue their own thinking only.
+func (c *Client) origin(model string) string { return "openai " + c.base + " " + model }
 
 func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts func(llm.Part)) (llm.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -178,7 +188,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
 	defer watch.Stop()
 	if req.Whole && wire.IsWhole(raw.Header) {
-		return c.whole(ctx, raw.Body, parts)
+		return c.whole(ctx, raw.Body, c.origin(req.Model), parts)
 	}
 	if kind := raw.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return llm.Response{}, &llm.Error{
@@ -186,7 +196,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
 		}
 	}
-	var a answer
+	a := answer{origin: c.origin(req.Model)}
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err

@@ -18,8 +18,15 @@ import (
 // params turns a request into the SDK's.
 func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{Model: req.Model}
-	for _, m := range req.Messages {
-		p.Messages = append(p.Messages, message(m))
+	turn := lastTurn(req.Messages)
+	for i, m := range req.Messages {
+		u := message(m)
+		if i >= turn && u.OfAssistant != nil {
+			if members := thinkingOf(m, w.thinkingOf); len(members) > 0 {
+				u.OfAssistant.SetExtraFields(members)
+			}
+		}
+		p.Messages = append(p.Messages, u)
 	}
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, toolParam(t))

@@ -116,8 +116,8 @@ func (s *stream) chunk(choices ...map[string]any) {
 }
 
 // whole reads an answer that is not a stream.
-func (c *Client) whole(ctx context.Context, from io.Reader, parts func(llm.Part)) (llm.Response, error) {
-	var a answer
+func (c *Client) whole(ctx context.Context, from io.Reader, origin string, parts func(llm.Part)) (llm.Response, error) {
+	a := answer{origin: origin}
 	data, fits, err := wire.ReadWhole(from)
 	if err != nil {
 		return a.response(), c.ended(ctx, &a, err)

@@ -21,6 +21,7 @@
 package modelgate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -69,10 +70,11 @@ type Request struct {
 	// Call identifies the request among those of the task, and Key is the de-duplication key of the event for its
 	// start. A request with the same key is the same request.
 	Call, Key string
-	// MaxTokens bounds the output. The input is estimated by that of the task's last request.
-	MaxTokens int64
-	Limits    []Limit
-	Budgets   []Budget
+	// MaxTokens bounds the output. The input is estimated by that of the task's last request, or by Input if the gate knows
+	// of none.
+	MaxTokens, Input int64
+	Limits           []Limit
+	Budgets          []Budget
 }
 
 // WaitError says that a request must wait.
@@ -184,7 +186,7 @@ func (g *Gate) Begin(r Request) (undo func(), err error) {
 			}
 		}
 	}
-	need := r.MaxTokens + t.input
+	need := r.MaxTokens + cmp.Or(t.input, r.Input)
 	tallies, err := g.afford(r.Budgets, need)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/spending"
@@ -96,7 +97,7 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	}
 	undo := func() {}
 	if m.rated = len(rates) > 0; m.rated {
-		undo, err = l.Gate.Begin(modelgate.Request{Task: m.caller, Call: m.call, MaxTokens: a.MaxTokens, Limits: rates})
+		undo, err = l.Gate.Begin(modelgate.Request{Task: m.caller, Call: m.call, MaxTokens: a.MaxTokens, Input: llm.LikelyInput(a.MaxInput), Limits: rates})
 		if wait, ok := errors.AsType[*modelgate.WaitError](err); ok {
 			return nil, limitRefused(v1alpha1.ReasonRateLimited, wait.Error(), http.StatusTooManyRequests, wait.RetryAfter())
 		}

@@ -96,8 +96,8 @@ type RateLimit struct {
 	// +k8s:minimum=1
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
 	// tokensPerMinute is the number of tokens per minute, input and output together. A request counts with its maxTokens
-	// and the input of the request before it, until its own figures are reported. One that alone exceeds the limit is
-	// sent when there is no other within the period.
+	// and the input of the request before it, or an estimate of its own input for the first, until its own figures are
+	// reported. One that alone exceeds the limit is sent when there is no other within the period.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=1

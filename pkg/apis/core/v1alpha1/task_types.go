@@ -149,8 +149,9 @@ type TaskSpec struct {
 	// +k8s:optional
 	Timeout *Duration `json:"timeout,omitempty"`
 	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
-	// the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes
-	// before all younger ones once it is 5 minutes old, so none waits for ever. If a task waits for tasks that it
+	// the task that has waited longest. A task gains 25 for each 30 seconds that it waits, up to 1000, and goes before
+	// all that have waited less once it has waited for 5 minutes, so none waits for ever. It waits from its creation, for
+	// a retry from when that is due, and for another iteration from the end of the one before. If a task waits for tasks that it
 	// delegated, one of these goes before all others. Tasks of one session keep the order of their creation. While a
 	// task waits, its priority can be changed.
 	// +optional
@@ -333,9 +334,9 @@ type TaskAI struct {
 	// +k8s:minimum=1
 	MaxTokens *int32 `json:"maxTokens,omitempty"`
 	// tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it,
-	// input and output together. Before a request, its maxTokens and the input of the request before it are reserved;
-	// afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request
-	// does not fit, and is not retried. Unset means no limit.
+	// input and output together. Before a request, its maxTokens and the input of the request before it, or an
+	// estimate of its own input for the first, are reserved; afterwards what the vendor reports is counted. The run
+	// fails with the reason TokenBudgetExhausted when a request does not fit, and is not retried. Unset means no limit.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=1

@@ -16,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -172,4 +173,40 @@ spec: {type: ai, prompt: x, agentRef: {name: helper}}
 	check("child after a restart", s.startModel(below, "child", 4, nil), false)
 	check("end after a restart", s.model(below, "child", v1alpha1.EventModelRequestCompleted, 3, map[string]any{"inputTokens": 10, "outputTokens": 10}), true) // 870
 	check("child", s.startModel(below, "child", 4, nil), true)                                                                                                 // 980
+}
+
+// TestFirstInputIsReserved: the first request of a run and of a child reserves about what its input has, in budgets and
+// in tokens a minute, also after a restart. A small input takes nothing from a small budget.
+func TestFirstInputIsReserved(t *testing.T) {
+	dir := t.TempDir()
+	s := startIn(t, dir)
+	s.mustLimit("Provider", "p", "{type: openai, secretRef: {name: s}, rateLimit: {tokensPerMinute: 2000}}")
+	s.mustLimit("Agent", "helper", "{providerRef: {name: p}, model: {maxTokens: 100}}")
+	input := func(bytes int) map[string]any {
+		return map[string]any{"maxInputTokens": (&llm.Request{Messages: []llm.Message{{Text: strings.Repeat("x", bytes)}}}).MaxInput()}
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.ai.tokenBudget") {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	task := func(name string, budget int) context.Context {
+		return s.worker(s.mustTask(name, fmt.Sprintf("{type: ai, prompt: x, agentRef: {name: helper}, ai: {tokenBudget: %d}}", budget)))
+	}
+	small := task("small", 120)
+	if err := s.startModel(small, "small", 1, input(20)); err != nil {
+		t.Errorf("a small request of a small budget: %v", err)
+	}
+	refused("a large input", s.startModel(task("large", 1000), "large", 1, input(4000)))
+	me := task("one", 3000)
+	if err := s.startModel(me, "one", 1, input(4000)); err != nil { // 1108, and no end: a gap
+		t.Error(err)
+	}
+	if after := waits(t, s.startModel(task("two", 3000), "two", 1, input(4000))); after == 0 {
+		t.Error("two inputs of 1000 tokens fit into 2000 a minute with 200 for the outputs")
+	}
+	s.Close()
+	s = startIn(t, dir) // forgets the last minute, and reads the budget again
+	refused("what a gap had reserved", s.startModel(me, "one", 2, input(8000)))
 }

@@ -84,7 +84,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
 		Candidates: candidates, Cooling: r.cooling(p), Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, AgentName: agentName, Clock: r.Clock,
-		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature,
+		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature, MaxContext: maxContext(p, messages, tools),
 	}, messages)
 	u := result.Usage
 	return runner.Result{Text: result.Text, Content: map[string]any{
@@ -94,6 +94,22 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 			"cacheWriteInputTokens": u.CacheWriteInputTokens, "requests": u.Attempts, "requestsWithoutUsage": u.Unreported,
 		},
 	}}, err
+}
+
+// maxContext returns how many bytes the conversation may have so that it fits the model's window together with the
+// instructions, the tools and the answer; 0 for no limit. At least a quarter of the window is left to it. It is an estimate:
+// the model may still find the conversation too long, and then it is shortened again.
+func maxContext(p *plan.Plan, messages []llm.Message, tools *tool.Catalogue) int {
+	if p.ContextWindow == 0 {
+		return 0
+	}
+	fixed := llm.Request{Tools: tools.Definitions()}
+	for _, m := range messages {
+		if m.Role == llm.RoleSystem {
+			fixed.Messages = append(fixed.Messages, m)
+		}
+	}
+	return int(max(llm.BytesOf(p.ContextWindow-p.MaxTokens)-fixed.MaxInput(), llm.BytesOf(p.ContextWindow)/4))
 }
 
 // candidates returns clients for the plan's models.

@@ -14,8 +14,8 @@ type RateLimitApplyConfiguration struct {
 	// requestsPerMinute is the number of model requests per minute.
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
 	// tokensPerMinute is the number of tokens per minute, input and output together. A request counts with its maxTokens
-	// and the input of the request before it, until its own figures are reported. One that alone exceeds the limit is
-	// sent when there is no other within the period.
+	// and the input of the request before it, or an estimate of its own input for the first, until its own figures are
+	// reported. One that alone exceeds the limit is sent when there is no other within the period.
 	TokensPerMinute *int64 `json:"tokensPerMinute,omitempty"`
 }
 

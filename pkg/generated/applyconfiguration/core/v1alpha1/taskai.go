@@ -29,9 +29,9 @@ type TaskAIApplyConfiguration struct {
 	// maxTokens limits the output of one model call, in tokens.
 	MaxTokens *int32 `json:"maxTokens,omitempty"`
 	// tokenBudget limits the tokens of all model requests of the task, of all its attempts and of all tasks below it,
-	// input and output together. Before a request, its maxTokens and the input of the request before it are reserved;
-	// afterwards what the vendor reports is counted. The run fails with the reason TokenBudgetExhausted when a request
-	// does not fit, and is not retried. Unset means no limit.
+	// input and output together. Before a request, its maxTokens and the input of the request before it, or an
+	// estimate of its own input for the first, are reserved; afterwards what the vendor reports is counted. The run
+	// fails with the reason TokenBudgetExhausted when a request does not fit, and is not retried. Unset means no limit.
 	TokenBudget *int64 `json:"tokenBudget,omitempty"`
 	// skills are added to those of the Agent.
 	Skills []SkillReferenceApplyConfiguration `json:"skills,omitempty"`

@@ -34,8 +34,9 @@ type TaskSpecApplyConfiguration struct {
 	// timeout limits the task in wall-clock time, for example "30m". It must be positive. The default of agent tasks is 30m.
 	Timeout *corev1alpha1.Duration `json:"timeout,omitempty"`
 	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
-	// the task that was created first. A task gains 25 for each 30 seconds since its creation, up to 1000, and goes
-	// before all younger ones once it is 5 minutes old, so none waits for ever. If a task waits for tasks that it
+	// the task that has waited longest. A task gains 25 for each 30 seconds that it waits, up to 1000, and goes before
+	// all that have waited less once it has waited for 5 minutes, so none waits for ever. It waits from its creation, for
+	// a retry from when that is due, and for another iteration from the end of the one before. If a task waits for tasks that it
 	// delegated, one of these goes before all others. Tasks of one session keep the order of their creation. While a
 	// task waits, its priority can be changed.
 	Priority *int32 `json:"priority,omitempty"`

@@ -4,6 +4,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
@@ -107,7 +109,7 @@ func (r gated) usedBy(ctx context.Context, t *v1alpha1.Task) (int64, error) {
 		for _, e := range page.Events {
 			c := callOf(e)
 			if e.Type == v1alpha1.EventModelRequestStarted {
-				open[c.id] = most + input
+				open[c.id] = most + cmp.Or(input, llm.LikelyInput(c.most))
 				sum += open[c.id]
 				continue
 			}

@@ -193,7 +193,7 @@ func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e modelEvent, wai
 // modelRequest returns what limits a request of the task, by what is stored about the task and not by what its worker
 // says. A worker that names a Provider which the task does not use is counted at the task's own.
 func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) (modelgate.Request, error) {
-	q := modelgate.Request{Task: t.UID, Call: c.id}
+	q := modelgate.Request{Task: t.UID, Call: c.id, Input: llm.LikelyInput(c.most)}
 	a, err := kin(r).agentOf(ctx, t)
 	if err != nil {
 		return q, err
