@@ -22,9 +22,10 @@ interface Props {
   pairs: Pair[];
   first: number; // the first difference; -1 if there is none
   skip: number; // how many rows are folded
+  going: [boolean, boolean]; // whether each run may do more
 }
 
-export function Steps({ a, b, pairs, first, skip }: Props) {
+export function Steps({ a, b, pairs, first, skip, going }: Props) {
   const shown = useSignal(batch);
   const box = useSteps<HTMLDivElement>('step');
   const rows = pairs.slice(skip, skip + shown.value);
@@ -34,8 +35,8 @@ export function Steps({ a, b, pairs, first, skip }: Props) {
         {rows.map((p, i) => (
           <div key={skip + i} id={skip + i === first ? 'difference' : undefined} class={`pair ${p.same ? '' : 'differs'}`} data-step tabIndex={-1}>
             {skip + i === first && <p class="mark">First difference</p>}
-            <Step task={a} event={p.a} ended={skip + i > 0 && !pairs[skip + i - 1]?.a} />
-            <Step task={b} event={p.b} ended={skip + i > 0 && !pairs[skip + i - 1]?.b} />
+            <Step task={a} event={p.a} ended={skip + i > 0 && !pairs[skip + i - 1]?.a} going={going[0]} />
+            <Step task={b} event={p.b} ended={skip + i > 0 && !pairs[skip + i - 1]?.b} going={going[1]} />
           </div>
         ))}
       </div>
@@ -45,10 +46,10 @@ export function Steps({ a, b, pairs, first, skip }: Props) {
 }
 
 // ended is set after the row that says that a run has no more steps.
-function Step({ task, event, ended }: { task: string; event: Event | undefined; ended: boolean }) {
+function Step({ task, event, ended, going }: { task: string; event: Event | undefined; ended: boolean; going: boolean }) {
   const forking = useSignal(false);
   if (!event && ended) return <div />;
-  if (!event) return <div class="turn none muted">Nothing more</div>;
+  if (!event) return <div class="turn none muted">{going ? 'Nothing more yet' : 'Nothing more'}</div>;
   return (
     <div class={`turn ${failed(event) ? 'failed' : ''}`}>
       <h2>
