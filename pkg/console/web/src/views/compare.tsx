@@ -3,16 +3,18 @@
 
 // Two runs side by side, from their first difference.
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { get, inNamespace } from '../api/client';
 import { align, forkedFrom, steps, type Pair, type Steps as Read } from '../api/compare';
 import { useLoad } from '../api/load';
+import { useTasks } from '../api/taskquery';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { location, set, taskHref } from '../router';
+import { href, location, set, taskHref } from '../router';
 import { count } from '../ui/format';
 import { ended } from '../ui/phase';
 import { Empty, Failure, Loading, Notice } from '../ui/states';
+import { TaskTable } from '../ui/tasktable';
 import { Text } from '../ui/text';
 import { Facts } from './compare/facts';
 import { Steps } from './compare/steps';
@@ -31,7 +33,7 @@ export function Compare() {
           <button type="submit">Compare</button>
         </form>
       </div>
-      {a && b ? <Both a={a} b={b} /> : <Empty>Name two runs. A run and its fork are aligned where the fork began.</Empty>}
+      {a && b ? <Both a={a} b={b} /> : a ? <Choice a={a} /> : <Empty>Name two runs. A run and its fork are aligned where the fork began.</Empty>}
     </>
   );
 }
@@ -42,13 +44,26 @@ function choose(e: SubmitEvent) {
   set({ a: String(f.get('a') ?? '').trim(), b: String(f.get('b') ?? '').trim() });
 }
 
+// Choice offers the newest runs to compare one with. Any other can be named.
+function Choice({ a }: { a: string }) {
+  const field = () => document.querySelector<HTMLInputElement>('main input[name=b]')?.focus();
+  useKeys([{ key: '/', label: 'Name the other run', run: field }]);
+  const newest = useTasks({ orderBy: 'created', descending: true, limit: offered + 1 });
+  const d = newest.data.value;
+  if (!d) return newest.error.value ? <Failure error={newest.error.value} /> : <Loading what="tasks" />;
+  const tasks = d.tasks.filter((t) => t.metadata.name !== a).slice(0, offered);
+  if (tasks.length === 0) return <Empty>There is no other run in this namespace.</Empty>;
+  return <section><h2>With which run?</h2><TaskTable label="Runs to compare with" tasks={tasks} link={(b) => href('/compare', { a, b })} /></section>;
+}
+
+const offered = 20; // runs
 const every = 3000; // ms between two looks at runs that go on
 const fold = 3; // more equal steps than these are hidden at first
 
 const open = (t: Task) => !ended(t.status?.phase);
 
 function Both({ a, b }: { a: string; b: string }) {
-  const folded = useSignal(true);
+  const folded = location.value.query.get('alike') !== 'shown';
   const hidden = useRef({ of: '', rows: 0 }); // steps that are alike; their number changes only when somebody says so
   const going = useSignal(false);
   const read = useRef<{ of: string; a?: Read; b?: Read }>({ of: '' });
@@ -67,8 +82,12 @@ function Both({ a, b }: { a: string; b: string }) {
     }
     return { ta, tb, inA, inB, ...align(sa.events, sb.events), cut: sa.cut || sb.cut };
   }, going.value ? every : 0);
-  useKeys([{ key: 'd', label: 'First difference', run: () => document.getElementById('difference')?.scrollIntoView({ block: 'center' }) }]);
+  const show = () => document.getElementById('difference')?.scrollIntoView({ block: 'center' });
+  useKeys([{ key: 'd', label: 'First difference', run: () => (set({}, 'difference'), show()) }]);
   const d = both.data.value;
+  useEffect(() => {
+    if (d && location.peek().hash === 'difference') show();
+  }, [d === null]);
   if (!d && both.error.value) return <Failure error={both.error.value} retry={both.reload} />;
   if (!d) return <Loading what="both runs" />;
   const same = d.first < 0 ? d.pairs.length : d.first;
@@ -77,11 +96,11 @@ function Both({ a, b }: { a: string; b: string }) {
   const first = behind ? -1 : d.first;
   if (hidden.current.of !== key) hidden.current = { of: key, rows: first > fold ? first - 2 : 0 };
   const shared = d.inA >= 0 ? { of: a, fork: b, at: d.inA } : d.inB >= 0 ? { of: b, fork: a, at: d.inB } : null;
+  const skip = folded ? hidden.current.rows : 0;
   const turn = () => {
-    folded.value = !folded.value;
-    if (folded.value) hidden.current.rows = first > fold ? first - 2 : 0;
+    if (skip === 0) hidden.current.rows = first - 2;
+    set({ alike: skip > 0 ? 'shown' : '' });
   };
-  const skip = folded.value ? hidden.current.rows : 0;
   return (
     <>
       <Notice error={both.error.value} />
