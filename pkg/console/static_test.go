@@ -93,3 +93,26 @@ func TestStatic(t *testing.T) {
 		t.Errorf("POST: %d", w.Code)
 	}
 }
+
+// All scripts of the page together have the size that its users may expect, as browsers fetch them.
+func TestScriptsAreSmall(t *testing.T) {
+	const most = 70_000 // bytes
+	s, err := NewStatic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for name, f := range s.files {
+		if !strings.HasSuffix(name, ".js") {
+			continue
+		}
+		if f.zipped == nil {
+			t.Errorf("%s is not compressed", name)
+		}
+		total += len(f.zipped)
+	}
+	t.Logf("%d bytes", total)
+	if total == 0 || total > most {
+		t.Errorf("the scripts have %d bytes, want at most %d", total, most)
+	}
+}

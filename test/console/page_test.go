@@ -70,6 +70,7 @@ func TestViews(t *testing.T) {
 	tools(t)
 	f := fill(t)
 	f.Objects()
+	f.Append("long", 7, 5) // not what plain said at first
 	id := f.Ask("asks", "remove the old files", map[string]string{"code": "rm -r old", "language": "bash"})
 	empty := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}}
 	if _, err := f.Kubernetes(t).CoreV1().Namespaces().Create(t.Context(), empty, metav1.CreateOptions{}); err != nil {

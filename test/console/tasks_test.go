@@ -29,3 +29,11 @@ func TestManyTasks(t *testing.T) {
 	}
 	f.drive("tasks.mjs", 1, "TOKEN="+f.token("ann", "platform-viewer"), fmt.Sprintf("ACTIVE=%d", len(f.Tasks)-1))
 }
+
+// Views that are not fed by the stream of events follow a run all the same.
+func TestFollowing(t *testing.T) {
+	t.Parallel()
+	tools(t)
+	f := fill(t)
+	f.drive("follow.mjs", 2, "TOKEN="+f.token("ann", "platform-viewer"))
+}

@@ -15,6 +15,16 @@ await run({
     assert.ok((await nodes(page)) < 1500, `${await nodes(page)} nodes`);
     await page.keyboard.press(']'); // the next task that failed
     await page.locator('a.row:focus', { hasText: 'zz-failed' }).waitFor();
+    // All rows are one list to the keys, from the first table to the last.
+    await page.evaluate(() => document.activeElement.blur());
+    const row = () => page.evaluate(() => document.activeElement.textContent);
+    const first = await page.locator('main a.row').first().innerText();
+    await page.keyboard.press('j');
+    assert.equal(await row(), first);
+    for (let i = 0; i < 20; i++) await page.keyboard.press('j');
+    assert.equal(await row(), 'zz-failed');
+    await page.keyboard.press('k');
+    assert.notEqual(await row(), 'zz-failed');
     await close();
     assert.deepEqual(complaints, []);
   },

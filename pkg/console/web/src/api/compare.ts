@@ -15,10 +15,11 @@ export interface Steps {
   cut: boolean; // there are more
 }
 
-// steps reads the steps of a task after an event of it.
-export async function steps(task: string, after: number, signal: AbortSignal): Promise<Steps> {
-  const events: Event[] = [];
-  for (let at = after; ;) {
+// steps reads the steps of a task after an event of it. Of known steps, which were read before, it reads only what follows them.
+export async function steps(task: string, after: number, signal: AbortSignal, known?: Steps): Promise<Steps> {
+  if (known?.cut) return known;
+  const events = [...(known?.events ?? [])];
+  for (let at = events.at(-1)?.seq ?? after; ;) {
     const q = new URLSearchParams({ after: String(at), limit: String(page) });
     for (const t of stepTypes) q.append('type', t);
     const p = await get<EventPage>(`${inNamespace('tasks', task, 'events')}?${q}`, signal);

@@ -30,6 +30,12 @@ interface Data {
   error?: { code: string; message: string };
 }
 
+// cut says what it means that the connection of a turn ended before the turn did.
+function cut(unanswered: boolean): string {
+  if (unanswered) return 'The connection was cut before the server answered. If your message is not above, it did not arrive; send it again.';
+  return 'The connection was cut before the answer was complete, and a turn that is not to go on when you leave ends with its connection. Send the message again, or let the turn go on when you leave.';
+}
+
 // Conversation holds what was said in a session and what is being said.
 export class Conversation {
   readonly messages = signal<Message[]>([]);
@@ -44,11 +50,18 @@ export class Conversation {
   readonly problem = signal<unknown>(null); // of the last turn
   private readonly life = new AbortController();
   private turn = new AbortController();
+  private readonly called = signal('');
 
   constructor(
-    public name: string, // empty until the first answer of a new session
+    name: string, // empty until the first answer of a new session
     private readonly named: (name: string) => void,
-  ) {}
+  ) {
+    this.called.value = name;
+  }
+
+  get name(): string {
+    return this.called.value;
+  }
 
   stop(): void {
     this.life.abort();
@@ -60,6 +73,7 @@ export class Conversation {
     if (this.name) {
       await this.read(last === undefined ? { newest: page } : { after: last, limit: page }, (t) => {
         this.messages.value = [...this.messages.value, ...(t.items ?? [])];
+        if (t.items?.length && !this.busy.value) this.clear(); // a turn that was cut is in the session now
         if (last === undefined) this.older.value = (t.items?.length ?? 0) === page && t.messageCount > page;
       });
     }
@@ -123,7 +137,8 @@ export class Conversation {
     });
   }
 
-  // follow shows the frames of a turn. A connection that is cut is opened again if the turn goes on without it.
+  // follow shows the frames of a turn. A connection that is cut is opened again if the turn goes on without it: it is followed from the
+  // frame after the last one, and what was said is never sent twice.
   private async follow(request: Options | null): Promise<void> {
     const end = AbortSignal.any([this.life.signal, this.turn.signal]);
     const backoff = new Backoff();
@@ -135,38 +150,43 @@ export class Conversation {
         for await (const f of stream) {
           last = f.id || last;
           over ||= this.frame(f);
+          if (this.name) ask = null; // the server has the turn
           backoff.reset();
         }
-        if (!over && !this.background.value) throw new Error('The connection ended before the answer did.');
+        if (!over && (ask || !this.background.value)) throw new ApiError(0, '');
       } catch (e) {
         if (end.aborted) break;
-        const refused = e instanceof ApiError && e.code >= 400 && e.code < 500;
+        const answered = e instanceof ApiError && e.code > 0;
+        const refused = answered && e.code < 500;
         if (refused && !request) break; // there is no turn to attach to
         if (ask || refused || !this.background.value) {
-          this.problem.value = e;
+          this.problem.value = answered || (ask && e instanceof ApiError && e.message) ? e : new Error(cut(ask !== null));
           break;
         }
       }
-      if (!over && !this.name) break;
-      ask = null;
       if (!over) await backoff.wait(end);
     }
     if (this.life.signal.aborted) return;
     if (this.turn.signal.aborted) this.problem.value = new Error('The turn was cancelled.');
+    const before = this.messages.value.length;
     await this.load();
     batch(() => {
       this.busy.value = false;
-      if (this.problem.value) return; // what was said stays, to be sent again
-      this.steps.value = [];
-      this.question.value = '';
+      // What the session has is shown once. What it has not stays, to be sent again.
+      if (!this.problem.value || this.messages.value.length > before) this.clear();
     });
+  }
+
+  private clear(): void {
+    this.steps.value = [];
+    this.question.value = '';
   }
 
   // frame applies one event of the stream and reports whether it was the last.
   private frame(f: Frame): boolean {
     const d = JSON.parse(f.data) as Data;
     if (d.sessionId && !this.name) {
-      this.name = d.sessionId;
+      this.called.value = d.sessionId;
       this.named(d.sessionId);
     }
     const steps = [...this.steps.value];

@@ -3,7 +3,7 @@
 
 // Approvals as rows.
 import type { Approval } from '../api/types';
-import { href } from '../router';
+import { href, type Params } from '../router';
 import { ago, duration, now } from './format';
 import { Phase } from './phase';
 import { Table, type Column } from './table';
@@ -37,6 +37,6 @@ const columns: Array<Column<Approval>> = [
   { title: 'Time', kind: 'number', cell: (a) => left(a) || ago(a.status?.decisionTime ?? a.metadata.creationTimestamp) },
 ];
 
-export function ApprovalTable({ approvals }: { approvals: Approval[] }) {
-  return <Table label="Approvals" rows={approvals} columns={approvals.some((a) => a.spec.severity) ? columns : columns.filter((c) => c.title !== 'Severity')} id={(a) => a.metadata.name} link={(a) => href(`/approvals/${a.metadata.name}`)} />;
+export function ApprovalTable({ approvals, query = {} }: { approvals: Approval[]; query?: Params }) {
+  return <Table label="Approvals" rows={approvals} columns={approvals.some((a) => a.spec.severity) ? columns : columns.filter((c) => c.title !== 'Severity')} id={(a) => a.metadata.name} link={(a) => href(`/approvals/${a.metadata.name}`, query)} />;
 }

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Keys that move through the parts of a long view. A part has data-step and can have the focus; one that failed has the class bad.
+// Keys that move through the parts of a long view. A part has data-step and can have the focus; one that failed has
+// the class bad.
 import type { RefObject } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useKeys } from '../keys';

@@ -1,9 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A table of links. j and k move between its rows, and Enter follows the link.
+// A table of links. j and k move between the rows of all tables of a view, and Enter follows the link.
 import type { ComponentChildren } from 'preact';
-import { useRef } from 'preact/hooks';
 import { useKeys } from '../keys';
 
 export interface Column<T> {
@@ -21,40 +20,35 @@ interface Props<T> {
   failed?: (row: T) => boolean; // for [ and ]
 }
 
+// move gives the focus to the next row of the view's tables, in the order of the document; only says which rows count.
+function move(by: 1 | -1, only = 'a.row'): boolean {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>('main a.row')];
+  const at = links.indexOf(document.activeElement as HTMLAnchorElement);
+  const left = by > 0 ? links.slice(at + 1) : links.slice(0, at < 0 ? links.length : at).reverse();
+  const next = left.find((a) => a.matches(only));
+  next?.focus();
+  return next !== undefined;
+}
+
 export function Table<T>({ label, rows, columns, id, link, failed }: Props<T>) {
-  const ref = useRef<HTMLTableElement>(null);
-  const move = (by: number) => {
-    const links = [...(ref.current?.querySelectorAll<HTMLAnchorElement>('a.row') ?? [])];
-    const at = links.indexOf(document.activeElement as HTMLAnchorElement);
-    links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))]?.focus();
-  };
-  const fail = (by: number) => {
-    const links = [...(ref.current?.querySelectorAll<HTMLAnchorElement>('a.row') ?? [])];
-    const at = links.indexOf(document.activeElement as HTMLAnchorElement);
-    for (let i = at < 0 && by < 0 ? links.length - 1 : at + by; i >= 0 && i < rows.length; i += by) {
-      const row = rows[i];
-      if (row !== undefined && failed?.(row)) return links[i]?.focus();
-    }
-    return false;
-  };
   useKeys([
-    { key: 'j', label: 'Next row', run: () => move(1) },
-    { key: 'k', label: 'Row before', run: () => move(-1) },
+    { key: 'j', label: 'Next row', run: () => void move(1) },
+    { key: 'k', label: 'Row before', run: () => void move(-1) },
     ...(failed ? [
-      { key: ']', label: 'Next failure', run: () => fail(1) },
-      { key: '[', label: 'Last failure before', run: () => fail(-1) },
+      { key: ']', label: 'Next failure', run: () => move(1, '[data-failed]') },
+      { key: '[', label: 'Last failure before', run: () => move(-1, '[data-failed]') },
     ] : []),
   ]);
   return (
     <div class="scroll-x">
-      <table ref={ref} aria-label={label}>
+      <table aria-label={label}>
         <thead>
           <tr>{columns.map((c) => <th key={c.title} class={c.kind} scope="col">{c.title}</th>)}</tr>
         </thead>
         <tbody>
           {rows.map((r) => (
             <tr key={id(r)}>
-              {columns.map((c, i) => <td key={c.title} class={c.kind}>{i === 0 ? <a class="row" href={link(r)}>{c.cell(r)}</a> : c.cell(r)}</td>)}
+              {columns.map((c, i) => <td key={c.title} class={c.kind}>{i === 0 ? <a class="row" href={link(r)} data-failed={failed?.(r) ? '' : undefined}>{c.cell(r)}</a> : c.cell(r)}</td>)}
             </tr>
           ))}
         </tbody>

@@ -46,7 +46,7 @@ const columns: Array<Column<Task>> = [
   { title: 'Started', cell: (t) => ago(started(t)), kind: 'number minor' },
 ];
 
-export function TaskTable({ tasks, label }: { tasks: Task[]; label: string }) {
+export function TaskTable({ tasks, label, link = taskHref }: { tasks: Task[]; label: string; link?: (name: string) => string }) {
   useRunning(tasks);
-  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => taskHref(t.metadata.name)} failed={(t) => phaseOf(t) === 'Failed'} />;
+  return <Table label={label} rows={tasks} columns={columns} id={(t) => t.metadata.uid ?? t.metadata.name} link={(t) => link(t.metadata.name)} failed={(t) => phaseOf(t) === 'Failed'} />;
 }

@@ -32,10 +32,14 @@ export function Approvals({ params }: { params: Record<string, string> }) {
   const chosen = one.data.value;
   // A list with a limit begins with the oldest, so what waits is added to it, and so is what was chosen.
   const known = new Map([...pending.items.value, ...(decided ? all.items.value : []), ...(chosen ? [chosen.approval] : [])].map((a) => [a.metadata.name, a]));
-  const rows = [...known.values()].sort(pendingFirst);
+  const text = location.value.query.get('q') ?? '';
+  const said = (a: Approval) => [a.spec.action, a.spec.riskSummary, a.spec.targetTool, a.spec.taskName, a.spec.severity, a.spec.requestedBy, a.metadata.name].join(' ').toLowerCase();
+  const rows = [...known.values()].filter((a) => a.metadata.name === name || said(a).includes(text.toLowerCase())).sort(pendingFirst);
+  const search = useRef<HTMLInputElement>(null);
+  useKeys([{ key: '/', label: 'Find an approval', run: () => search.current?.focus() }]);
   const list = useRef<HTMLElement>(null);
   const at = rows.findIndex((a) => a.metadata.name === name);
-  const query = decided ? { state: 'all' } : {};
+  const query = { state: decided ? 'all' : '', q: text };
   const show = (i: number) => {
     const a = rows[Math.min(rows.length - 1, Math.max(0, i))];
     if (a) go(href(`/approvals/${a.metadata.name}`, query), true);
@@ -62,6 +66,7 @@ export function Approvals({ params }: { params: Record<string, string> }) {
       <div class="title">
         <h1>Approvals</h1>
         <div class="tools">
+          <input ref={search} type="search" placeholder="Action, tool or task" aria-label="Find an approval" value={text} onInput={(e) => set({ q: e.currentTarget.value })} />
           <label class="field">Show
             <select value={decided ? 'all' : ''} onChange={(e) => set({ state: e.currentTarget.value })}>
               <option value="">pending</option>
@@ -72,8 +77,8 @@ export function Approvals({ params }: { params: Record<string, string> }) {
       </div>
       {loading.value && rows.length === 0 && <Loading what="approvals" />}
       {!loading.value && error.value && rows.length === 0 ? <Failure error={error.value} /> : <Notice error={error.value} />}
-      {!loading.value && !error.value && rows.length === 0 && !name && <Empty>{decided ? 'Nobody has asked for anything.' : <>Nothing waits for a decision. <a href={href('/approvals', { state: 'all' })}>Show what was decided.</a></>}</Empty>}
-      {rows.length > 0 && !name && <><ApprovalTable approvals={seen} />{rather}</>}
+      {!loading.value && !error.value && rows.length === 0 && !name && <Empty>{known.size > 0 ? 'No approval matches what you look for.' : decided ? 'Nobody has asked for anything.' : <>Nothing waits for a decision. <a href={href('/approvals', { state: 'all' })}>Show what was decided.</a></>}</Empty>}
+      {rows.length > 0 && !name && <><ApprovalTable approvals={seen} query={query} />{rather}</>}
       {name && (
         <div class="chooser">
           <nav ref={list} class="stack" aria-label="Approvals">

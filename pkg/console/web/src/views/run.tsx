@@ -8,7 +8,7 @@ import { named } from '../api/paths';
 import { usageOf, useRunning } from '../api/running';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { href, location } from '../router';
+import { go, href, location } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { clock, count } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
@@ -37,7 +37,11 @@ export function Run({ params }: { params: Record<string, string> }) {
   const task = items.value.find((t) => t.metadata.name === name);
   const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
   const path = `/tasks/${encodeURIComponent(name)}`;
-  useKeys(tabs.map((t, i) => ({ key: String(i + 1), label: t.title, run: () => document.getElementById(`tab-${t.id}`)?.click() })));
+  const compare = href('/compare', { a: name });
+  useKeys([
+    ...tabs.map((t, i) => ({ key: String(i + 1), label: t.title, run: () => document.getElementById(`tab-${t.id}`)?.click() })),
+    { key: 'c', label: 'Compare with another run', run: () => go(compare) },
+  ]);
   if (!task && error.value) return <><h1><Text>{name}</Text></h1><Failure error={error.value} /></>;
   if (!task && !loading.value) return <><h1><Text>{name}</Text></h1><Empty>There is no task of this name in the namespace. <a href={href('/tasks')}>Show all tasks.</a></Empty></>;
   const View = tab?.view ?? RunEvents;
@@ -46,6 +50,7 @@ export function Run({ params }: { params: Record<string, string> }) {
       <div class="title">
         <h1><Text>{name}</Text></h1>
         {task && <Phase phase={phaseOf(task)} />}
+        <a class="button" href={compare}>Compare with …</a>
       </div>
       {task && <Summary task={task} />}
       <nav class="tabs" aria-label="Ways to look at the run">

@@ -14,6 +14,7 @@ import { href, taskHref } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { ago, count } from '../ui/format';
 import { Empty, Failure, Loading } from '../ui/states';
+import { useSteps } from '../ui/steps';
 import { Text } from '../ui/text';
 import { Composer } from './session/composer';
 import { Answer, Said } from './session/message';
@@ -34,6 +35,7 @@ export function SessionView({ params }: { params: Record<string, string> }) {
     if (name && chat) void talk.attach();
   }, [chat]);
 
+  const box = useSteps<HTMLDivElement>('message');
   const { messages, steps } = talk;
   const last = messages.value.length + steps.value.length;
   useEffect(() => {
@@ -49,7 +51,7 @@ export function SessionView({ params }: { params: Record<string, string> }) {
     <>
       {title}
       {session && <Summary session={session} />}
-      <div class="transcript">
+      <div ref={box} class="transcript">
         {talk.truncated.value && <p class="notice">The oldest messages were removed, because a session has a largest size.</p>}
         {talk.older.value && <p class="more"><button type="button" onClick={() => void talk.before()}>Show earlier messages</button></p>}
         {talk.error.value ? <Failure error={talk.error.value} retry={() => void talk.load()} /> : talk.loading.value && <Loading what="the messages" />}

@@ -9,6 +9,7 @@ import { location, namespace, set } from '../router';
 import { Bars } from '../ui/bars';
 import { clock, count, short } from '../ui/format';
 import { Empty, Failure, Loading } from '../ui/states';
+import { useSteps } from '../ui/steps';
 import { Text } from '../ui/text';
 import { Budgets } from './usage/budgets';
 import { UsageTable, type Line } from './usage/table';
@@ -23,8 +24,9 @@ export function Usage() {
   const report = useLoad(`${namespace()}/${period}/${choice}`, (signal) =>
     ask({ by: by[choice] ?? 'day', from: since(period) }, signal));
   const s = report.data.value?.status;
+  const box = useSteps<HTMLDivElement>('row');
   return (
-    <>
+    <div ref={box}>
       <div class="title">
         <h1>Usage</h1>
         <div class="tools">
@@ -43,7 +45,7 @@ export function Usage() {
       {report.error.value ? <Failure error={report.error.value} retry={report.reload} /> : !s && <Loading what="the report" />}
       {s && <Report status={s} by={by[choice] ?? 'day'} />}
       <Budgets />
-    </>
+    </div>
   );
 }
 

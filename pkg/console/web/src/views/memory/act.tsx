@@ -5,6 +5,7 @@
 import { useSignal } from '@preact/signals';
 import { apiVersion, explain, inNamespace, post } from '../../api/client';
 import { may } from '../../api/may';
+import { useKeys } from '../../keys';
 
 export interface Action {
   title: string;
@@ -12,6 +13,20 @@ export interface Action {
   kind?: string; // of the body; MemoryChange by default
   spec?: Record<string, unknown>;
   primary?: boolean;
+  key: 'y' | 'n';
+}
+
+// useChoice lets y and n choose between the actions of the part that has the focus. Enter on the button confirms.
+export function useChoice(yes: string, no: string): void {
+  const choose = (key: string) => {
+    const button = document.activeElement?.closest('[data-step]')?.querySelector<HTMLButtonElement>(`button[data-choice=${key}]`);
+    button?.focus();
+    return button ? undefined : false;
+  };
+  useKeys([
+    { key: 'y', label: `${yes}; Enter confirms`, run: () => choose('y') },
+    { key: 'n', label: `${no}; Enter confirms`, run: () => choose('n') },
+  ]);
 }
 
 export function Act({ resource, name, actions }: { resource: string; name: string; actions: Action[] }) {
@@ -32,7 +47,7 @@ export function Act({ resource, name, actions }: { resource: string; name: strin
   return (
     <>
       <div class="tools">
-        {offered.map((a) => <button key={a.sub + a.title} type="button" class={a.primary ? 'primary' : ''} disabled={busy.value} onClick={() => void run(a)}>{a.title}</button>)}
+        {offered.map((a) => <button key={a.sub + a.title} type="button" data-choice={a.key} class={a.primary ? 'primary' : ''} disabled={busy.value} onClick={() => void run(a)}>{a.title}</button>)}
       </div>
       {problem.value && <p class="notice bad" role="alert">{problem.value}</p>}
     </>

@@ -13,13 +13,14 @@ import { Listed } from '../../ui/listed';
 import { Markdown } from '../../ui/markdown';
 import { useSteps } from '../../ui/steps';
 import { Text, visible } from '../../ui/text';
-import { Act } from './act';
+import { Act, useChoice } from './act';
 
 export function MemoryList() {
   const list = useList<Memory>(inNamespace('memories'));
   const search = useRef<HTMLInputElement>(null);
   useKeys([{ key: '/', label: 'Find a memory', run: () => search.current?.focus() }]);
   const box = useSteps<HTMLDivElement>('memory');
+  useChoice('Enable the memory', 'Disable the memory');
   const text = location.value.query.get('q') ?? '';
   const rows = list.items.value
     .filter((m) => !m.status?.deleted && `${m.metadata.name} ${m.spec.content} ${(m.spec.tags ?? []).join(' ')}`.toLowerCase().includes(text.toLowerCase()))
@@ -46,7 +47,7 @@ function One({ memory }: { memory: Memory }) {
         {spec.tags?.length ? <> Tags: <Text>{spec.tags.join(', ')}</Text>.</> : ''}
         {status?.origin && <> From the task <a href={taskHref(status.origin.taskName, status.origin.sequence)}><Text>{status.origin.taskName}</Text></a>.</>}
       </p>
-      <Act resource="memories" name={metadata.name} actions={status?.disabled ? [{ title: 'Enable', sub: 'enable' }] : [{ title: 'Disable', sub: 'disable' }]} />
+      <Act resource="memories" name={metadata.name} actions={status?.disabled ? [{ title: 'Enable', sub: 'enable', key: 'y' }] : [{ title: 'Disable', sub: 'disable', key: 'n' }]} />
     </article>
   );
 }

@@ -15,7 +15,7 @@ import { Long } from '../../ui/long';
 import { Phase } from '../../ui/phase';
 import { useSteps } from '../../ui/steps';
 import { Text, visible } from '../../ui/text';
-import { Act, type Action } from './act';
+import { Act, useChoice, type Action } from './act';
 
 const states = ['', 'pending', 'accepted', 'rejected', 'applied', 'archived'];
 const stateOf = (p: Proposal) => p.status?.state ?? 'pending';
@@ -24,6 +24,7 @@ const rank: Record<string, number> = { pending: 0, accepted: 1 };
 export function Proposals() {
   const list = useList<Proposal>(inNamespace('memoryproposals'));
   const box = useSteps<HTMLDivElement>('proposal');
+  useChoice('Accept or apply the proposal', 'Reject or archive the proposal');
   const state = location.value.query.get('state') ?? '';
   const rows = list.items.value
     .filter((p) => (state ? stateOf(p) === state : stateOf(p) !== 'archived'))
@@ -46,8 +47,9 @@ function One({ proposal }: { proposal: Proposal }) {
   const { spec, status, metadata } = proposal;
   const note = useSignal('');
   const now = stateOf(proposal);
-  const review = (to: string): Action => ({ title: to === 'accepted' ? 'Accept' : 'Reject', sub: 'review', kind: 'MemoryProposalReview', spec: { status: to, ...(note.value ? { reviewNote: note.value } : {}) }, primary: to === 'accepted' });
-  const actions: Action[] = now === 'pending' ? [review('accepted'), review('rejected')] : now === 'accepted' ? [{ title: 'Apply', sub: 'apply', kind: 'MemoryProposalApplication', primary: true }, { title: 'Archive', sub: 'archive' }] : now === 'rejected' ? [{ title: 'Archive', sub: 'archive' }] : [];
+  const review = (to: string): Action => ({ title: to === 'accepted' ? 'Accept' : 'Reject', sub: 'review', kind: 'MemoryProposalReview', spec: { status: to, ...(note.value ? { reviewNote: note.value } : {}) }, primary: to === 'accepted', key: to === 'accepted' ? 'y' : 'n' });
+  const archive: Action = { title: 'Archive', sub: 'archive', key: 'n' };
+  const actions: Action[] = now === 'pending' ? [review('accepted'), review('rejected')] : now === 'accepted' ? [{ title: 'Apply', sub: 'apply', kind: 'MemoryProposalApplication', primary: true, key: 'y' }, archive] : now === 'rejected' ? [archive] : [];
   return (
     <article class="turn" data-step tabIndex={-1} aria-label={visible(spec.title)}>
       <div class="title"><h2><Text>{spec.title}</Text></h2><Phase phase={now} /></div>

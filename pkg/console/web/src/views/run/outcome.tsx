@@ -6,12 +6,14 @@ import { useSignal } from '@preact/signals';
 import { ApiError, explain, get, inNamespace, send, apiVersion } from '../../api/client';
 import { useLoad } from '../../api/load';
 import type { Task } from '../../api/types';
+import { useKeys } from '../../keys';
 import { location, set } from '../../router';
 import { bytes } from '../../ui/format';
 import { Long } from '../../ui/long';
 import { Markdown } from '../../ui/markdown';
 import { ended } from '../../ui/phase';
 import { Empty, Failure, Loading } from '../../ui/states';
+import { useSteps } from '../../ui/steps';
 import { Text, visible } from '../../ui/text';
 import { yaml } from '../../ui/yaml';
 
@@ -46,6 +48,11 @@ interface Artifact {
 export function RunArtifacts({ name, task }: Props) {
   const list = useLoad(`${name}/${task?.status?.phase}`, (signal) => get<{ artifacts: Artifact[] }>(inNamespace('tasks', name, 'artifacts'), signal));
   const problem = useSignal('');
+  const box = useSteps<HTMLTableSectionElement>('artifact');
+  useKeys([{ key: 'Enter', label: 'Download the artifact', run: () => {
+    const row = document.activeElement;
+    return row instanceof HTMLTableRowElement && box.current?.contains(row) ? row.querySelector('button')?.click() : false;
+  } }]);
   if (list.error.value) return <Failure error={list.error.value} retry={list.reload} />;
   if (!list.data.value) return <Loading what="artifacts" />;
   const all = list.data.value.artifacts;
@@ -70,9 +77,9 @@ export function RunArtifacts({ name, task }: Props) {
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Artifacts">
       <table aria-label="Artifacts">
         <thead><tr><th class="wide" scope="col">Name</th><th class="number" scope="col">Size</th><th scope="col">Action</th></tr></thead>
-        <tbody>
+        <tbody ref={box}>
           {all.slice(0, 500).map((a) => (
-            <tr key={a.filename}>
+            <tr key={a.filename} data-step tabIndex={-1}>
               <td class="wide"><Text>{a.filename}</Text></td>
               <td class="number">{a.size === undefined ? '–' : bytes(a.size)}</td>
               <td><button type="button" onClick={() => void save(a.filename)}>Download</button></td>

@@ -20,7 +20,7 @@ export function Said({ message }: { message: Message }) {
   return (
     <>
       {(content || !toolCalls) && (
-        <div class={`turn ${role}`}>
+        <div class={`turn ${role}`} data-step tabIndex={-1}>
           <h2>
             {names[role]} {task && <a href={taskHref(task)}><Text>{task}</Text></a>} {ts && <time dateTime={ts}>{clock(ts)}</time>}
           </h2>
@@ -37,8 +37,8 @@ export function Answer({ talk }: { talk: Conversation }) {
   const { question, steps, busy, problem } = talk;
   return (
     <div aria-live="polite" aria-busy={busy.value}>
-      {question.value && <div class="turn user"><h2>User</h2><Markdown text={question.value} /></div>}
-      {steps.value.map((s, i) => ('text' in s ? <div key={i} class="turn"><h2>Model</h2><Markdown text={s.text} /></div> : <CallStep key={i} call={s.call} />))}
+      {question.value && <div class="turn user" data-step tabIndex={-1}><h2>User</h2><Markdown text={question.value} /></div>}
+      {steps.value.map((s, i) => ('text' in s ? <div key={i} class="turn" data-step tabIndex={-1}><h2>Model</h2><Markdown text={s.text} /></div> : <CallStep key={i} call={s.call} />))}
       {busy.value && <p class="step" role="status">The model is at work …</p>}
       {problem.value !== null && <p class="notice bad" role="alert">{explain(problem.value)}</p>}
     </div>
@@ -55,7 +55,7 @@ function CallStep({ call }: { call: Call }) {
 function Folded({ title, text, bad = false }: { title: string; text: string; bad?: boolean }) {
   return (
     <details class={`step ${bad ? 'bad' : ''}`}>
-      <summary><bdi>{oneLine(title, 120)}</bdi> <span class="muted"><bdi>{oneLine(text, 160)}</bdi></span></summary>
+      <summary data-step><bdi>{oneLine(title, 120)}</bdi> <span class="muted"><bdi>{oneLine(text, 160)}</bdi></span></summary>
       <Long text={text} label={title} />
     </details>
   );

@@ -43,7 +43,7 @@ function Row({ budget }: { budget: Budget }) {
   const limit = money ? Number(money.limit) : (s.limit ?? 0);
   const part = limit > 0 ? Math.min(1, (spent + reserved) / limit) : 0;
   return (
-    <tr>
+    <tr data-step tabIndex={-1}>
       <td class="wide"><Text>{budget.metadata.name}</Text>{budget.spec.perIdentity && <div class="muted small">for each identity; shown is the busiest</div>}</td>
       <td><meter class={part >= 1 ? 'full' : ''} min={0} max={1} high={0.8} optimum={0} value={part} aria-label={`${Math.round(part * 100)} percent of ${budget.metadata.name}`} /> {Math.round(part * 100)} %</td>
       <td class="number">{show(s.spent, money?.spent)}</td>

@@ -30,7 +30,7 @@ export function UsageTable({ label, first, rows }: { label: string; first: strin
         </thead>
         <tbody>
           {rows.map(({ name, link, note, usage: u }) => (
-            <tr key={name}>
+            <tr key={name} data-step tabIndex={-1}>
               <td class="wide">{link ?? <Text>{name}</Text>}{note && <div class="muted small"><Text>{note}</Text></div>}</td>
               <td class="number">{figure(u.inputTokens, u)}</td>
               <td class="number">{figure(u.outputTokens, u)}</td>
