@@ -69,11 +69,9 @@ func (l *loop) resume() *interrupted {
 	if last < 0 || past[last].Role != llm.RoleAssistant {
 		last = len(past) // notices follow the last answer
 	}
-	for i, m := range past[:last] {
-		for n, c := range m.ToolCalls {
-			if at := i + 1 + n; at < last {
-				l.repeat(c, past[at].Text)
-			}
+	for _, m := range past[:last] {
+		for _, c := range m.ToolCalls {
+			l.repeat(c)
 		}
 	}
 	if last == len(past) || len(past)-last-1 == len(past[last].ToolCalls) {

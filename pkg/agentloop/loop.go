@@ -10,9 +10,9 @@
 //
 //   - An iteration is one question to the model. After MaxIterations the model gets one more
 //     question, without tools, to sum up, and the run ends with ErrMaxIterations.
-//   - The third and every further call of one tool with equal arguments that has the same result as the call before it
-//     adds a warning to the conversation and counts as 5 additional iterations, whatever other calls are made in between.
-//     A run whose iterations end because of that ends with ErrRepeated instead. Tools that poll are exempt.
+//   - The third and every further call of one tool with equal arguments adds a warning to the
+//     conversation and counts as 5 additional iterations, whatever is called in between. A run
+//     whose iterations end because of that ends with ErrRepeated instead.
 //   - Premature may turn a final answer into one after which the model is asked again.
 //   - If the final answer is blank, the model is asked once more, without tools.
 //   - Before each question a conversation of more than MaxContext bytes is shortened to that. One that is too long for the
@@ -36,6 +36,12 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// Rules about calls that are repeated.
+const (
+	repeatsBeforeWarning = 3
+	repeatPenalty        = 5
 )
 
 var (
@@ -134,7 +140,7 @@ type Result struct {
 // Run continues the conversation until the model's final answer. The error is ErrMaxIterations,
 // ErrBlankAnswer, ErrApproval or an *llm.Error.
 func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) {
-	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]repetition{}, cooling: llm.Cooling{Look: c.Cooling}}
+	l := &loop{c: c, messages: slices.Clone(messages), repeats: map[string]int{}, cooling: llm.Cooling{Look: c.Cooling}}
 	if n := len(messages); n > 0 && messages[n-1].Role == llm.RoleUser {
 		l.prompt = messages[n-1].Text
 	}
@@ -157,7 +163,7 @@ type loop struct {
 	prompt string
 	// iteration counts questions and penalties, asked counts questions only.
 	iteration, asked int
-	repeats          map[string]repetition
+	repeats          map[string]int
 	usage            Totals
 	stop             llm.StopReason
 	cooling          llm.Cooling

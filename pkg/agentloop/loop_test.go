@@ -306,55 +306,6 @@ turns:
 	}
 }
 
-// TestProgressIsNoRepetition: equal calls whose results change, and calls of tools that poll, are neither warned about
-// nor penalised. A result that stays the same from then on is.
-func TestProgressIsNoRepetition(t *testing.T) {
-	for name, test := range map[string]struct {
-		polls  bool
-		result func(call int) int
-		calls  int
-		err    error
-	}{
-		"changing":       {false, func(n int) int { return n }, 9, nil},
-		"taking turns":   {false, func(n int) int { return n % 2 }, 9, nil},
-		"polling":        {true, func(int) int { return 0 }, 9, nil},
-		"same from then": {false, func(n int) int { return min(n, 4) }, 6, ErrRepeated},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSetup(t, `
-turns:
-- {match: {noTools: true}, reply: {text: gave up}}
-- {match: {turn: 10}, reply: {text: done}}
-- {reply: {toolCalls: [{name: look, arguments: {}}]}}`)
-			calls := 0
-			look := tool.New("look", "looks", func(context.Context, struct{}) (any, error) {
-				calls++
-				return test.result(calls), nil
-			})
-			var err error
-			if s.config.Tools, err = tool.NewCatalogue(polling{look, test.polls}); err != nil {
-				t.Fatal(err)
-			}
-			got, err := s.run(t)
-			if !errors.Is(err, test.err) || calls != test.calls || (test.err == nil) != (got.Text == "done") {
-				t.Errorf("%q, %v after %d calls", got.Text, err, calls)
-			}
-		})
-	}
-}
-
-// polling is a tool that may be one that polls.
-type polling struct {
-	tool.Tool
-	polls bool
-}
-
-func (p polling) Definition() tool.Definition {
-	d := p.Tool.Definition()
-	d.Polls = p.polls
-	return d
-}
-
 // TestAlternation: two calls that take turns are repeated calls as well.
 func TestAlternation(t *testing.T) {
 	s := newSetup(t, `

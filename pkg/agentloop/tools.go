@@ -5,6 +5,7 @@ package agentloop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,6 @@ import (
 // Journal, or ErrApproval.
 func (l *loop) callTools(ctx context.Context, resp llm.Response, results int) error {
 	var repeated []string
-	first := len(l.messages) - max(results, 0) // the message with the first result
 	for i, c := range resp.ToolCalls {
 		if i >= results {
 			again := results != noResults
@@ -27,13 +27,13 @@ func (l *loop) callTools(ctx context.Context, resp llm.Response, results int) er
 				return err
 			}
 		}
-		if l.repeat(c, l.messages[first+i].Text) {
+		if l.repeat(c) {
 			repeated = append(repeated, c.Name)
 		}
 	}
 	if len(repeated) > 0 {
 		l.iteration += repeatPenalty * len(repeated)
-		l.notice(fmt.Sprintf("You have called %s with the same arguments %d times or more, and the answer was the same each time. "+
+		l.notice(fmt.Sprintf("You have called %s with the same arguments %d times or more, and the answer will not change. "+
 			"Try another way or give your final answer.", strings.Join(repeated, " and "), repeatsBeforeWarning))
 	}
 	return nil
@@ -111,4 +111,25 @@ func (l *loop) callFree(ctx context.Context, c llm.ToolCall) tool.Result {
 	}
 	l.toolEnded(c, "", result, l.c.Clock.Since(started))
 	return result
+}
+
+// repeat notes a call and reports whether it was made too often.
+func (l *loop) repeat(c llm.ToolCall) bool {
+	key := c.Name + "\x00" + canonical(c.Arguments)
+	l.repeats[key]++
+	return l.repeats[key] >= repeatsBeforeWarning
+}
+
+// canonical returns the same text for equal argument objects, regardless of white space and the
+// order of keys.
+func canonical(arguments string) string {
+	var v any
+	if json.Unmarshal([]byte(arguments), &v) != nil {
+		return arguments
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return arguments
+	}
+	return string(raw)
 }

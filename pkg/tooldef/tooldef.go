@@ -13,7 +13,4 @@ type Definition struct {
 	Description string
 	// Parameters is a JSON Schema of root type object. Empty means no parameters.
 	Parameters json.RawMessage
-	// Polls is set for a tool that agents call again and again to learn whether something has happened. Equal calls of it
-	// are no sign that a run is stuck. Models do not see it.
-	Polls bool
 }

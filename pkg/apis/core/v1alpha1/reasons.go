@@ -143,8 +143,8 @@ const (
 	ReasonCommandNotRun = "CommandNotRun"
 	// ReasonMaxIterations: the model still asked for tools after the last turn that it had. Raise maxIterations.
 	ReasonMaxIterations = "MaxIterations"
-	// ReasonToolCallsRepeated: the model called tools with the same arguments again and again, got the same result each
-	// time, and used up its turns with that. Describe the task more precisely, or see in the events why the calls did not help.
+	// ReasonToolCallsRepeated: the model called tools with the same arguments again and again, and used up its turns with
+	// that. Describe the task more precisely, or see in the events why the calls did not help.
 	ReasonToolCallsRepeated = "ToolCallsRepeated"
 	// ReasonTokenBudgetExhausted: the next model request may exceed spec.ai.tokenBudget of the task, or of a task above
 	// it. The task is not retried. Raise the budget, or give the task less to do.

@@ -103,7 +103,6 @@ func (checkTool) Definition() tool.Definition {
 		Description: "Read the messages that other tasks sent to you with " + NameSend + ", the oldest first. " +
 			"You get at most 20 at a time: call it again until there are no new messages.",
 		Parameters: json.RawMessage(checkParameters),
-		Polls:      true,
 	}
 }
 

@@ -60,7 +60,6 @@ func (waitTool) Definition() tool.Definition {
 		Name:        NameWait,
 		Description: "Wait until tasks that you created have ended, and read their results. If the time passes before that, you get what there is.",
 		Parameters:  json.RawMessage(waitParameters),
-		Polls:       true,
 	}
 }
 
