@@ -39,7 +39,7 @@ export TESTFLAGS GO
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race fuzz bench robustness figures e2e demo run debug release clean
+.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race fuzz bench robustness figures figures-long e2e demo run debug release clean
 .PHONY: images control cluster cluster-up cluster-down
 
 help: ## print this list
@@ -115,6 +115,10 @@ $(BIN)/helm: hack/chart/go.mod
 
 figures: ## what long runs cost the console's page, beside the aims, in two minutes
 	CONSOLE_SIZES=5000,100000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 10m ./test/console -run TestFigures
+
+figures-long: build ## the same for a million events, and what ten minutes of following cost while the server is killed 20 times
+	CONSOLE_SIZES=100000,1000000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestFigures
+	CONSOLE_LIVE=10m CONSOLE_KILLS=20 PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestLive
 
 e2e: build kubectl scriptedmodel cluster $(BIN)/helm ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
 	hack/images.sh $(IMAGES) test-model

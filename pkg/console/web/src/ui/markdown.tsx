@@ -132,7 +132,7 @@ function list(lines: string[], at: number): [string[][], number] {
 }
 
 // In order: code, an image, a link, an address, strong, emphasis. Each is bounded, so that no text takes long to match.
-const span = /(`{1,3})([^`]{1,2000})\1|(!?)\[([^[\]\n]{0,500})\]\(<?([^\s()<>]{1,2000})>?(?:\s"[^"\n]{0,200}")?\)|(https?:\/\/[^\s<>"'`)\]]{1,2000})|\*\*([^*\n]{1,2000})\*\*|\*([^*\s][^*\n]{0,1000})\*|\b_([^_\s][^_\n]{0,1000})_\b/g;
+const span = /(`{1,3})([^`]{1,2000})\1|(!?)\[([^[\]\n]{0,500})\]\(<?([^\s()<>]{1,2000})>?(?:\s"[^"\n]{0,200}")?\)|(https?:\/\/[^\s<>"'`)\]]{1,2000})|\*\*((?:[^*\n]|\*[^*\n]){1,1000}?)\*\*|\*([^*\s][^*\n]{0,1000})\*|\b_([^_\s][^_\n]{0,1000})_\b/g;
 
 function inline(text: string): ComponentChildren[] {
   const out: ComponentChildren[] = [];
