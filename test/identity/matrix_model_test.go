@@ -86,7 +86,7 @@ func (c caller) works(n need) bool {
 		return self && !n.unowned || !slices.Contains([]string{"tasks", "toolcalls", "executionevents", "agents"}, resource)
 	case n.verb == "create" && sub == "cancel":
 		return self || parent
-	case n.verb == "create" && sub == "transactiontoken":
+	case n.verb == "create" && (sub == "transactiontoken" || sub == "detach"):
 		return parent
 	case n.verb == "create":
 		return self

@@ -170,15 +170,15 @@ func TestKilledInAModelRequest(t *testing.T) {
 		phase   v1alpha1.TaskPhase
 		usage   v1alpha1.TaskUsage
 	}{
-		"room for the gap":        {3*plan.DefaultMaxTokens + 1000, false, v1alpha1.TaskSucceeded, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](1070), OutputTokens: ptr.To[int64](30), ModelRequests: 3, UnreportedRequests: 1}},
-		"no room":                 {2*plan.DefaultMaxTokens + 1500, false, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](1000), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
-		"no room after a restart": {2*plan.DefaultMaxTokens + 1500, true, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](1000), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
+		"room for the gap":        {5 * plan.DefaultMaxTokens, false, v1alpha1.TaskSucceeded, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](4070), OutputTokens: ptr.To[int64](30), ModelRequests: 3, UnreportedRequests: 1}},
+		"no room":                 {3 * plan.DefaultMaxTokens, false, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](4000), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
+		"no room after a restart": {3 * plan.DefaultMaxTokens, true, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](4000), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, model := withModel(t, `
 turns:
 - {times: 1, reply: {text: "An answer that nobody reads"}, fault: {stall: true}}
-- {match: {turn: 1}, reply: {toolCalls: [{name: file_read, arguments: {path: none}}], usage: {input: 1000, output: 20}}}
+- {match: {turn: 1}, reply: {toolCalls: [{name: file_read, arguments: {path: none}}], usage: {input: 4000, output: 20}}}
 - {match: {turn: 2}, reply: {text: Hello., usage: {input: 70, output: 10}}}`)
 			u := must[*url.URL](t)(url.Parse(p.URL))
 			p.opts.Port = must[int](t)(strconv.Atoi(u.Port()))

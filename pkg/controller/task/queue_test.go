@@ -232,6 +232,41 @@ func TestQueueOfATree(t *testing.T) {
 	f.wantWoken("n/stranger1")
 }
 
+// A detached child that runs still counts among those that its parent may have at once, also after a restart; one that waits
+// does not.
+func TestDetachedChildrenCount(t *testing.T) {
+	f := newShelf(t, 0, 0)
+	shows := func(context.Context, *v1alpha1.Task) (bool, error) { return true, nil }
+	kin := newSiblings(func() time.Time { return f.now }, shows)
+	child := func(name string) *v1alpha1.Task {
+		k := f.of(1, "n", name)
+		k.Status.Delegation = &v1alpha1.TaskDelegation{Parent: "p", ParentUID: "p"}
+		return k
+	}
+	detach := func(s *v1alpha1.TaskStatus) { s.Delegation.Detached = true }
+	first, second, waits := child("first"), child("second"), child("waits")
+	if err := kin.take(t.Context(), first, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := kin.take(t.Context(), waits, 1); err == nil {
+		t.Error("two children run")
+	}
+	first = f.next(f.next(first, runs1), detach)
+	kin.observe(first)
+	kin.observe(f.next(waits, detach))
+	restarted := newSiblings(func() time.Time { return f.now }, shows)
+	restarted.remember(first)
+	for _, s := range []*siblings{kin, restarted} {
+		if err := s.take(t.Context(), second, 1); err == nil {
+			t.Error("a child starts beside a detached one")
+		}
+		s.observe(f.next(first, ends))
+		if err := s.take(t.Context(), second, 1); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Until the limit of a parent is known after a restart, none of the children that wait starts.
 func TestSiblingsAfterARestart(t *testing.T) {
 	f := newShelf(t, 0, 0)

@@ -68,7 +68,7 @@ func (s *siblings) leave(ctx context.Context, t *v1alpha1.Task) error {
 func (s *siblings) observe(t *v1alpha1.Task) {
 	switch {
 	case t.Status.Delegation == nil:
-	case t.Status.Delegation.Detached:
+	case t.Status.Delegation.Detached && !usesSlot(t): // one that runs still counts, or a parent could have any number run
 		s.forget(t)
 	default:
 		room := s.of(t)
@@ -78,7 +78,7 @@ func (s *siblings) observe(t *v1alpha1.Task) {
 }
 
 func (s *siblings) remember(t *v1alpha1.Task) {
-	if belongs(t) {
+	if belongs(t) || t.Status.Delegation != nil && usesSlot(t) {
 		room := s.of(t)
 		room.recall(t, waitsForSibling(t) || waitsForSlot(t))
 		s.tidy(t, room)

@@ -42,6 +42,12 @@ func (r Tasks) Cancel(ctx context.Context, task string, c *v1alpha1.TaskCancella
 	return &t, r.post(ctx, task, "cancel", opts, c, &t)
 }
 
+// Detach separates a task from the one that delegated it.
+func (r Tasks) Detach(ctx context.Context, task string, d *v1alpha1.TaskDetachment, opts metav1.CreateOptions) (*v1alpha1.Task, error) {
+	var t v1alpha1.Task
+	return &t, r.post(ctx, task, "detach", opts, d, &t)
+}
+
 // GiveTransactionToken submits the transaction token of a task that waits for it.
 func (r Tasks) GiveTransactionToken(ctx context.Context, task, token string) error {
 	return r.request(http.MethodPost).Name(task).SubResource("transactiontoken").SetHeader("Content-Type", "text/plain").Body([]byte(token)).Do(ctx).Error()

@@ -196,6 +196,8 @@ func may(caller, path, verb, of string) bool {
 		return false
 	case path == "tasks/cancel":
 		return family
+	case path == "tasks/detach":
+		return family && own != of
 	case path == "tasks/transactiontoken":
 		return family && own != of
 	case path == "tasks":

@@ -41,19 +41,25 @@ func (k *kinsfolk) grow() {
 		top := k.mustTask(root, `{type: ai, prompt: p, agentRef: {name: `+root+`}}`)
 		k.by[root] = k.worker(top) //nolint:fatcontext // one context for each worker
 		for _, name := range children {
-			obj, err := k.Decode(withHead("kind: Task\nspec: {type: ai, prompt: "+name+", agentRef: {name: "+root+"}}", name))
-			if err != nil {
-				k.t.Fatal(err)
-			}
-			child := obj.(*v1alpha1.Task)
-			child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(top, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
-			made, err := k.Create(k.by[root], "tasks", child)
-			if err != nil {
-				k.t.Fatal(err)
-			}
-			k.by[name] = k.worker(made.(*v1alpha1.Task)) //nolint:fatcontext // likewise
+			k.by[name] = k.worker(k.adopt(root, name)) //nolint:fatcontext // likewise
 		}
 	}
+}
+
+// adopt creates a child of a root, which waits.
+func (k *kinsfolk) adopt(root, name string) *v1alpha1.Task {
+	k.t.Helper()
+	obj, err := k.Decode(withHead("kind: Task\nspec: {type: ai, prompt: "+name+", agentRef: {name: "+root+"}}", name))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	child := obj.(*v1alpha1.Task)
+	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(k.Task(root), v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+	made, err := k.Create(k.by[root], "tasks", child)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return made.(*v1alpha1.Task)
 }
 
 // say sends a message, and returns who has got it, and whose inbox is full.
@@ -231,7 +237,11 @@ func TestMessagesAreRefused(t *testing.T) {
 	_, err = k.CreateNamed(k.by["a"], "tasks/inbox", "a", &v1alpha1.TaskInbox{Spec: v1alpha1.TaskInboxSpec{Through: -1}})
 	checkStatus(t, err, 400, "spec.through")
 
-	if _, err := k.CreateNamed(k.User(), "tasks/detach", "c", &v1alpha1.TaskDetachment{}); err != nil {
+	for _, caller := range []string{"a", "c", "far"} { // a sibling, the task itself and a stranger
+		_, err := k.CreateNamed(k.by[caller], "tasks/detach", "c", &v1alpha1.TaskDetachment{})
+		checkStatus(t, err, 403, "another task")
+	}
+	if _, err := k.CreateNamed(k.by["lead"], "tasks/detach", "c", &v1alpha1.TaskDetachment{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, pair := range [][2]string{{"a", "c"}, {"c", "a"}, {"c", "lead"}, {"lead", "c"}} {
@@ -247,6 +257,9 @@ func TestMessagesAreRefused(t *testing.T) {
 	if err != nil || len(got) != 0 {
 		t.Errorf("sent to %v: %v", got, err)
 	}
+	waits := k.adopt("lead", "waits")
+	_, err = k.CreateNamed(k.by["lead"], "tasks/detach", waits.Name, &v1alpha1.TaskDetachment{})
+	checkStatus(t, err, 403, "has not begun")
 }
 
 // TestInboxesAreBounded: 100,000 messages from several senders at once do not fill the recipient's stream, and whoever

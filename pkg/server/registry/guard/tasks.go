@@ -62,6 +62,13 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		if a.Verb == "create" {
 			return mine(reaches && (own || !t.Status.Delegation.Detached))
 		}
+	case "detach":
+		if a.Verb == "create" {
+			if reaches && !own && t.Status.JobUID == "" && t.Status.Attempts == 0 { // it would get around the limit of children that run
+				return errors.New("the task has not begun, and a worker may detach only children that have")
+			}
+			return mine(reaches && !own)
+		}
 	case "fork":
 		if a.Verb == "create" {
 			return mine(own)

@@ -29,6 +29,7 @@ var list = []tool.Builtin{
 	coordination.CreateAgentBuiltin,
 	coordination.DelegateBuiltin,
 	coordination.DeleteAgentBuiltin,
+	coordination.DetachBuiltin,
 	coordination.SendBuiltin,
 	coordination.WaitBuiltin,
 	exec.Builtin,

@@ -54,12 +54,10 @@ func (t cancelTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 		return nil, err
 	}
 	tasks := t.api.CoreV1alpha1().Tasks(t.task.Namespace)
-	child, err := tasks.Get(ctx, a.TaskName, metav1.GetOptions{})
+	child, err := t.childNamed(ctx, a.TaskName)
 	switch {
-	case err == nil && !t.isChild(child), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return nil, tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", a.TaskName)
 	case err != nil:
-		return nil, explain(ctx, err)
+		return nil, err
 	case child.Status.Phase.Terminal():
 		return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
 	case child.Spec.Type == v1alpha1.TaskTypeAgent:

@@ -3,7 +3,7 @@
 
 // Package coordination provides the tools with which an agent delegates work: delegate_task and create_container_task
 // create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
-// everything that it delegated. With send_message and check_messages the tasks of a family talk to each other.
+// everything that it delegated; detach_task lets one go on without the run's task. With send_message and check_messages the tasks of a family talk to each other.
 // create_agent and delete_agent are for agents that only these tasks need.
 //
 // The server decides what a child may be. A refusal is shown to the model with the server's reason. A create that is
@@ -38,6 +38,7 @@ const (
 	NameWait      = "wait_for_tasks"
 	NameContainer = "create_container_task"
 	NameCancel    = "cancel_task"
+	NameDetach    = "detach_task"
 	NameSend      = "send_message"
 	NameCheck     = "check_messages"
 
@@ -51,6 +52,7 @@ var (
 	WaitBuiltin      = tool.Builtin{Name: NameWait, Unlisted: true, New: of(NameWait, func(f *family) tool.Tool { return waitTool{f} })}
 	ContainerBuiltin = tool.Builtin{Name: NameContainer, Unlisted: true, New: of(NameContainer, func(f *family) tool.Tool { return containerTool{f} })}
 	CancelBuiltin    = tool.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
+	DetachBuiltin    = tool.Builtin{Name: NameDetach, Unlisted: true, New: of(NameDetach, func(f *family) tool.Tool { return detachTool{f} })}
 	SendBuiltin      = tool.Builtin{Name: NameSend, Unlisted: true, New: of(NameSend, func(f *family) tool.Tool { return sendTool{f} })}
 	CheckBuiltin     = tool.Builtin{Name: NameCheck, Unlisted: true, New: of(NameCheck, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
 
@@ -183,6 +185,18 @@ func (f *family) store(ctx context.Context, child *v1alpha1.Task) (*v1alpha1.Tas
 func (f *family) isChild(t *v1alpha1.Task) bool {
 	d := t.Status.Delegation
 	return d != nil && d.ParentUID == f.task.UID
+}
+
+// childNamed returns a task that the run's task delegated.
+func (f *family) childNamed(ctx context.Context, name string) (*v1alpha1.Task, error) {
+	child, err := f.api.CoreV1alpha1().Tasks(f.task.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil && !f.isChild(child), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return nil, tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", name)
+	case err != nil:
+		return nil, explain(ctx, err)
+	}
+	return child, nil
 }
 
 // explain turns the error of a request into one that the model can read.

@@ -210,7 +210,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
-			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: resource.Writers()},
+			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, r.get, r.log}.fork, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},

@@ -1,0 +1,73 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coordination
+
+import (
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+const detachParameters = `{
+	"type": "object",
+	"properties": {
+		"task_name": {"type": "string", "minLength": 1, "description": "Name of a task that you created and that has begun"},
+		"reason": {"type": "string", "maxLength": 1024, "description": "Why it is to go on without you"}
+	},
+	"required": ["task_name"],
+	"additionalProperties": false
+}`
+
+type detachArguments struct {
+	TaskName string `json:"task_name"`
+	Reason   string `json:"reason"`
+}
+
+type detachTool struct{ *family }
+
+var _ tool.Tool = detachTool{}
+
+// Definition describes the tool.
+func (detachTool) Definition() tool.Definition {
+	return tool.Definition{
+		Name: NameDetach,
+		Description: "Let a task that you created go on without you: your work can end before it does, and it is not cancelled with you. " +
+			"You cannot send it messages any more.",
+		Parameters: json.RawMessage(detachParameters),
+	}
+}
+
+// Call detaches the child. A task that has ended is left as it is, and its phase is the answer.
+func (t detachTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[detachArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	child, err := t.childNamed(ctx, a.TaskName)
+	if err != nil {
+		return nil, err
+	}
+	if child.Status.Phase.Terminal() {
+		return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
+	}
+	tasks := t.api.CoreV1alpha1().Tasks(t.task.Namespace)
+	err = t.persist(ctx, func() error {
+		_, err := tasks.Detach(ctx, child.Name, &v1alpha1.TaskDetachment{Reason: a.Reason}, metav1.CreateOptions{})
+		return err
+	})
+	if apierrors.IsConflict(err) { // it ended meanwhile
+		if child, err = tasks.Get(ctx, child.Name, metav1.GetOptions{}); err == nil {
+			return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
+		}
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	return created{TaskName: child.Name, Status: "detached"}, nil
+}
