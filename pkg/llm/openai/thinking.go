@@ -37,7 +37,7 @@ func (a *answer) think(d sdk.ChatCompletionChunkChoiceDelta) {
 			}
 			a.thinking[name] = &strings.Builder{}
 		}
-		a.thinking[name].WriteString(text)
+		_, _ = a.thinking[name].WriteString(text) // never fails
 	}
 }
 

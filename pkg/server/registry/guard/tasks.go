@@ -64,10 +64,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		}
 	case "detach":
 		if a.Verb == "create" {
-			if reaches && !own && t.Status.JobUID == "" && t.Status.Attempts == 0 { // it would get around the limit of children that run
-				return errors.New("the task has not begun, and a worker may detach only children that have")
-			}
-			return mine(reaches && !own)
+			return mayDetach(reaches && !own, t)
 		}
 	case "fork":
 		if a.Verb == "create" {
@@ -87,6 +84,15 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		return errNotAWorkers
 	}
 	return nil
+}
+
+// mayDetach decides whether a worker may detach a task, which must be a child of its own. One that has not begun would get around
+// the limit of children that run.
+func mayDetach(child bool, t *v1alpha1.Task) error {
+	if child && t.Status.JobUID == "" && t.Status.Attempts == 0 {
+		return errors.New("the task has not begun, and a worker may detach only children that have")
+	}
+	return mine(child)
 }
 
 func mine(ok bool) error {
