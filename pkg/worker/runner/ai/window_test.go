@@ -22,14 +22,18 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
+type place struct {
+	N int `json:"page" desc:"Which page"`
+}
+
 // TestContextWindow: with a window, no request has more than it, as far as the bytes of its texts tell. Without one the model
 // gets everything.
 func TestContextWindow(t *testing.T) {
 	for _, window := range []int64{0, 1500, 500} {
 		t.Run(fmt.Sprint(window), func(t *testing.T) {
 			text := "models: [m]\nturns:\n- {match: {noTools: true}, reply: {text: done}}\n"
-			for i := range 8 { // with ids that differ although turns are removed
-				text += fmt.Sprintf("- {times: 1, reply: {toolCalls: [{id: c%d, name: read, arguments: {}}]}}\n", i)
+			for i := range 8 { // calls that differ, though turns are removed
+				text += fmt.Sprintf("- {times: 1, reply: {toolCalls: [{id: c%d, name: read, arguments: {page: %d}}]}}\n", i, i)
 			}
 			parsed, err := script.Parse([]byte(text))
 			if err != nil {
@@ -42,10 +46,8 @@ func TestContextWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls := 0
-			tools, err := tool.NewCatalogue(tool.New("read", "reads", func(context.Context, struct{}) (any, error) {
-				calls++
-				return fmt.Sprint(calls, strings.Repeat("x", 700)), nil
+			tools, err := tool.NewCatalogue(tool.New("read", "reads", func(_ context.Context, a place) (any, error) {
+				return fmt.Sprint(a.N, strings.Repeat("x", 700)), nil
 			}))
 			if err != nil {
 				t.Fatal(err)
