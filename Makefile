@@ -88,7 +88,7 @@ AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|
 ONCE    := $(if $(RACE),| grep -v -x -F -f <(hack/raced.sh))
 
 # How many packages are tested at a time: more than there are processors, because those with a kube-apiserver mostly wait.
-AT_A_TIME := $(shell n=$$(nproc); echo $$((n < 4 ? 4 : n)))
+AT_A_TIME := $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n)))
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", and unit tests only there
 	$(if $(RACE),$(MAKE) race)
