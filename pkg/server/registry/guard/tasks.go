@@ -50,7 +50,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 			return nil
 		}
 	case "status", "trace", "stream":
-	case "events", "result", "log", "artifacts", "plan":
+	case "events", "result", "log", "artifacts", "plan", "fork":
 		if a.Verb == "create" {
 			return mine(own)
 		}
@@ -65,10 +65,6 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 	case "detach":
 		if a.Verb == "create" {
 			return mayDetach(reaches && !own, t)
-		}
-	case "fork":
-		if a.Verb == "create" {
-			return mine(own)
 		}
 	case "messages", "inbox": // a task sends as itself and reads its own messages
 		if err := mine(own); err != nil || a.Verb == "create" {
