@@ -28,7 +28,7 @@ type automatic struct {
 func automatics() []automatic {
 	return []automatic{
 		{tools: []string{memory.RecallName, memory.RememberName, memory.ProposeName, memory.SearchName}, when: always, kept: true},
-		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel, coordination.NameDetach}, when: coordinates},
+		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
 		{tools: []string{coordination.NameSend, coordination.NameCheck}, when: hasFamily},
 		{tools: []string{coordination.NameCreateAgent, coordination.NameDeleteAgent}, when: coordinates},
 		{tools: []string{progress.Name}, when: coordinates},

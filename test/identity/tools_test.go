@@ -72,7 +72,7 @@ func TestAllowedTools(t *testing.T) {
 	create(tools(), `{"name":"NEW","type":"ai","prompt":"p","agentRef":{"name":"none"}}`, "does not exist")
 	create(object{"allowedTools": []string{}}, `{"name":"NEW","type":"container","command":["true"]}`, "")
 
-	all := tools("parent", "delegate_task", "wait_for_tasks", "create_container_task", "cancel_task", "detach_task", "send_message", "check_messages", "create_agent", "delete_agent", "update_plan")
+	all := tools("parent", "delegate_task", "wait_for_tasks", "create_container_task", "cancel_task", "send_message", "check_messages", "create_agent", "delete_agent", "update_plan")
 	code, answer := w.send(http.MethodPost, "/api/v1/tasks", strings.ReplaceAll(coordinator, "NEW", "root"), "Txn-Token", token(all))
 	if code != http.StatusCreated {
 		t.Fatalf("%d %s", code, answer)

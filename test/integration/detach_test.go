@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
@@ -48,6 +49,10 @@ func TestDetach(t *testing.T) {
 		o.AllowHostCommands, o.SandboxRead = true, append(o.SandboxRead, filepath.Dir(goOn))
 	})
 	p.team()
+	agents := p.client().CoreV1alpha1().Agents("default")
+	chief := must[*v1alpha1.Agent](t)(agents.Get(t.Context(), "chief", metav1.GetOptions{}))
+	chief.Spec.Tools = []v1alpha1.AgentTool{{Name: "detach_task"}}
+	must[*v1alpha1.Agent](t)(agents.Update(t.Context(), chief, metav1.UpdateOptions{}))
 	p.commission("boss", "Detach it.")
 	p.awaitPhase("boss", v1alpha1.TaskSucceeded)
 	if got := p.resultOf("boss"); got != "detached" {
