@@ -17,6 +17,7 @@ import (
 	"path"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Key is the API key that a client must use. Many of the answers repeat it, so that a test sees whether a text hides it.
@@ -54,9 +55,16 @@ type Row struct {
 // Ends reports whether the server ends the answer.
 func (r Row) Ends() bool { return r.then == end || r.then == drop }
 
-// Hurry reports whether the answer ends only with a client's patience. A test shortens the time of its clients then.
-func (r Row) Hurry() bool {
-	return r.then == hold || r.Name == "endless-pings" || r.Name == "endless-nothing"
+// Patience is the time after which a client gives up an answer that ends with that only: nothing arrives for 5 minutes,
+// or events without content for 10. It is 0 for all other rows. A test shortens this time of its clients.
+func (r Row) Patience() time.Duration {
+	switch {
+	case r.Name == "endless-nothing":
+		return 10 * time.Minute
+	case r.then == hold, r.Name == "endless-pings":
+		return 5 * time.Minute
+	}
+	return 0
 }
 
 // Rows returns all of them.

@@ -41,16 +41,24 @@ func (c stepClock) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// hurried is a clock whose timers of minutes end after milliseconds.
-type hurried struct{ clock.RealClock }
+// hurried is a clock on which one patience with a stream ends early, and only while the server has faults left. All
+// else keeps its time, so that a busy machine ends nothing that should go on.
+type hurried struct {
+	clock.RealClock
+	patience time.Duration
+	faulty   func() bool
+}
 
-func (hurried) AfterFunc(d time.Duration, f func()) clock.Timer {
-	return hurriedTimer{clock.RealClock{}.AfterFunc(d/5000, f)}
+func (h hurried) AfterFunc(d time.Duration, f func()) clock.Timer {
+	if d != h.patience || !h.faulty() {
+		return h.RealClock.AfterFunc(d, f)
+	}
+	return hurriedTimer{h.RealClock.AfterFunc(d/1000, f)}
 }
 
 type hurriedTimer struct{ clock.Timer }
 
-func (t hurriedTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 5000) }
+func (t hurriedTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 1000) }
 
 // noted keeps events, as their summaries and contents.
 type noted struct {
@@ -90,11 +98,8 @@ func meet(t *testing.T, protocol string, row modelfaults.Row, n int) (agentloop.
 	if !ok {
 		t.Fatalf("there is no vendor %s", protocol)
 	}
-	var patience clock.WithDelayedExecution = clock.RealClock{}
-	if row.Hurry() {
-		patience = hurried{}
-	}
-	model, err := vendor.New(llm.Endpoint{Spec: &v1alpha1.ProviderSpec{BaseURL: server.URL + "/v1"}, Key: modelfaults.Key, Clock: patience})
+	faster := hurried{patience: row.Patience(), faulty: func() bool { return server.Asked() <= n }}
+	model, err := vendor.New(llm.Endpoint{Spec: &v1alpha1.ProviderSpec{BaseURL: server.URL + "/v1"}, Key: modelfaults.Key, Clock: faster})
 	if err != nil {
 		t.Fatal(err)
 	}
