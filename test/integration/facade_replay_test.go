@@ -304,6 +304,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	for _, sub := range []string{"", "/result", "/artifacts", "/artifacts/notes.txt", "/children", "/tree", "/events", "/events/counts", "/trace", "/approvals", "/logs", "/stream"} {
 		get("/api/v1/tasks/a" + sub)
 	}
+	get("/api/v1/tasks/a/stream?tree=false")
 	get("/api/v1/tasks/lead/children")
 	get("/api/v1/tasks")
 	get("/api/v1/tasks?orderBy=name")

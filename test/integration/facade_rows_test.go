@@ -327,6 +327,10 @@ func TestRESTStreamOfSeveral(t *testing.T) {
 	if f, err := sse.NewReader(again.Body, sse.Options{}).Next(); err != nil || f.ID != "1.2" || !strings.Contains(f.Data, "more") {
 		t.Errorf("resumed: %+v %v", f, err)
 	}
+	narrow := granted(t, s, "narrow", can("get", "tasks", "tasks/stream"))
+	if err := narrow.RESTClient().Get().AbsPath(tasksPath, "a", "stream").Param("tree", "true").Do(t.Context()).Error(); err == nil || !strings.Contains(err.Error(), "the right to watch the events of the namespace") {
+		t.Errorf("the whole tree, without the right to watch events: %v", err)
+	}
 }
 
 func TestRESTFork(t *testing.T) {

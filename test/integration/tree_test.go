@@ -22,6 +22,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
+	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/sse"
 )
 
 // treeEvents starts `platform task watch --tree -o json` and returns a func that reads the next event, and one that
@@ -135,6 +137,28 @@ func TestTreeIsShown(t *testing.T) {
 	if code != 0 || !slices.Equal(watched, stored) {
 		t.Errorf("exit code %d; the command printed\n%v\nthe server has\n%v", code, watched, stored)
 	}
+	viewer := restAs(t, p.Server, "default", "vi", "view")
+	stream := viewer.open(t.Context(), "GET", "/api/v1/tasks/root/stream?tree=true", "")
+	defer stream.Body.Close()
+	var sent []string
+	for r := sse.NewReader(stream.Body, sse.Options{}); ; {
+		f, err := r.Next()
+		if err != nil {
+			t.Fatalf("the stream of the tree: %v", err)
+		}
+		if f.Type == event.FrameComplete {
+			break
+		}
+		var e v1alpha1.ExecutionEvent
+		if err := json.Unmarshal([]byte(f.Data), &e); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, event.Name(e.TaskName, e.Seq))
+	}
+	if !slices.Equal(sent, stored) {
+		t.Errorf("the stream of the tree has\n%v\nthe server\n%v", sent, stored)
+	}
+	viewer.get("/api/v1/tasks/"+lead+"/stream?tree=true").problem(t, 400, "was delegated by a task of the tree of root")
 	if all, code := p.watched("root"); code != 0 || len(all) != len(stored) { // of a tree that has ended
 		t.Errorf("exit code %d, %d events", code, len(all))
 	}

@@ -54,6 +54,7 @@ func parameters() map[string]openapi.Parameter {
 		"after":         {Type: "integer", Text: "Events with a greater sequence number are returned."},
 		"tasks":         {Type: "string", Text: "Other tasks whose events are in the same stream, separated by commas, each as NAME or NAME:SEQ to begin after a sequence number. The id of each frame has the positions in the stream of the path, in tasks and in sessions, in this order, with dots between them. At most 64 in all."},
 		"sessions":      {Type: "string", Text: "Sessions whose events are in the same stream, as with tasks."},
+		"tree":          {Type: "boolean", Text: "Whether the stream has the events of the task and of everything that it delegated, directly or not, in the order in which they were stored. The ids of its frames, and the parameter after, are resource versions. The task must not be a delegated one. It needs the right to watch the events of the namespace."},
 		"before":        {Type: "integer", Least: 1, Text: "Events with a smaller sequence number are returned, the newest first. prevSeq of the answer is before of the next older page."},
 		"around":        {Type: "integer", Least: 1, Text: "The event with this sequence number and those on both sides of it are returned, in order."},
 		"order":         {Type: "string", Text: "asc, which is the default, or desc: the newest events of the stream come first. Pages before a sequence number always do."},

@@ -113,6 +113,7 @@ func All(o Options) []resource.Resource {
 	workers.Session = sessions.Get
 	if o.Timelines != nil { // nil where only the definitions are wanted
 		o.Timelines.Join(others(tasks, sessions, o.Authorizer))
+		o.Timelines.JoinTrees(trees(tasks, o.Authorizer))
 	}
 	reports := usagereport.New(usagereport.Options{
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),

@@ -6,8 +6,10 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -38,5 +40,36 @@ func others(tasks *task.Resource, sessions *session.Resource, a authorizer.Autho
 			return session.Timeline(ctx, sessions, name)
 		}
 		return tasks.Timeline(ctx, name)
+	}
+}
+
+// trees returns the trees of root tasks, for streams of all their events. The caller needs the right to watch the events of
+// the namespace, because what is below a task is known only while the stream goes on. Workers read one stream at a time.
+func trees(tasks *task.Resource, a authorizer.Authorizer) timeline.Trees {
+	return func(ctx context.Context, namespace, name string) (*timeline.Tree, error) {
+		root, err := tasks.Get(request.WithNamespace(ctx, namespace), name)
+		if err != nil {
+			return nil, err
+		}
+		if d := root.Status.Delegation; d != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("tree: task %s was delegated by a task of the tree of %s; ask for the stream of that one", name, d.Root))
+		}
+		return &timeline.Tree{
+			Leftover: tasks.IsLeftover,
+			Below:    func() map[types.UID]string { return tasks.Below(root.UID) },
+			Allowed: func(ctx context.Context) error {
+				user, ok := request.UserFrom(ctx)
+				if ok = ok && !guard.IsWorker(user); ok {
+					var err error
+					if ok, err = guard.May(ctx, a, authorizer.AttributesRecord{Verb: "watch", Namespace: namespace, Resource: "executionevents"}); err != nil {
+						return err
+					}
+				}
+				if !ok {
+					return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), "", errors.New("the stream of a whole tree needs the right to watch the events of the namespace"))
+				}
+				return nil
+			},
+		}, nil
 	}
 }

@@ -33,6 +33,13 @@ var (
 // first byte.
 func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if whole, err := s.wholeTree(req); err != nil {
+			respond.Error(err)
+			return
+		} else if whole {
+			s.streamTree(w, req, t, respond)
+			return
+		}
 		if s.others != nil && several(req.URL.Query()) {
 			q, err := parse(req)
 			var list []Part

@@ -32,7 +32,8 @@
 // A client that reconnects with the header and has received everything of a finished task gets 204, which keeps a browser from
 // connecting again; with the parameter, it gets stream_complete again.
 //
-// The parameters tasks and sessions add those of other tasks and sessions to a stream; see Together.
+// The parameters tasks and sessions add those of other tasks and sessions to a stream; see Together. With tree=true a
+// stream has the events of a task and of everything below it, in one order, and its positions are resource versions.
 //
 // A stream that ends without stream_complete was cut off, either by the server's shutdown or because the client did
 // not read fast enough. No event is lost by that: the client can resume.
@@ -92,6 +93,7 @@ type Server struct {
 	metrics *metrics
 	buffers sync.Pool // of *[]byte; an idle stream holds no buffer
 	others  Others    // nil if streams have one timeline
+	trees   Trees     // nil if they are not of trees
 
 	mu   sync.Mutex // guards open
 	open map[types.UID]map[*context.CancelCauseFunc]struct{}

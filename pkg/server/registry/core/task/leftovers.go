@@ -90,6 +90,9 @@ func (t *trees) isLeftover(uid types.UID) bool {
 // selector by that name does not mean such a task, nor its events and approvals.
 func (r *Resource) IsLeftover(uid types.UID) bool { return r.trees.isLeftover(uid) }
 
+// Below returns the names of the tasks that exist below a root task, by their UIDs.
+func (r *Resource) Below(root types.UID) map[types.UID]string { return r.trees.below(root, root) }
+
 // RootUID returns the UID of the root of the tree of a delegated task; empty if there is no such task. It looks at all
 // trees.
 func (r *Resource) RootUID(uid types.UID) types.UID {
