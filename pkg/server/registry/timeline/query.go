@@ -41,12 +41,9 @@ type query struct {
 func parse(req *http.Request) (*query, error) {
 	v := req.URL.Query()
 	q := &query{limit: defaultLimit}
-	if v.Has("after") {
-		n, err := position("after", v.Get("after"))
-		if err != nil {
-			return nil, err
-		}
-		q.after = n
+	var err error
+	if q.after, err = after(v); err != nil {
+		return nil, err
 	}
 	if v.Has("limit") {
 		n, err := strconv.ParseInt(v.Get("limit"), 10, 64)
@@ -114,18 +111,31 @@ func combined(v url.Values) error {
 	return nil
 }
 
-// parseStream parses the query of a stream, whose position may also be in the
-// header Last-Event-ID.
+// parseStream parses the query of a stream.
 func parseStream(req *http.Request) (*query, error) {
 	q, err := parse(req)
 	if err != nil {
 		return nil, err
 	}
-	if after, resumed, err := Resumed(req); resumed {
-		q.resumed, q.after = true, after
-		return q, err
+	q.after, q.resumed, err = StreamPosition(req)
+	return q, err
+}
+
+// StreamPosition returns where a stream goes on: after the position in the header Last-Event-ID, which makes it resumed, or in the
+// parameter after, or at the beginning. Errors are API errors.
+func StreamPosition(req *http.Request) (position int64, resumed bool, err error) {
+	if position, resumed, err = Resumed(req); resumed {
+		return position, true, err
 	}
-	return q, nil
+	position, err = after(req.URL.Query())
+	return position, false, err
+}
+
+func after(v url.Values) (int64, error) {
+	if !v.Has("after") {
+		return 0, nil
+	}
+	return position("after", v.Get("after"))
 }
 
 // Resumed returns the position in the header Last-Event-ID of a client that reconnects by itself, and whether there is one.

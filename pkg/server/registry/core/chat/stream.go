@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
@@ -56,7 +55,7 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 // when it has all of a turn that is over.
 func (r *Resource) Frames(s *v1alpha1.Session, respond rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		after, resumed, err := position(req)
+		after, resumed, err := timeline.StreamPosition(req)
 		if err != nil {
 			respond.Error(err)
 			return
@@ -72,22 +71,6 @@ func (r *Resource) Frames(s *v1alpha1.Session, respond rest.Responder) http.Hand
 		}
 		r.follow(req.Context(), frames, r.sender(w))
 	})
-}
-
-// position returns the number of the last frame that the client has, 0 for none, and whether it reconnects by itself.
-func position(req *http.Request) (after int64, resumed bool, err error) {
-	if after, resumed, err = timeline.Resumed(req); resumed {
-		return after, true, err
-	}
-	q := req.URL.Query()
-	if !q.Has("after") {
-		return 0, false, nil
-	}
-	n, err := strconv.ParseUint(q.Get("after"), 10, 63)
-	if err != nil {
-		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("after: %.32q: must be a number from 0", q.Get("after")))
-	}
-	return int64(n), false, nil
 }
 
 // follow sends the frames of a background turn. The turn goes on when the client leaves.
