@@ -24,14 +24,19 @@ import (
 )
 
 func main() {
+	stderr := os.Stderr
+	lines := sparse.New(clock.RealClock{})
+	lines.HandleErrors()
 	o := aggregated.NewOptions()
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	o.CORSOrigins = cors.Origins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
-	sparse.New(clock.RealClock{}).HandleErrors()
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := server.SetUpLog(false, lines); err != nil {
+				return err
+			}
 			if err := sandbox.Seal(); err != nil {
 				return err
 			}
@@ -42,7 +47,7 @@ func main() {
 	cmd.AddCommand(server.NewRestoreCommand("platform-apiserver"))
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
-		fmt.Fprintln(os.Stderr, "platform-apiserver:", err)
+		fmt.Fprintln(stderr, "platform-apiserver:", err)
 		os.Exit(1)
 	}
 }

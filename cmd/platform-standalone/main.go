@@ -24,15 +24,16 @@ import (
 )
 
 func main() {
+	stderr := os.Stderr
+	lines := sparse.New(clock.RealClock{})
+	lines.HandleErrors()
 	o := standalone.NewOptions()
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	cmd := &cobra.Command{
 		Use: "platform-standalone", Short: "Run the platform on this machine", Version: version.Version(), Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("v") {
-				if err := server.QuietLogs(); err != nil {
-					return err
-				}
+			if err := server.SetUpLog(!cmd.Flags().Changed("v"), lines); err != nil {
+				return err
 			}
 			if err := sandbox.Seal(); err != nil {
 				return err
@@ -41,13 +42,12 @@ func main() {
 		},
 	}
 	o.CORSOrigins = cors.Origins(os.Getenv)
-	sparse.New(clock.RealClock{}).HandleErrors()
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
 	cmd.AddCommand(server.NewRestoreCommand("platform-standalone"))
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
-		fmt.Fprintln(os.Stderr, "platform-standalone:", err)
+		fmt.Fprintln(stderr, "platform-standalone:", err)
 		os.Exit(1)
 	}
 }

@@ -124,6 +124,47 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// A fallback whose protocol cannot carry a request is passed over: the one behind it is asked, and if there is none, the error of
+// the one before stands.
+func TestFallbackOfAnotherProtocol(t *testing.T) {
+	s := start(t)
+	s.namespace("team")
+	busy, other, third := newVendor(t, says(http.StatusServiceUnavailable, jsonKind, `{"error":{"message":"try later","type":"x"}}`)), newVendor(t, says(http.StatusOK, jsonKind, messageAnswer)), newVendor(t, says(http.StatusOK, jsonKind, chatAnswer))
+	s.provider("team", "busy", v1alpha1.ProviderOpenAI, busy.URL, "m1")
+	s.provider("team", "other", v1alpha1.ProviderAnthropic, other.URL, "m2")
+	s.provider("team", "third", v1alpha1.ProviderOpenAI, third.URL, "m3")
+	ref := func(name string) *v1alpha1.NamespacedReference { return &v1alpha1.NamespacedReference{Name: name} }
+	for name, behind := range map[string][]string{"three": {"other", "third"}, "two": {"other"}} {
+		agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{ProviderRef: ref("busy"), Model: &v1alpha1.AgentModel{}}}
+		for _, f := range behind {
+			agent.Spec.Model.Fallbacks = append(agent.Spec.Model.Fallbacks, v1alpha1.ModelFallback{ProviderRef: ref(f)})
+		}
+		if _, err := s.admin.CoreV1alpha1().Agents("team").Create(t.Context(), agent, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := s.token("team", "client", "cluster-admin")
+	const plain, seeded = `{"messages":[{"role":"user","content":"h"}],"max_tokens":64}`, `{"seed":7,"messages":[{"role":"user","content":"h"}],"max_tokens":64}`
+	for _, tc := range []struct {
+		agent, body string
+		code        int
+		says        string
+	}{
+		{"three", plain, http.StatusOK, "Hello"}, // of the other protocol
+		{"three", seeded, http.StatusOK, "Hello"},
+		{"two", seeded, http.StatusServiceUnavailable, "try later"},
+	} {
+		if got := s.post("/openai/v1/chat/completions?agent="+tc.agent, tc.body, "X-Api-Key", token); got.code != tc.code || !strings.Contains(got.body, tc.says) {
+			t.Errorf("%s, %s: %d %s", tc.agent, tc.body, got.code, got.body)
+		}
+	}
+	for v, want := range map[*vendor]int{busy: 3, other: 1, third: 1} {
+		if _, n := v.last(); n != want {
+			t.Errorf("a vendor was asked %d times, want %d", n, want)
+		}
+	}
+}
+
 // A client that leaves in the middle of a stream does not lose its usage.
 func TestDisconnect(t *testing.T) {
 	reg := prometheus.NewRegistry()

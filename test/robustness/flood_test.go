@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -122,6 +123,47 @@ func TestRapidResets(t *testing.T) {
 			t.Errorf("%s: %d bytes of log", name, len(log))
 		}
 		t.Logf("%s: %d bytes of log after %d resets in %v: %v", name, len(log), resets, time.Since(began).Round(time.Millisecond), causes(log))
+	}
+}
+
+// TestBrokenConnections: connections that break the protocol write one line per cause and interval into the log. The library
+// that serves the secure listener writes these lines to the standard error itself.
+func TestBrokenConnections(t *testing.T) {
+	const connections, atOnce = 400, 50
+	s := harness.StartServer(t, t.TempDir(), "--v=0") // these lines are not in the log of a server that only warns
+	for name, l := range listeners(t, s) {
+		before, began := len(s.Output()), time.Now()
+		var all errgroup.Group
+		all.SetLimit(atOnce)
+		for i := range connections {
+			c := l.dial("h2")
+			out := "GET / HTTP/1.1\r\nHost: x\r\n\r\n" // no HTTP/2
+			if i%2 == 0 {
+				out = http2.ClientPreface + "\x00\x00\x01\x00\x00\x00\x00\x00\x00x" // data of no stream
+			}
+			all.Go(func() error {
+				if _, err := io.WriteString(c, out); err != nil {
+					return err
+				}
+				_, _ = io.Copy(io.Discard, c) // until the server ends it; it may reset it
+				return c.Close()
+			})
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		s.MustShell(t, "kubectl get tasks")
+		log := s.Output()[before:]
+		most := 1 + int(time.Since(began)/sparse.Interval) + 1
+		for cause, n := range causes(log) {
+			if n > most {
+				t.Errorf("%s: %d lines %q, and %d were due", name, n, cause, most)
+			}
+		}
+		if name == "secure" && !strings.Contains(log, "http2: server connection error") {
+			t.Errorf("the log does not say what was wrong:\n%s", log)
+		}
+		t.Logf("%s: %d bytes of log after %d connections: %v", name, len(log), connections, causes(log))
 	}
 }
 

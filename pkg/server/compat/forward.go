@@ -29,7 +29,7 @@ var (
 )
 
 // forward asks one candidate after the other until one answers. Another one is asked only while nothing has been sent
-// to the client. It calls release when the last answer has ended, which may be after it returned.
+// to the client, and only if the request can be carried over to its protocol: otherwise the error of the one before stands. It calls release when the last answer has ended, which may be after it returned.
 func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
 	var err error
 	number := 0
@@ -43,6 +43,9 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 		return p, ok && p.next && x.r.Context().Err() == nil
 	}
 	for _, c := range choice.Candidates {
+		if number > 0 && !in.carriedTo(c) {
+			continue
+		}
 		p, next := try(c)
 		if next && p.key && c.Renew(x.r.Context()) { // the key was replaced since it was read
 			_, next = try(c)
@@ -56,6 +59,15 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 	}
 	release()
 	return err
+}
+
+// carriedTo reports whether a request has nothing that the protocol of a candidate lacks.
+func (in *incoming) carriedTo(c models.Candidate) bool {
+	if c.Protocol() == protocolOf(in.op) {
+		return true
+	}
+	req, err := in.translate()
+	return err == nil && req.fits(c.Protocol()) == nil
 }
 
 // attempt is one request to one candidate.
