@@ -210,6 +210,19 @@ func TestSanitizeRedacts(t *testing.T) {
 	twice(t, e)
 }
 
+// A secret that a later field of an event shows to be one is removed from the earlier ones as well.
+func TestSanitizeLabels(t *testing.T) {
+	const secret = "vWf3kQz81LmPx7Rt"
+	e := &ev{Type: "ToolCallFailed", ToolName: secret, StopReason: secret, Summary: "of " + secret, Content: raw(`{"password":"` + secret + `"}`)}
+	if r := Sanitize(e); !r.Redacted {
+		t.Errorf("report %+v", r)
+	}
+	if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), secret) {
+		t.Errorf("%s %v", b, err)
+	}
+	twice(t, e)
+}
+
 func TestLift(t *testing.T) {
 	for _, tc := range []struct {
 		name, typ, content, want string

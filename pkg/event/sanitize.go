@@ -57,6 +57,9 @@ func SanitizeAfter(e *v1alpha1.ExecutionEvent, seen *redact.Seen) Report {
 	e.ContentText = r.text(e.ContentText)
 	r.content(e)
 	e.Summary, e.ContentText = seen.Remove(e.Summary), seen.Remove(e.ContentText) // what content holds
+	for _, l := range labels(e) {
+		*l.value = seen.Remove(*l.value) // what the texts hold
+	}
 	r.dedupKey(e)
 	lift(e)
 	r.cut(e)

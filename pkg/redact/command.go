@@ -62,6 +62,10 @@ func (x *scanner) afterWord(i int) int {
 		}
 	}
 	switch s[i-1] {
+	case 'l', 'L':
+		if end := x.unsealed(i); end != 0 {
+			return end
+		}
 	case 'r', 'R', 'c', 'C':
 		return x.scheme(i)
 	case 'd', 'D':
@@ -100,6 +104,20 @@ func (x *scanner) begun(i int) {
 			x.command, x.commandAt = p.program, i
 		}
 	}
+}
+
+// unsealed matches "operator unseal KEY", a command of Vault and OpenBao; the blank after the words is at i.
+func (x *scanner) unsealed(i int) int {
+	s := x.s
+	const words = "operator unseal"
+	if i < len(words) || !strings.EqualFold(s[i-len(words):i], words) {
+		return 0
+	}
+	v, ok := x.value(i, run(s, i, blank), false)
+	if !ok || v.to-v.from < 16 || !irregular(s[v.from:v.to]) {
+		return 0
+	}
+	return x.remove(v.from, v.to)
 }
 
 // netrc matches "login NAME password VALUE"; the blank after "password" is at i.

@@ -22,7 +22,7 @@ func (p *pairSet) has(a, b byte) bool {
 // wordEnds are the last two bytes of the words that afterWord knows.
 var wordEnds = func() *pairSet {
 	p := &pairSet{}
-	for _, end := range [...]string{"er", "ic", "rd", "by"} { // bearer, basic, password, identified by
+	for _, end := range [...]string{"er", "ic", "rd", "by", "al"} { // bearer, basic, password, identified by, unseal
 		a, b := end[0], end[1]
 		for _, c := range [...][2]byte{{a, b}, {a, b - 0x20}, {a - 0x20, b}, {a - 0x20, b - 0x20}} {
 			p.add(c[0], c[1])

@@ -249,6 +249,7 @@ func (r source) commands() []Canary {
 		"openssl pkcs12 -export -passout pass:%s -in a.pem",
 		"keytool -genkey -storepass %s -alias a",
 		"Unseal Key 1: %s",
+		"vault operator unseal %s",
 		"Initial Root Token: %s",
 		"The initial password is %s",
 		"initial admin password: %s",

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -66,6 +67,39 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("%s %s", diff, r.Text)
 			}
 		})
+	}
+}
+
+// A credential is sent only to the hosts that its Secret names: not to the tool's own address if that is another one, and not to
+// where that leads.
+func TestHostsOfTheCredential(t *testing.T) {
+	e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/start" {
+			http.Redirect(w, r, "/end", http.StatusTemporaryRedirect)
+			return
+		}
+		_, _ = w.Write([]byte(`"here"`))
+	})
+	inHeader := v1alpha1.ToolHTTP{URL: e.URL + "/start", AuthSecretRef: secret()}
+	inBody := v1alpha1.ToolHTTP{URL: e.URL + "/start", AuthSecretRef: secret(), AuthInject: v1alpha1.AuthInjectBody, AuthBodyKey: "k"}
+	for rule, requests := range map[string]int{"api.example": 0, "http://" + e.Listener.Addr().String(): 2} {
+		for name, h := range map[string]v1alpha1.ToolHTTP{"header": inHeader, "body": inBody} {
+			before := len(e.requests())
+			tl, err := New("weather", v1alpha1.ToolSpec{Description: "a tool", HTTP: &h}, Options{
+				Credential: credential, Guard: egress.Guard{Allow: []string{e.Listener.Addr().String()}}, Hosts: egress.Hosts{Rule: rule, Set: true},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := tool.NewCatalogue(tl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := c.Call(t.Context(), "weather", `{"a":1}`)
+			if sent := len(e.requests()) - before; sent != requests || (requests == 0) != (r.ErrorType == tool.TypePermissionDenied) || strings.Contains(r.Text, credential) {
+				t.Errorf("%s, in the %s: %d requests, %s %s", rule, name, sent, r.ErrorType, r.Text)
+			}
+		}
 	}
 }
 
