@@ -53,13 +53,18 @@ func TestHostileText(t *testing.T) {
 	}
 	all := strings.ReplaceAll(strings.Join(hostile, "\n\n"), "STEAL", thief.URL)
 	f.Post("hostile", v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallCompleted, Content: &apiextensionsv1.JSON{Raw: quoted(t, map[string]any{"text": all[:8000], all[:60]: []string{all[:500]}})}})
+	for _, kind := range []v1alpha1.EventType{v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventPlanUpdated, v1alpha1.EventTaskMessageReceived} {
+		short := strings.ReplaceAll(hostile[0], "\n", " ")[:60]
+		f.Post("hostile", v1alpha1.ExecutionEvent{Type: kind, Summary: hostile[1], ContentText: hostile[3], AgentName: short, Provider: short, Model: short, StopReason: short})
+	}
+	risky := f.AskWith("hostile", v1alpha1.ApprovalSpec{Action: hostile[0], RiskSummary: hostile[2], RequestedBy: hostile[5], Severity: v1alpha1.SeverityError}, args)
 	id := f.Ask("hostile", strings.ReplaceAll(hostile[0]+hostile[3], "STEAL", thief.URL), args)
 	f.Keep("hostile", "result", all+strings.Repeat("QUJDRA==", 5<<20/8))
 	f.Keep("hostile", "log", all)
 	f.Keep("hostile", "artifacts/invoice\u202egnp.exe", "x")
 	f.Keep("hostile", `artifacts/"><img src=x onerror=window.pwned=1>.html`, "<script>window.pwned=1</script>")
 	f.hostileObjects(all[:16_000])
-	f.drive("hostile.mjs", 4, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id)
+	f.drive("hostile.mjs", 5, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id, "RISKY="+risky)
 	if n := asked.Load(); n > 0 {
 		t.Errorf("%d requests went to an address in a text", n)
 	}
@@ -119,6 +124,12 @@ func (f *filled) hostileObjects(text string) {
 	check(c.Memories("team").Create(ctx, &v1alpha1.Memory{ObjectMeta: named, Spec: v1alpha1.MemorySpec{Content: text[:2000]}}, metav1.CreateOptions{}))
 	check(c.MemoryProposals("team").Create(ctx, &v1alpha1.MemoryProposal{ObjectMeta: named, Spec: v1alpha1.MemoryProposalSpec{
 		Title: strings.ReplaceAll(text[:100], "\n", " "), Description: text[:1000], Content: text[:2000],
+	}}, metav1.CreateOptions{}))
+	check(c.MemoryProposals("team").Create(ctx, &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: "reviewed"}, Spec: v1alpha1.MemoryProposalSpec{
+		Title: "Reviewed", Type: v1alpha1.ProposalSkill, SkillName: "hostile", Patch: text[:4000],
+	}}, metav1.CreateOptions{}))
+	check(c.MemoryProposals("team").Review(ctx, "reviewed", &v1alpha1.MemoryProposalReview{Spec: v1alpha1.MemoryProposalReviewSpec{
+		Status: v1alpha1.ProposalRejected, ReviewNote: text[:1000],
 	}}, metav1.CreateOptions{}))
 	check(c.Sessions("team").Create(ctx, &v1alpha1.Session{ObjectMeta: named, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}, metav1.CreateOptions{}))
 	check(c.Sessions("team").AppendMessages(ctx, "hostile", &v1alpha1.SessionTranscript{Items: []v1alpha1.SessionMessage{

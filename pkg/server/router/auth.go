@@ -6,6 +6,8 @@ package router
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,7 +43,7 @@ const (
 // x-api-key is accepted only for the messages style.
 func credential(h http.Header, s style) (string, error) {
 	if _, has := h[headerTxnToken]; has {
-		return "", unauthorized("transaction tokens are not accepted here: use the address of the installation")
+		return "", noTransactions()
 	}
 	if all, has := h[headerAuthorization]; has {
 		scheme, token, _ := strings.Cut(strings.TrimSpace(all[0]), " ")
@@ -49,7 +51,7 @@ func credential(h http.Header, s style) (string, error) {
 		if len(all) > 1 || !strings.EqualFold(scheme, "Bearer") || !isJWT(token) {
 			return "", unauthorized("Authorization must be Bearer and a ServiceAccount token")
 		}
-		return token, nil
+		return checked(token)
 	}
 	if s != messages {
 		return "", unauthorized("a ServiceAccount token is needed in Authorization: Bearer")
@@ -62,7 +64,24 @@ func credential(h http.Header, s style) (string, error) {
 	if len(all) > 1 || !isJWT(token) {
 		return "", unauthorized("x-api-key must be a ServiceAccount token")
 	}
+	return checked(token)
+}
+
+// checked refuses a transaction token, whose issuer the API server may know.
+func checked(token string) (string, error) {
+	head, _, _ := strings.Cut(token, ".")
+	var header struct {
+		Typ string `json:"typ"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(head)
+	if err == nil && json.Unmarshal(raw, &header) == nil && strings.TrimPrefix(strings.ToLower(header.Typ), "application/") == "txntoken+jwt" {
+		return "", noTransactions()
+	}
 	return token, nil
+}
+
+func noTransactions() error {
+	return unauthorized("transaction tokens are not accepted here: use the address of the installation")
 }
 
 // isJWT reports whether a text has the form of a signed token, as every ServiceAccount token has. No other text is

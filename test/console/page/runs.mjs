@@ -39,5 +39,6 @@ await run({ ...looks({
   'real-decided': ['/approvals?state=all', 'approved'],
   'real-usage': ['/usage', 'requests to models'],
   'real-models': ['/usage?by=model', 'scripted-1'],
+  'real-agents': ['/usage?by=agent', 'requests to models'],
   'real-compare': ['/compare?a=primes&b=primes-again', 'is a fork of'],
 }), chat });

@@ -81,10 +81,17 @@ async function login(browser) {
   await close();
 }
 
+const answers = {
+  loading: () => undefined, // the server takes its time
+  broken: (r) => r.fulfill({ status: 503, contentType: 'application/json', body: '{"kind":"Status","apiVersion":"v1","status":"Failure","message":"the store is not ready: the disk is full","reason":"ServiceUnavailable","code":503}' }),
+  ended: (r) => r.fulfill({ status: 401, contentType: 'application/json', body: '{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}' }),
+};
+
 async function state(browser, name, views, namespace, selector) {
   const { page, close } = await signedIn(browser);
   const broken = [];
-  if (name === 'loading') await page.route('**/apis/core.platform.ai/**', () => undefined); // the server takes its time
+  const answer = answers[name];
+  if (answer) await page.route('**/apis/core.platform.ai/**', answer);
   for (const [view, path] of Object.entries(views)) {
     await page.goto(`${BASE}/console${path}${path.includes('?') ? '&' : '?'}ns=${namespace}`);
     try {
@@ -111,6 +118,8 @@ await run({
   login,
   'empty': (b) => state(b, 'empty', lists, 'empty', 'main .state:not([role])'),
   'loading': (b) => state(b, 'loading', { ...lists, ...objects }, 'team', 'main .state[role=status]'),
+  'broken': (b) => state(b, 'broken', { ...lists, run: objects.run, approval: objects.approval, compare: objects.compare }, 'team', 'main .problem'),
+  'ended': (b) => state(b, 'ended', { ...lists, run: objects.run }, 'team', 'main .problem'),
   'refused': (b) => state(b, 'refused', { ...lists, ...objects }, 'default', 'main .problem'),
   'keys': async (b) => {
     const { page, close } = await signedIn(b);

@@ -121,7 +121,13 @@ func (s *Scene) Append(task string, from, n int) {
 // Ask requests an approval as a run does, and returns its name.
 func (s *Scene) Ask(task, action string, args any) string {
 	s.t.Helper()
-	e := s.request(task, action, args)
+	return s.AskWith(task, v1alpha1.ApprovalSpec{Action: action, RequestedBy: "ann"}, args)
+}
+
+// AskWith requests an approval of which more is known than what is to be done.
+func (s *Scene) AskWith(task string, spec v1alpha1.ApprovalSpec, args any) string {
+	s.t.Helper()
+	e := s.request(task, spec, args)
 	s.Post(task, *e)
 	return approval.IDOf(e)
 }
@@ -132,14 +138,14 @@ func (s *Scene) AskMany(task string, from, n int) string {
 	var events []v1alpha1.ExecutionEvent
 	last := ""
 	for i := from; i < from+n; i++ {
-		e := s.request(task, fmt.Sprintf("action %d", i), map[string]int{"n": i})
+		e := s.request(task, v1alpha1.ApprovalSpec{Action: fmt.Sprintf("action %d", i), RequestedBy: "ann"}, map[string]int{"n": i})
 		events, last = append(events, *e), approval.IDOf(e)
 	}
 	s.Post(task, events...)
 	return last
 }
 
-func (s *Scene) request(task, action string, args any) *v1alpha1.ExecutionEvent {
+func (s *Scene) request(task string, spec v1alpha1.ApprovalSpec, args any) *v1alpha1.ExecutionEvent {
 	s.t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -149,10 +155,9 @@ func (s *Scene) request(task, action string, args any) *v1alpha1.ExecutionEvent 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return approval.RequestEvent(s.namespace, v1alpha1.ApprovalSpec{
-		TaskName: task, TaskUID: s.Tasks[task].UID, Action: action, TargetTool: "code_exec", ToolCallID: "call", TargetArgsDigest: digest,
-		TargetArgsPreview: &apiextensionsv1.JSON{Raw: approval.Preview(raw)}, RequestedBy: "ann",
-	})
+	spec.TaskName, spec.TaskUID, spec.TargetTool, spec.ToolCallID, spec.TargetArgsDigest = task, s.Tasks[task].UID, "code_exec", "call", digest
+	spec.TargetArgsPreview = &apiextensionsv1.JSON{Raw: approval.Preview(raw)}
+	return approval.RequestEvent(s.namespace, spec)
 }
 
 // Drive runs a script on the page at base, with the address of a server that appends events to a task of the scene.

@@ -6,6 +6,7 @@
 import { signal } from '@preact/signals';
 import type { Early } from '../boot';
 import { namespace } from '../router';
+import { visible } from '../ui/visible';
 import { kept, resource } from './paths';
 
 export { group, query } from './paths';
@@ -113,7 +114,7 @@ export function aborted(e: unknown): boolean {
   return e instanceof DOMException && e.name === 'AbortError';
 }
 
-// explain returns the text of an error.
+// explain returns the text of an error. A server repeats in it what others wrote.
 export function explain(e: unknown): string {
-  return e instanceof Error ? e.message : String(e);
+  return visible(e instanceof Error ? e.message : String(e));
 }

@@ -95,11 +95,12 @@ export function useList<T extends Item>(path: string, params: Record<string, str
             backoff.reset();
           });
         } catch (e) {
-          if (aborted(e) || end.signal.aborted) return;
+          const over = e instanceof ApiError && e.code === 401; // which ends all reading, this one included
+          if (aborted(e) || (end.signal.aborted && !over)) return;
           if (e instanceof ApiError && e.code === 410) version = '';
           error.value = e;
           loading.value = false;
-          if (e instanceof ApiError && (e.code === 401 || e.code === 403 || e.code === 404)) return;
+          if (over || (e instanceof ApiError && (e.code === 403 || e.code === 404))) return;
           await backoff.wait(end.signal);
         }
       }
