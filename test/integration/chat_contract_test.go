@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -423,6 +425,114 @@ turns:
 	}
 	if list, _ := got.ToolCalls[3].Result.Data.([]any); len(list) != 2 {
 		t.Errorf("list_tasks: %v", list)
+	}
+}
+
+// TestChatCreatesTasks: tools that create tasks say what was asked for, and a turn creates no more of them than it may.
+func TestChatCreatesTasks(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: "do it all", lastRole: user}
+  reply:
+    toolCalls:
+    - {name: create_ai_task, arguments: {name: think, prompt: Think., sessionRef: notes, priority: 7, timeout: 20m}}
+    - {name: create_agent_task, arguments: {name: code, prompt: Repair it., agentRef: coder, maxTurns: 3}}
+    - {name: create_container_task, arguments: {name: third, command: ["true"]}}
+    - {name: list_tools, arguments: {}}
+- match: {regexp: "."}
+  reply: {text: done}`, func(o *standalone.Options) { o.Chat.MaxTasksPerTurn, o.Chat.MaxPrematureEnds = 2, 0 })
+	coder := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "coder"}, Spec: v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeClaude}}}
+	if _, err := p.client().CoreV1alpha1().Agents("default").Create(t.Context(), coder, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.lookup()
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	got := c.chat(map[string]any{"message": "do it all"}, http.StatusOK)
+	if len(got.ToolCalls) != 4 || got.Usage.TasksCreated != 2 {
+		t.Fatalf("%+v", got)
+	}
+	made := func(i int) v1alpha1.TaskSpec {
+		data, _ := got.ToolCalls[i].Result.Data.(map[string]any)
+		name, _ := data["name"].(string)
+		task, err := p.tasks().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("%+v: %v", got.ToolCalls[i], err)
+		}
+		return task.Spec
+	}
+	if s := made(0); s.Type != v1alpha1.TaskTypeAI || s.Prompt != "Think." || *s.Priority != 7 || s.Timeout.Value() != 20*time.Minute ||
+		s.SessionRef.Name != "notes" || !s.SessionRef.Create || s.AI.ProviderRef.Name != "default" || s.AI.Model != "scripted-1" {
+		t.Errorf("create_ai_task: %+v", s)
+	}
+	if s := made(1); s.Type != v1alpha1.TaskTypeAgent || s.Prompt != "Repair it." || s.AgentRef.Name != "coder" || *s.AgentRuntime.MaxTurns != 3 {
+		t.Errorf("create_agent_task: %+v", s)
+	}
+	if r := got.ToolCalls[2].Result; r.Success || r.ErrorType != "limit_reached" || !strings.Contains(r.Error, "has created 2 tasks") {
+		t.Errorf("the third task: %+v", r)
+	}
+	if list := jsonText(t, got.ToolCalls[3].Result); !strings.Contains(list, "lookup") {
+		t.Errorf("list_tools: %s", list)
+	}
+}
+
+// TestChatRemoves: tools that cancel and delete do so, and say what there was to do.
+func TestChatRemoves(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: "delete it all", lastRole: user}
+  reply:
+    toolCalls:
+    - {name: cancel_task, arguments: {name: waits}}
+    - {name: cancel_task, arguments: {name: over}}
+    - {name: delete_session, arguments: {sessionId: old}}
+    - {name: delete_tool, arguments: {name: lookup}}
+    - {name: delete_session, arguments: {sessionId: mine}}
+- match: {regexp: "."}
+  reply: {text: done}`)
+	ctx, client := t.Context(), p.client().CoreV1alpha1()
+	p.over("fine")
+	waits := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "waits"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
+	if _, err := p.tasks().Create(ctx, waits, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"old", "mine"} {
+		s := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}
+		if _, err := client.Sessions("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.lookup()
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	got := c.chat(map[string]any{"message": "delete it all", "sessionId": "mine"}, http.StatusOK)
+	if len(got.ToolCalls) != 5 {
+		t.Fatalf("%+v", got)
+	}
+	for i, says := range []string{"the cancellation was requested", "the task had ended before: it is Succeeded", "the session was deleted", "the tool was deleted", "mine is the session of this chat"} {
+		if r := got.ToolCalls[i].Result; r.Success != (i < 4) || !strings.Contains(jsonText(t, r), says) {
+			t.Errorf("%s: %+v, want %q", got.ToolCalls[i].Name, r, says)
+		}
+	}
+	if now, err := p.tasks().Get(ctx, "waits", metav1.GetOptions{}); err != nil || !meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionCancelRequested) {
+		t.Errorf("the task that was cancelled: %+v, %v", now, err)
+	}
+	if _, err := client.Sessions("default").Get(ctx, "old", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the session that was deleted: %v", err)
+	}
+	if _, err := client.Tools("default").Get(ctx, "lookup", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the tool that was deleted: %v", err)
+	}
+}
+
+// lookup makes a tool of that name.
+func (p *platform) lookup() {
+	p.t.Helper()
+	lookup := &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "lookup"}, Spec: v1alpha1.ToolSpec{Description: "looks up", HTTP: &v1alpha1.ToolHTTP{URL: "https://example.com/"}}}
+	if _, err := p.client().CoreV1alpha1().Tools("default").Create(p.t.Context(), lookup, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

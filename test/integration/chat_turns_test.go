@@ -124,6 +124,31 @@ turns:
 	}
 }
 
+// TestChatIsAskedForProgress: after every fifth iteration the model is asked to state its progress.
+func TestChatIsAskedForProgress(t *testing.T) {
+	t.Parallel()
+	p, _ := withChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: State your progress, turn: 6}
+  reply: {text: Five lists were read.}
+- match: {turn: 1}
+  reply: {toolCalls: [{name: list_tasks, arguments: {limit: 1}}]}
+- match: {turn: 2}
+  reply: {toolCalls: [{name: list_tasks, arguments: {limit: 2}}]}
+- match: {turn: 3}
+  reply: {toolCalls: [{name: list_tasks, arguments: {limit: 3}}]}
+- match: {turn: 4}
+  reply: {toolCalls: [{name: list_tasks, arguments: {limit: 4}}]}
+- match: {turn: 5}
+  reply: {toolCalls: [{name: list_tasks, arguments: {limit: 5}}]}
+- reply: {text: Nobody asked.}`)
+	c := restAs(t, p.Server, "default", "editor", "platform-editor")
+	if got := c.chat(map[string]any{"message": "go"}, http.StatusOK); got.Message != "Five lists were read." || len(got.ToolCalls) != 5 {
+		t.Errorf("%d calls: %+v", len(got.ToolCalls), got)
+	}
+}
+
 // TestChatManages: tools that manage objects are offered on demand, act as the caller, and cannot leave the namespace.
 func TestChatManages(t *testing.T) {
 	t.Parallel()

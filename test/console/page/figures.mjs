@@ -69,6 +69,7 @@ async function open(browser, name, path, selector, text) {
   if (PROFILE) await it.session.send('Profiler.start');
   await it.page.goto(`${BASE}/console${path}`);
   await it.page.waitForFunction(() => window.seenAt);
+  const until = { requests: it.count.requests, bytes: it.count.bytes, paths: [...it.count.paths] };
   if (PROFILE) writeFileSync(`${PROFILE}/${name}.cpuprofile`, JSON.stringify((await it.session.send('Profiler.stop')).profile));
   const spent = await it.spent();
   const [at, paint] = await it.page.evaluate(() => [window.seenAt, performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0]);
@@ -76,7 +77,7 @@ async function open(browser, name, path, selector, text) {
     const times = await it.page.evaluate(() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map((e) => [e.startTime, e.responseStart, e.responseEnd, e.name, e.domInteractive]));
     for (const [from, first, to, what, dom] of times) console.log(`${name} ${[from, first, to].map((n) => Math.round(n).toString().padStart(5)).join(' ')} ${what.slice(BASE.length)} ${dom ?? ''}`);
   }
-  return { ...it, at: Math.round(at), paint: Math.round(paint), ...spent };
+  return { ...it, until, at: Math.round(at), paint: Math.round(paint), ...spent };
 }
 
 const medians = (all) => ({ ...all.at(-1), ...Object.fromEntries(['at', 'paint', 'tasks', 'script', 'layout'].map((key) => [key, median(all.map((it) => it[key]))])) });
@@ -120,15 +121,15 @@ const end = [1, 0, 300]; // from the end to the beginning
 const wheel = [0.5, 120, 300]; // a notch of a wheel in each frame
 
 async function one(it, size) {
-  const { page, session, count } = it;
-  const { requests, bytes, paths } = count;
+  const { page, session } = it;
+  const { requests, bytes, paths } = it.until;
   row(`${size} events: usable`, it.at, 'ms', 800);
   row(`${size} events: first paint`, it.paint, 'ms', 300);
   row(`${size} events: processor until then`, it.tasks, 'ms', '');
   row(`${size} events: of it scripts`, it.script, 'ms', '');
   row(`${size} events: of it layout`, it.layout, 'ms', '');
-  row(`${size} events: requests`, requests, '', 10, true);
-  row(`${size} events: received`, Math.round(bytes / 1000), 'KB', 300, true);
+  row(`${size} events: requests until then`, requests, '', 10, true);
+  row(`${size} events: received until then`, Math.round(bytes / 1000), 'KB', 300, true);
   if (PROFILE) console.log(paths.join('\n'));
   await page.getByText(', live').waitFor();
   for (const [how, steps] of [['end to end', end], ['a wheel', wheel]]) {
