@@ -33,8 +33,8 @@ func main() {
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := server.SetUpLog(false, lines); err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := server.SetUpLog(cmd.Context(), false, lines); err != nil {
 				return err
 			}
 			if err := sandbox.Seal(); err != nil {
@@ -47,7 +47,7 @@ func main() {
 	cmd.AddCommand(server.NewRestoreCommand("platform-apiserver"))
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
-		fmt.Fprintln(stderr, "platform-apiserver:", err)
+		_, _ = fmt.Fprintln(stderr, "platform-apiserver:", err)
 		os.Exit(1)
 	}
 }

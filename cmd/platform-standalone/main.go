@@ -32,7 +32,7 @@ func main() {
 	cmd := &cobra.Command{
 		Use: "platform-standalone", Short: "Run the platform on this machine", Version: version.Version(), Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := server.SetUpLog(!cmd.Flags().Changed("v"), lines); err != nil {
+			if err := server.SetUpLog(cmd.Context(), !cmd.Flags().Changed("v"), lines); err != nil {
 				return err
 			}
 			if err := sandbox.Seal(); err != nil {
@@ -47,7 +47,7 @@ func main() {
 	cmd.AddCommand(server.NewRestoreCommand("platform-standalone"))
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
-		fmt.Fprintln(stderr, "platform-standalone:", err)
+		_, _ = fmt.Fprintln(stderr, "platform-standalone:", err)
 		os.Exit(1)
 	}
 }

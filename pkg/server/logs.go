@@ -17,9 +17,9 @@ import (
 
 // SetUpLog sends the process's log to its standard error. If quiet is set, it keeps warnings and errors and drops lines that
 // only report progress. From then on whatever else is written to os.Stderr is a line of that log, one for each cause and
-// interval: the library's HTTPS listener writes there what its clients cause, and takes no other logger. What the process
+// interval, to the logger of ctx: the library's HTTPS listener writes there what its clients cause, and takes no other logger. What the process
 // says when it ends must be written to the file that os.Stderr was before. A program calls it once, before it starts anything.
-func SetUpLog(quiet bool, lines *sparse.Log) error {
+func SetUpLog(ctx context.Context, quiet bool, lines *sparse.Log) error {
 	stderr := os.Stderr
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(fs)
@@ -37,7 +37,7 @@ func SetUpLog(quiet bool, lines *sparse.Log) error {
 		return err
 	}
 	os.Stderr = w
-	into := lines.Logger(context.Background())
+	into := lines.Logger(ctx)
 	go func() { // until the process ends
 		for in := bufio.NewReaderSize(r, maxLine); ; {
 			line, cut, err := in.ReadLine()

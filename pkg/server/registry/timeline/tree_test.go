@@ -74,7 +74,7 @@ func (f *forest) child(task string, left bool) {
 func (c *client) types(want string) (last string) {
 	c.t.Helper()
 	var got []string
-	for range strings.Fields(want) {
+	for range strings.FieldsSeq(want) {
 		text, err := c.next()
 		if err != nil {
 			c.t.Fatal(err)
