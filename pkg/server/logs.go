@@ -16,9 +16,10 @@ import (
 )
 
 // SetUpLog sends the process's log to its standard error. If quiet is set, it keeps warnings and errors and drops lines that
-// only report progress. From then on whatever else is written to os.Stderr is a line of that log, one for each cause and
-// interval, to the logger of ctx: the library's HTTPS listener writes there what its clients cause, and takes no other logger. What the process
-// says when it ends must be written to the file that os.Stderr was before. A program calls it once, before it starts anything.
+// only report progress. From then on whatever else is written to os.Stderr is a line of that log, by the logger of ctx, one for
+// each cause and interval: the library's HTTPS listener writes there what its clients cause, and takes no other logger. What
+// the process says when it ends must be written to the file that os.Stderr was before. A program calls it once, before it
+// starts anything.
 func SetUpLog(ctx context.Context, quiet bool, lines *sparse.Log) error {
 	stderr := os.Stderr
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
