@@ -44,6 +44,18 @@ async function end(page) {
 }
 
 await run({
+  'a server that fails for a while': async (b) => {
+    const { page, close } = await measured(b, '/tasks/long');
+    await shows(page, `words ${count - 2}`);
+    let refused = 0;
+    const busy = (route) => (refused++ < 3 ? route.fulfill({ status: 503, contentType: 'application/json', body: '{"message":"wait a little"}' }) : route.continue());
+    await page.route('**/tasks/long/events?after=*', busy);
+    await page.evaluate(() => (document.querySelector('.rows').scrollTop = document.querySelector('.rows').scrollHeight / 2));
+    await page.getByText('wait a little').waitFor();
+    await shows(page, `words ${count / 2}`); // without a move
+    assert.ok(refused > 3, `${refused} requests`);
+    await close();
+  },
   'open at the end': async (b) => {
     const { page, complaints, spent, close } = await measured(b, '/tasks/long');
     await shows(page, `words ${count - 2}`);

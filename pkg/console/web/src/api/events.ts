@@ -26,6 +26,11 @@ export interface Rows {
 
 export type Live = 'loading' | 'live' | 'waiting' | 'complete';
 
+// lasting reports whether asking again brings the same answer.
+function lasting(e: unknown): boolean {
+  return e instanceof ApiError && e.code >= 400 && e.code < 500 && e.code !== 429;
+}
+
 export class Timeline implements Rows {
   readonly oldest = signal(1); // the first event that is kept
   readonly latest = signal(0); // the newest event
@@ -36,6 +41,7 @@ export class Timeline implements Rows {
   private readonly pages = new Map<number, Array<Event | undefined>>(); // in the order of use
   private readonly known = new Map<number, Mark>(); // of all events that were loaded once
   private readonly loading = new Map<number, AbortController>();
+  private readonly patience = new Backoff();
   private wanted: number[] = [];
   private readonly end = new AbortController();
   private readonly path: string;
@@ -138,7 +144,7 @@ export class Timeline implements Rows {
       } catch (e) {
         if (aborted(e)) return;
         this.error.value = e;
-        if (e instanceof ApiError && e.code >= 400 && e.code < 500 && e.code !== 429) return;
+        if (lasting(e)) return;
         await backoff.wait(this.end.signal);
       }
     }
@@ -168,8 +174,12 @@ export class Timeline implements Rows {
       if (parts.length > 1) this.wanted.shift();
       for (const part of parts) this.loading.set(part, c);
       this.page(p, c.signal, parts.length)
-        .catch((e: unknown) => {
-          if (!aborted(e)) this.error.value = e;
+        .catch(async (e: unknown) => {
+          if (aborted(e)) return;
+          this.error.value = e;
+          if (lasting(e)) return;
+          await this.patience.wait(c.signal); // whoever looks at these rows need not move to have them
+          if (!c.signal.aborted) this.wanted.unshift(...parts);
         })
         .finally(() => {
           for (const part of parts) if (this.loading.get(part) === c) this.loading.delete(part);
@@ -184,6 +194,7 @@ export class Timeline implements Rows {
 
   private apply(got: EventPage): void {
     this.read = Date.now();
+    this.patience.reset();
     batch(() => {
       for (const e of got.events.sort((a, b) => a.seq - b.seq)) this.put(e);
       this.removed(got.gap);
