@@ -60,10 +60,13 @@ func TestCoordinationUnderKills(t *testing.T) {
 		switch random.IntN(20) {
 		case 0, 1, 2, 3:
 			victim = "server"
-			p.KillServer(t)
+			p.killPod(t, "platform-apiserver")
+			p.replacePods(t, "platform-apiserver")
+			p.awaitServer(t)
 		case 4, 5, 6:
 			victim = "controller"
-			p.KillController(t)
+			p.killPod(t, "platform-controller")
+			p.replacePods(t, "platform-controller")
 		default:
 			if !play.killSome(ctx, t, random) {
 				continue // nobody was at work

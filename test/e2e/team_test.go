@@ -198,6 +198,13 @@ func (p team) killPod(t *testing.T, program string) {
 	}
 }
 
+// replacePods deletes a program's Pods. The kubelet puts off each start of a container that has failed before, those of new Pods it
+// does not.
+func (p team) replacePods(t *testing.T, program string) {
+	t.Helper()
+	p.MustShell(t, "kubectl -n "+system+" delete pods -l app.kubernetes.io/name="+program+" --force --grace-period=0 --timeout=60s")
+}
+
 // killProcesses kills the processes of a program in some Pods, and returns how many there were.
 func killProcesses(t *testing.T, program string, pods []string) (killed int) {
 	t.Helper()
