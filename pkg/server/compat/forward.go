@@ -29,7 +29,8 @@ var (
 )
 
 // forward asks one candidate after the other until one answers. Another one is asked only while nothing has been sent
-// to the client, and only if the request can be carried over to its protocol: otherwise the error of the one before stands. It calls release when the last answer has ended, which may be after it returned.
+// to the client, and only if the request can be carried over to its protocol: otherwise the error of the one before stands.
+// It calls release when the last answer has ended, which may be after it returned.
 func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
 	var err error
 	number := 0

@@ -33,11 +33,9 @@ var (
 // first byte.
 func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if whole, err := s.wholeTree(req); err != nil {
+		whole, err := s.wholeTree(req)
+		if err != nil {
 			respond.Error(err)
-			return
-		} else if whole {
-			s.streamTree(w, req, t, respond)
 			return
 		}
 		if s.others != nil && several(req.URL.Query()) {
@@ -63,6 +61,10 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 		defer s.enter(t.UID, end)() // from here on a deletion ends the stream
 		if err := t.Reload(ctx); err != nil {
 			respond.Error(err)
+			return
+		}
+		if whole {
+			s.streamTree(ctx, w, t, q, respond)
 			return
 		}
 		if s.over(ctx, t, q) {

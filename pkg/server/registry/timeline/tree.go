@@ -58,21 +58,10 @@ func (s *Server) wholeTree(req *http.Request) (bool, error) {
 // streamTree answers with the events of a task and of all tasks below it, in the order in which they were stored. Its frames
 // are those of Stream, but their ids, and the position that a request names, are resource versions. It ends when the task
 // and all tasks below it have ended. Events that are no longer kept are left out without a gap.
-func (s *Server) streamTree(w http.ResponseWriter, req *http.Request, t *Timeline, respond rest.Responder) {
-	q, err := parseStream(req)
-	if err != nil {
-		respond.Error(err)
-		return
-	}
-	ctx, end := context.WithCancelCause(req.Context())
-	defer end(nil)
-	defer s.enter(t.UID, end)()
+func (s *Server) streamTree(ctx context.Context, w http.ResponseWriter, t *Timeline, q *query, respond rest.Responder) {
 	tree, err := s.trees(ctx, t.Namespace, t.Name)
 	if err == nil {
 		err = tree.Allowed(ctx)
-	}
-	if err == nil {
-		err = t.Reload(ctx)
 	}
 	if err != nil {
 		respond.Error(err)
