@@ -7,7 +7,7 @@ import { BASE, assert, axe, nodes, shown, signedIn } from './drive.mjs';
 
 export const { SHOTS } = process.env;
 export const phone = { width: 390, height: 844 };
-const sizes = { light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, phone: { colorScheme: 'light', viewport: phone }, 'phone-dark': { colorScheme: 'dark', viewport: phone } };
+const sizes = { light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, phone: { colorScheme: 'light', viewport: phone } };
 
 // looks returns a part for each theme and size. The values of views are a path, a text that the view shows, and, where that is not all,
 // what somebody does then.

@@ -63,7 +63,7 @@ const screen = { width: 1280, height: 800 };
 async function login(browser) {
   const { page, complaints, close } = await opened(browser);
   const broken = [];
-  for (const [as, colorScheme, size] of [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'light', phone], ['phone-dark', 'dark', phone]]) {
+  for (const [as, colorScheme, size] of [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'dark', phone]]) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(size);
     await page.goto(`${BASE}/console/login`);
@@ -99,7 +99,7 @@ async function state(browser, name, views, namespace, selector) {
     } catch {
       throw new Error(`${view} is not ${name}, but: ${(await page.evaluate(() => document.body.innerText)).slice(0, 500)}`);
     }
-    for (const [as, colorScheme, size] of [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'light', phone]]) {
+    for (const [as, colorScheme, size] of [['light', 'light', screen], ['phone', 'dark', phone]]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize(size);
       await page.screenshot({ path: `${SHOTS}/${view}-${name}-${as}.png` });
