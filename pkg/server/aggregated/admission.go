@@ -44,11 +44,7 @@ func (o *Options) admission(ctx context.Context, g *genericapiserver.Config, hos
 		if err != nil {
 			return nil, fmt.Errorf("admission client: %w", err)
 		}
-		p, err := policy.NewMutating(own, v1alpha1.SchemeGroupVersion)
-		if err != nil {
-			return nil, err
-		}
-		plugins = append(plugins, p)
+		plugins = append(plugins, policy.NewMutating(own, v1alpha1.SchemeGroupVersion))
 	}
 	mutating, err := mutatingwebhook.NewMutatingWebhook(nil)
 	if err != nil {

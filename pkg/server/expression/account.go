@@ -1,13 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expression compiles ValidatingAdmissionPolicies so that evaluating one costs a bounded amount of memory and time.
+// Package expression compiles the admission policies of Kubernetes so that evaluating one costs a bounded amount of memory and time.
 //
 // Kubernetes limits the cost of an expression, but adds most costs up after a call has returned, counts calls whose types
 // are unknown (those on members of object) as 1, and does not count what variables keep. A short expression can therefore
 // allocate gigabytes: s.replace("", s), or variables that each double the one before. Here every call that can make a
 // value larger than its arguments is charged to an account before it is made. The account belongs to one evaluation of one
-// policy, with its conditions, variables and messages. An expression that exceeds it ends with an error, so the policy's
+// policy, with its conditions, variables and messages, or of one mutation. An expression that exceeds it ends with an error, so the policy's
 // failurePolicy applies, which for calls of tools is always Fail. The limits of Kubernetes apply as well.
 package expression
 

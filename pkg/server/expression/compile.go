@@ -49,7 +49,7 @@ func NewCompiler() (*cel.CompositedCompiler, error) {
 		return nil, err
 	}
 	own := compiler{c.Compiler, env.StoredExpressionsEnv()}
-	c.Compiler, c.ConditionCompiler = own, own
+	c.Compiler, c.ConditionCompiler, c.MutatingCompiler = own, own, own
 	return c, nil
 }
 
@@ -80,6 +80,11 @@ func (c compiler) CompileCondition(all []cel.ExpressionAccessor, o cel.OptionalV
 		}
 	}
 	return cel.NewCondition(results)
+}
+
+// CompileMutatingEvaluator implements cel.MutatingCompiler.
+func (c compiler) CompileMutatingEvaluator(x cel.ExpressionAccessor, o cel.OptionalVariableDeclarations, mode environment.Type) cel.MutatingEvaluator {
+	return cel.NewMutatingEvaluator(c.CompileCELExpression(x, o, mode))
 }
 
 // checkPatterns refuses constant regular expressions that are large once they are compiled, before anything compiles them.

@@ -53,19 +53,8 @@ func Compile(p *admissionv1.ValidatingAdmissionPolicy) validating.Validator {
 		return validating.NewValidator(nil, nil, nil, nil, s.FailurePolicy, err)
 	}
 	all := cel.OptionalVariableDeclarations{HasParams: s.ParamKind != nil, HasAuthorizer: true}
-	variables := make([]cel.NamedExpressionAccessor, len(s.Variables))
-	for i, v := range s.Variables {
-		variables[i] = &validating.Variable{Name: v.Name, Expression: v.Expression}
-	}
-	c.CompileAndStoreVariables(variables, all, environment.StoredExpressions)
-	var match matchconditions.Matcher
-	if len(s.MatchConditions) > 0 {
-		conditions := make([]cel.ExpressionAccessor, len(s.MatchConditions))
-		for i := range s.MatchConditions {
-			conditions[i] = (*matchconditions.MatchCondition)(&s.MatchConditions[i])
-		}
-		match = matchconditions.NewMatcher(c.CompileCondition(conditions, all, environment.StoredExpressions), s.FailurePolicy, "policy", "validate", p.Name)
-	}
+	c.CompileAndStoreVariables(namedExpressions(s.Variables), all, environment.StoredExpressions)
+	match := matcher(c, s.MatchConditions, all, s.FailurePolicy, p.Name)
 	rules, messages := make([]cel.ExpressionAccessor, len(s.Validations)), make([]cel.ExpressionAccessor, len(s.Validations))
 	for i, v := range s.Validations {
 		rules[i] = &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
@@ -81,6 +70,26 @@ func Compile(p *admissionv1.ValidatingAdmissionPolicy) validating.Validator {
 		c.CompileCondition(rules, all, environment.StoredExpressions), match, c.CompileCondition(notes, all, environment.StoredExpressions),
 		c.CompileCondition(messages, cel.OptionalVariableDeclarations{HasParams: all.HasParams}, environment.StoredExpressions), s.FailurePolicy, nil,
 	)}
+}
+
+func namedExpressions(variables []admissionv1.Variable) []cel.NamedExpressionAccessor {
+	all := make([]cel.NamedExpressionAccessor, len(variables))
+	for i, v := range variables {
+		all[i] = &validating.Variable{Name: v.Name, Expression: v.Expression}
+	}
+	return all
+}
+
+// matcher compiles the conditions under which a policy applies. It returns nil if there are none.
+func matcher(c *cel.CompositedCompiler, conditions []admissionv1.MatchCondition, o cel.OptionalVariableDeclarations, onFailure *admissionv1.FailurePolicyType, name string) matchconditions.Matcher {
+	if len(conditions) == 0 {
+		return nil
+	}
+	all := make([]cel.ExpressionAccessor, len(conditions))
+	for i := range conditions {
+		all[i] = (*matchconditions.MatchCondition)(&conditions[i])
+	}
+	return matchconditions.NewMatcher(c.CompileCondition(all, o, environment.StoredExpressions), onFailure, "policy", "validate", name)
 }
 
 // validator gives each evaluation of a policy an account.

@@ -6,17 +6,25 @@ package policy
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/openapi"
+
+	"github.com/platform-ai/platform/pkg/server/expression"
 )
 
-// mutator is Kubernetes' plugin, changed to use its own informers for parameters and the schemas of this server.
+// mutator is Kubernetes' plugin, changed to use its own informers for parameters, its own compiler, and the schemas of this server.
 type mutator struct {
 	*mutating.Plugin
 	schemas schemas
@@ -31,13 +39,25 @@ var (
 
 // NewMutating makes the admission plugin of MutatingAdmissionPolicies. own is the server's client of itself. The
 // plugin reads the schemas of the served versions from it when it first needs one. The host's own copy of the schemas
-// becomes available late, and the plugin would look for it only every five seconds.
-func NewMutating(own discovery.DiscoveryInterfaces, versions ...schema.GroupVersion) (admission.Interface, error) {
-	p, err := mutating.NewPlugin(nil)
-	if err != nil {
-		return nil, fmt.Errorf("admission plugin %s: %w", mutating.PluginName, err)
-	}
-	return &mutator{p, schemas{own, versions}}, nil
+// becomes available late, and the plugin would look for it only every five seconds. Policies are compiled by package
+// expression, which bounds what they cost.
+func NewMutating(own discovery.DiscoveryInterfaces, versions ...schema.GroupVersion) admission.Interface {
+	p := &mutating.Plugin{Plugin: generic.NewPlugin(admission.NewHandler(admission.Create, admission.Update, admission.Connect), mutations, mutate)}
+	p.SetEnabled(true)
+	return &mutator{p, schemas{own, versions}}
+}
+
+func mutations(f informers.SharedInformerFactory, _ kubernetes.Interface, params dynamic.Interface, kinds meta.RESTMapper) generic.Source[mutating.PolicyHook] {
+	stored := f.Admissionregistration().V1()
+	return generic.NewPolicySource(
+		stored.MutatingAdmissionPolicies().Informer(), stored.MutatingAdmissionPolicyBindings().Informer(),
+		mutating.NewMutatingAdmissionPolicyAccessor, mutating.NewMutatingAdmissionPolicyBindingAccessor,
+		expression.CompileMutating, f, params, kinds,
+	)
+}
+
+func mutate(a authorizer.UnconditionalAuthorizer, m *matching.Matcher, c kubernetes.Interface) generic.Dispatcher[mutating.PolicyHook] {
+	return mutating.NewDispatcher(a, m, patch.NewTypeConverterManager(nil, c.Discovery().OpenAPIV3()))
 }
 
 // SetExternalKubeInformerFactory sets the informers of policies, bindings and namespaces.
