@@ -36,36 +36,10 @@ func TestRealInstallation(t *testing.T) {
 	t.Cleanup(model.Close)
 	in := integration.Start(t)
 	h := newHost(t, in.Admin)
-	token, nobody := h.token(t, "team-a", "client"), h.token(t, "team-a", "nobody")
 	ctx := t.Context()
-	client, err := versioned.NewForConfig(h.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "sk-key-of-the-vendor"}}
-	if _, err := h.client.CoreV1().Secrets("team-a").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
-		Type: v1alpha1.ProviderOpenAI, BaseURL: model.URL, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key"},
-	}}
-	if _, err := client.CoreV1alpha1().Providers("team-a").Create(ctx, p, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "chat"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"chats"}, Verbs: []string{"create"}},
-		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"providers"}, Verbs: []string{"list"}},
-	}}
-	if _, err := h.client.RbacV1().Roles("team-a").Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "chat"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "chat"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "client", Namespace: "team-a"}},
-	}
-	if _, err := h.client.RbacV1().RoleBindings("team-a").Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	token, nobody := h.talker(t, "team-a"), h.token(t, "team-a", "nobody")
+	h.provider(t, "team-a", model.URL)
+	h.key(t, "team-a", "sk-key-of-the-vendor")
 	s := start(t, h, map[string]string{"team-a": in.RESTURL})
 	s.secrets = append(s.secrets, token, nobody)
 
@@ -90,5 +64,50 @@ func TestRealInstallation(t *testing.T) {
 	refused := s.call(t, "POST", "/anthropic/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"h"}]}`, "X-Api-Key", nobody)
 	if refused.code != http.StatusForbidden || !strings.Contains(refused.body, `"permission_error"`) || !strings.Contains(refused.body, "chats") {
 		t.Errorf("who may not chat: %d %s", refused.code, refused.body)
+	}
+}
+
+// talker makes a ServiceAccount that may chat in its namespace, and a token of it.
+func (h *host) talker(t *testing.T, namespace string) string {
+	t.Helper()
+	token := h.token(t, namespace, "client")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "chat"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"chats"}, Verbs: []string{"create"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"providers"}, Verbs: []string{"list"}},
+	}}
+	if _, err := h.client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "chat"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "chat"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "client", Namespace: namespace}},
+	}
+	if _, err := h.client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// provider gives a namespace the Provider "default", whose key is to be in the Secret "key".
+func (h *host) provider(t *testing.T, namespace, address string) {
+	t.Helper()
+	client, err := versioned.NewForConfig(h.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
+		Type: v1alpha1.ProviderOpenAI, BaseURL: address, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key"},
+	}}
+	if _, err := client.CoreV1alpha1().Providers(namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// key makes the Secret with the key of a namespace's Provider.
+func (h *host) key(t *testing.T, namespace, value string) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": value}}
+	if _, err := h.client.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }

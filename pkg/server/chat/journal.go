@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/turn"
 )
@@ -60,13 +61,14 @@ type step struct {
 	Withheld []string `json:",omitempty"`
 }
 
-// asked describes a caller without credentials.
+// asked describes a caller without credentials. A verified identity is kept whole, even if a claim looks like a secret, because
+// it limits what the caller may do.
 func asked(by user.Info) *authenticationv1.UserInfo {
 	out := &authenticationv1.UserInfo{Username: by.GetName(), UID: by.GetUID(), Groups: by.GetGroups()}
 	for key, values := range by.GetExtra() {
 		values = slices.DeleteFunc(slices.Clone(values), func(v string) bool {
 			_, secret := redact.Text(v)
-			return secret
+			return secret && !external.OfIdentity(key)
 		})
 		if len(values) > 0 {
 			if out.Extra == nil {
@@ -105,6 +107,7 @@ type journal struct {
 	bytes   int
 	kick    chan struct{} // has room for one
 	closed  chan struct{}
+	writer  sync.WaitGroup // the goroutine of write
 }
 
 // begin stores that the turn begins.
@@ -127,7 +130,7 @@ func (j *journal) begin(ctx context.Context) error {
 // write starts to store frames as they occur, until close.
 func (j *journal) write() {
 	j.kick, j.closed = make(chan struct{}, 1), make(chan struct{})
-	go func() { // ends with close
+	j.writer.Go(func() { // ends with close
 		for {
 			select {
 			case <-j.kick:
@@ -138,12 +141,15 @@ func (j *journal) write() {
 				return
 			}
 		}
-	}()
+	})
 }
 
+// close ends what write began, and returns when nothing more is stored or shown. A turn that the server interrupts may have
+// frames that are not stored.
 func (j *journal) close() {
 	if j.closed != nil {
 		close(j.closed)
+		j.writer.Wait()
 	}
 }
 

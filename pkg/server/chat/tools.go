@@ -202,7 +202,7 @@ func (t bounded) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	defer timer.Stop()
 	out, err := t.Tool.Call(ctx, raw)
 	if err != nil && errors.Is(context.Cause(ctx), errToolTimeout) {
-		return nil, tool.Errorf(tool.TypeTimeout, "the call took longer than %s", t.limit).Suggest("ask for less at a time, or look again later")
+		return nil, tool.Errorf(tool.TypeTimeout, "the call took longer than the %s that the server allows (--chat-tool-timeout)", t.limit).Suggest("ask for less at a time, or look again later")
 	}
 	return out, err
 }

@@ -145,7 +145,7 @@ func forged(h http.Header) string {
 		if !ok {
 			continue
 		}
-		if decoded, err := url.PathUnescape(key); err != nil || reserved(decoded) || reserved(key) {
+		if decoded, err := url.PathUnescape(key); err != nil || OfIdentity(decoded) || OfIdentity(key) {
 			return name
 		}
 	}

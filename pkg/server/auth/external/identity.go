@@ -148,7 +148,7 @@ func From(u user.Info) *Identity {
 func without(u user.Info) user.Info {
 	clean := map[string][]string{}
 	for k, v := range u.GetExtra() {
-		if !reserved(k) {
+		if !OfIdentity(k) {
 			clean[k] = v
 		}
 	}
@@ -158,5 +158,6 @@ func without(u user.Info) user.Info {
 	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: clean}
 }
 
-// reserved reports whether an extra is one of this package.
-func reserved(name string) bool { return strings.HasPrefix(strings.ToLower(name), extraPrefix) }
+// OfIdentity reports whether an extra of a user belongs to a verified identity. What keeps users must keep all of these extras:
+// without some of them, a user may have more rights.
+func OfIdentity(name string) bool { return strings.HasPrefix(strings.ToLower(name), extraPrefix) }
