@@ -141,6 +141,7 @@ type attendant struct {
 	status     rest.Updater
 	attendance *attendance
 	trees      *trees
+	runs       *runs
 	clock      clock.PassiveClock
 }
 
@@ -172,13 +173,14 @@ func (r attendant) attend(ctx context.Context) {
 	}
 }
 
-// unbegun registers the tasks that already exist at the start: those that no controller has picked up, and the trees of
-// those that were delegated.
+// unbegun registers the tasks that already exist at the start: those that no controller has picked up, the runs of schedules, and the
+// trees of those that were delegated.
 func (r attendant) unbegun(ctx context.Context) error {
 	err := eachPage(ctx, r.tasks, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
 		if t.Status.Phase == "" {
 			r.attendance.created(t)
 		}
+		r.runs.created(t)
 		if d := t.Status.Delegation; d != nil {
 			r.trees.add(t.Namespace, t.Name, t.UID, d)
 		}
@@ -186,6 +188,7 @@ func (r attendant) unbegun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.runs.loaded()
 	defer close(r.trees.known)
 	return r.findLeftovers(ctx)
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// columns returns the columns of kubectl get. usage returns what a task has used; nil if nothing is known.
-func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage) []resource.Column[*v1alpha1.Task] {
+// columns returns the columns of kubectl get. usage returns what a task has used; nil if nothing is known. runs knows the runs of
+// schedules, whose columns are those of a CronJob.
+func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage, runs *runs) []resource.Column[*v1alpha1.Task] {
 	return []resource.Column[*v1alpha1.Task]{
 		{Name: "Phase", Description: "Where the task is in its life.", Value: func(t *v1alpha1.Task) any { return phase(t) }},
 		{Name: "Agent", Description: "The agent that does the work.", Value: func(t *v1alpha1.Task) any { return agent(t) }},
@@ -28,7 +29,9 @@ func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage) []resource.Column[*
 		{Name: "Started", Wide: true, Description: "The time since the first attempt started.", Value: func(t *v1alpha1.Task) any { return t.Status.StartTime }},
 		{Name: "Completed", Wide: true, Description: "The time since the task ended.", Value: func(t *v1alpha1.Task) any { return t.Status.CompletionTime }},
 		{Name: "Schedule", Wide: true, Description: "When a schedule creates runs.", Value: func(t *v1alpha1.Task) any { return t.Spec.Schedule }},
+		{Name: "Timezone", Wide: true, Description: "The time zone of a schedule.", Value: func(t *v1alpha1.Task) any { return timeZone(t) }},
 		{Name: "Suspend", Wide: true, Description: "Whether a schedule, or an autonomous task between iterations, is suspended.", Value: func(t *v1alpha1.Task) any { return suspended(t) }},
+		{Name: "Active", Wide: true, Description: "The number of runs of a schedule that have not ended.", Value: func(t *v1alpha1.Task) any { return active(t, runs) }},
 		{Name: "Last Schedule", Wide: true, Description: "The time since a schedule was last due.", Value: func(t *v1alpha1.Task) any { return t.Status.LastScheduleTime }},
 		{Name: "Next Schedule", Wide: true, Description: "When a schedule creates its next run.", Value: func(t *v1alpha1.Task) any { return next(t) }},
 		{Name: "Message", Wide: true, Description: "What explains the phase.", Value: func(t *v1alpha1.Task) any { return t.Status.Message }},
@@ -41,6 +44,26 @@ func suspended(t *v1alpha1.Task) string {
 		return ""
 	}
 	return strconv.FormatBool(t.Spec.Suspend)
+}
+
+// timeZone is empty for tasks without a schedule, all of which have the default.
+func timeZone(t *v1alpha1.Task) string {
+	if t.Spec.Schedule == "" {
+		return ""
+	}
+	return t.Spec.TimeZone
+}
+
+// active is empty for tasks that have no runs because they have no schedule.
+func active(t *v1alpha1.Task, runs *runs) string {
+	if t.Spec.Schedule == "" {
+		return ""
+	}
+	n, known := runs.of(t.UID)
+	if !known {
+		return "?"
+	}
+	return strconv.Itoa(n)
 }
 
 // next returns a time rather than a duration, because columns show only how long ago something was.

@@ -4,11 +4,14 @@
 package task
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -35,5 +38,61 @@ func TestPhaseColumn(t *testing.T) {
 		if got := phase(task); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// A schedule has the columns of a CronJob. Other tasks have nothing there, and are not counted as runs without a schedule's label.
+func TestScheduleColumns(t *testing.T) {
+	known := newRuns()
+	nightly := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "nightly", UID: "s"}, Spec: v1alpha1.TaskSpec{Schedule: "0 3 * * *", TimeZone: "Europe/Berlin", Suspend: true}}
+	nightly.Status.LastScheduleTime = &metav1.Time{Time: time.Unix(1, 0)}
+	once := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{TimeZone: "UTC"}} // the default
+	run := func(uid types.UID) *v1alpha1.Task {
+		t := nightly.RunOfSchedule()
+		t.UID, t.OwnerReferences = uid, []metav1.OwnerReference{*metav1.NewControllerRef(nightly, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+		return t
+	}
+	shown := func(t *v1alpha1.Task) (cells []any) {
+		for _, c := range columns(func(*v1alpha1.Task) *v1alpha1.TaskUsage { return nil }, known) {
+			if slices.Contains([]string{"Schedule", "Timezone", "Suspend", "Active", "Last Schedule"}, c.Name) && c.Wide {
+				cells = append(cells, c.Value(t))
+			}
+		}
+		return cells
+	}
+	want := func(task *v1alpha1.Task, cells ...any) {
+		t.Helper()
+		if got := shown(task); !reflect.DeepEqual(got, cells) {
+			t.Errorf("%s: %v, want %v", task.Name, got, cells)
+		}
+	}
+	active := func(n string) {
+		t.Helper()
+		want(nightly, "0 3 * * *", "Europe/Berlin", "true", n, nightly.Status.LastScheduleTime)
+	}
+	want(once, "", "", "", "", (*metav1.Time)(nil))
+	active("?")
+
+	// While the store is read, a run ends that was read before.
+	early := run("early")
+	early.Status.Phase = v1alpha1.TaskSucceeded
+	known.changed(early)
+	known.created(run("early"))
+	known.loaded()
+	active("0")
+	known.created(run("a"))
+	known.created(run("b"))
+	child := run("c")
+	delete(child.Labels, v1alpha1.LabelScheduledRun)
+	known.created(child)
+	active("2")
+	ended := run("a")
+	ended.Status.Phase = v1alpha1.TaskFailed
+	known.changed(ended)
+	active("1")
+	known.remove(run("b"))
+	active("0")
+	if len(known.active) != 0 {
+		t.Errorf("it remembers %v", known.active)
 	}
 }

@@ -115,6 +115,7 @@ type Resource struct {
 	clock      clock.Clock
 	retention  Retention
 	attendance *attendance
+	runs       *runs
 	models     *modelgate.Gate
 	accounts   *spending.Store
 	budgetsOf  func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) // nil for none
@@ -168,7 +169,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
 	r.transactions, r.secrets, r.ownSecrets = o.Transactions, o.Secrets, o.OwnSecrets
-	r.attendance = newAttendance(o.Clock)
+	r.attendance, r.runs = newAttendance(o.Clock), newRuns()
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
 	r.meters.log = o.Log
@@ -181,7 +182,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
 		Fields:     fields(&r.trees),
-		Columns:    columns(r.meters.usage),
+		Columns:    columns(r.meters.usage, r.runs),
 		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
@@ -195,7 +196,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			ValidateStatus:   r.validateStatus,
 			ValidateName:     validateName,
 			Warnings:         v.warnings,
-			AfterStatus:      r.attendance.changed,
+			AfterStatus:      r.afterStatus,
 			AfterCreate:      r.afterCreate,
 			BeforeDelete:     kin{r}.beforeDelete,
 			Orphan:           kin{r}.orphan,
@@ -295,7 +296,7 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if !ok {
 		return nil, fmt.Errorf("resource tasks: %T has no update", paths["tasks/status"])
 	}
-	go attendant{r.get, tasks, status, r.attendance, &r.trees, r.clock}.attend(ctx) // ends with ctx
+	go attendant{r.get, tasks, status, r.attendance, &r.trees, r.runs, r.clock}.attend(ctx) // ends with ctx
 	if r.retention != (Retention{}) {
 		go trimmer{r.log, r.clock, r.retention}.retain(ctx) // ends with ctx
 	}
@@ -325,7 +326,13 @@ func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error)
 
 func (r *Resource) afterCreate(t *v1alpha1.Task) {
 	r.trees.created(t)
+	r.runs.created(t)
 	r.attendance.created(t)
+}
+
+func (r *Resource) afterStatus(t *v1alpha1.Task) {
+	r.runs.changed(t)
+	r.attendance.changed(t)
 }
 
 // afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.
@@ -333,6 +340,7 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	r.attendance.settled(t.UID)
 	r.trees.remove(t)
+	r.runs.remove(t)
 	r.models.Forget(t.UID)
 	r.meters.forget(t.UID)
 	if r.gone != nil {
