@@ -131,7 +131,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
 		Healthy:     st.Engine.Healthy,
-		Ready:       map[string]func() error{"disk": st.Engine.Ready},
+		Ready:       map[string]func() error{"disk": st.Engine.Ready, "descriptors": descriptors},
 		Health:      newHealth(o.Clock, g.LoopbackClientConfig, st.Engine.Ready),
 		Namespaces: func(all corelisters.NamespaceLister) {
 			st.Ledger.SetNamespaceUID(func(name string) string {

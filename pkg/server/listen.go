@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,11 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 // Listeners are the open ports of a server.
@@ -30,7 +36,11 @@ func (o *Options) Listen(ctx context.Context) (*Listeners, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen (another --secure-port?): %w", err)
 	}
-	l := &Listeners{Secure: track(secure), URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
+	log := sparse.New(cmp.Or[clock.PassiveClock](o.Clock, clock.RealClock{}))
+	exhausted := func(err error) {
+		log.Error(ctx, err, "No connection can be accepted until others end, or the limit of open files is raised")
+	}
+	l := &Listeners{Secure: track(secure, exhausted), URL: "https://" + reachable(secure.Addr().(*net.TCPAddr))}
 	if o.RESTBindAddress == "" {
 		return l, nil
 	}
@@ -39,7 +49,7 @@ func (o *Options) Listen(ctx context.Context) (*Listeners, error) {
 		return nil, errors.Join(
 			fmt.Errorf("cannot listen for REST (another --rest-bind-address, or an empty one for none?): %w", err), secure.Close())
 	}
-	l.Plain, l.RESTURL = track(plain), "http://"+reachable(plain.Addr().(*net.TCPAddr))
+	l.Plain, l.RESTURL = track(plain, exhausted), "http://"+reachable(plain.Addr().(*net.TCPAddr))
 	return l, nil
 }
 
@@ -66,14 +76,16 @@ func (l *Listeners) Cut() {
 // tracked is a listener that knows its open connections.
 type tracked struct {
 	net.Listener
+	// exhausted is called if a connection cannot be accepted for lack of descriptors. The HTTP servers try again.
+	exhausted func(error)
 
 	mu     sync.Mutex // guards open and closed
 	open   map[*connection]struct{}
 	closed bool
 }
 
-func track(l net.Listener) *tracked {
-	return &tracked{Listener: l, open: map[*connection]struct{}{}}
+func track(l net.Listener, exhausted func(error)) *tracked {
+	return &tracked{Listener: l, exhausted: exhausted, open: map[*connection]struct{}{}}
 }
 
 // connection is one connection of a tracked listener.
@@ -86,6 +98,9 @@ type connection struct {
 func (t *tracked) Accept() (net.Conn, error) {
 	plain, err := t.Listener.Accept()
 	if err != nil {
+		if local.Exhausted(err) {
+			t.exhausted(err)
+		}
 		return nil, err
 	}
 	c := &connection{plain, t}

@@ -10,7 +10,8 @@
 //	chat.go      the limits of chats
 //	stores.go    the folder of the store, and waiting for its lock
 //	memory.go    the limit of memory
-//	standby.go   the ports while the store cannot be opened
+//	files.go     whether enough files can be opened
+//	standby.go   the ports while the server cannot start
 //	listen.go    the secure listener and the plain one of the REST paths
 //	generic.go   the generic server's configuration: TLS, the loopback client, audit
 //	usage.go     the ledger of model use after the start

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func ownHost(h http.Handler) http.Handler {
 // newHealth answers probes as the REST paths do. ready checks the store, and the API server is asked whether it is ready.
 func newHealth(c clock.WithTicker, loopback *rest.Config, ready func() error) *facaderest.Health {
 	return facaderest.NewHealth(c, map[string]facaderest.Check{
-		"store": func(context.Context) error { return ready() },
+		"store": func(context.Context) error { return cmp.Or(descriptors(), ready()) },
 		"kubernetes": func(ctx context.Context) error {
 			client, err := rest.HTTPClientFor(loopback)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -19,8 +20,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
-// readyPoll is the time between two checks of whether a starting server is ready.
-const readyPoll = 5 * time.Millisecond
+// readyPoll and readyPollMax are the least and the most time between two checks of whether a starting server is ready. It grows slowly,
+// so that it adds little to a start, and a server that stays unready does not work.
+const readyPoll, readyPollMax = 5 * time.Millisecond, 250 * time.Millisecond
 
 // cutAfter is how long connections may stay open after everything that the server waits for is done. It is time to send
 // what was answered.
@@ -137,7 +139,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		return fmt.Errorf("loopback client: %w", err)
 	}
 	defer client.CloseIdleConnections()
-	return wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+	pauses := wait.Backoff{Duration: readyPoll, Factor: 1.05, Steps: math.MaxInt, Cap: readyPollMax}
+	return pauses.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		return readyOnce(ctx, p.Loopback, client) == nil, nil
 	})
 }

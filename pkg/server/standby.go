@@ -16,46 +16,68 @@ import (
 
 	"k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
 
 // standbyHeaderTimeout is how long a client of a waiting server may take to send the header of a request.
 const standbyHeaderTimeout = 5 * time.Second
 
-// standby answers on the server's ports while the store cannot be opened: the server is alive but not ready. If a port is
-// taken, for example by another server on the same machine, that is no error.
+// standby answers on the server's ports while it cannot start, because files or the store cannot be opened: the server is alive but not
+// ready. If a port is taken, for example by another server on the same machine, that is no error.
 type standby struct {
 	o      *Options
 	reason atomic.Pointer[string]
-	start  sync.Once
+
+	mu     sync.Mutex
+	served bool // or it must not be served any more
+	told   bool // why it is not served
 	stop   []func()
 }
 
-// waits states why the server waits, and serves the ports from the first call on.
+// waits states why the server waits, and serves the ports from then on. If that fails, the next call tries again.
 func (s *standby) waits(ctx context.Context, reason string) {
 	s.reason.Store(&reason)
-	s.start.Do(func() { s.serve(ctx) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served {
+		return
+	}
+	err := s.serve(ctx)
+	s.served = err == nil
+	if err == nil || s.told {
+		return
+	}
+	s.told = true
+	const what = "The ports are not served while this server waits"
+	if log := klog.FromContext(ctx); local.Exhausted(err) {
+		log.Error(err, what)
+	} else {
+		log.Info(what, "cause", err.Error())
+	}
 }
 
-func (s *standby) serve(ctx context.Context) {
-	log := klog.FromContext(ctx)
+func (s *standby) serve(ctx context.Context) error {
 	l, err := s.o.Listen(ctx)
 	if err != nil {
-		log.Info("The ports are not served while this server waits for the store", "cause", err.Error())
-		return
+		return err
 	}
 	secure, err := s.secure(l.Secure)
 	if err != nil {
-		log.Error(errors.Join(err, l.Close()), "The ports are not served while this server waits for the store")
-		return
+		return errors.Join(err, l.Close())
 	}
 	s.answer(ctx, secure)
 	if l.Plain != nil {
 		s.answer(ctx, l.Plain)
 	}
+	return nil
 }
 
 func (s *standby) answer(ctx context.Context, l net.Listener) {
-	srv := &http.Server{Handler: http.HandlerFunc(s.respond), ReadHeaderTimeout: standbyHeaderTimeout}
+	srv := &http.Server{
+		Handler: http.HandlerFunc(s.respond), ReadHeaderTimeout: standbyHeaderTimeout, ErrorLog: sparse.New(s.o.Clock).Logger(ctx),
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -93,8 +115,11 @@ func (s *standby) respond(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, "waiting: "+*s.reason.Load())
 }
 
-// done closes the ports.
+// done closes the ports, for good.
 func (s *standby) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.served = true
 	for _, stop := range s.stop {
 		stop()
 	}

@@ -36,6 +36,10 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	o.Name = o.ServiceName
+	if server.AwaitFiles(ctx, &o.Options) != nil {
+		return nil // asked to stop while it waited
+	}
 	server.LimitMemory(ctx)
 	server.SpaceCollections()
 	stop, err := o.Profiling.Serve(ctx)
@@ -59,7 +63,6 @@ func Run(ctx context.Context, o Options) error {
 	if authorities == nil {
 		return nil
 	}
-	o.Name = o.ServiceName
 	st, err := o.OpenStores(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -17,6 +17,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
+	if server.AwaitFiles(ctx, &o.Options) != nil {
+		return nil // asked to stop while it waited
+	}
 	server.LimitMemory(ctx)
 	server.SpaceCollections()
 	stop, err := o.Profiling.Serve(ctx)

@@ -90,8 +90,8 @@ type observed struct {
 	wait *patience
 }
 
-func (o observed) file(open func() (vfs.File, error)) (f vfs.File, err error) {
-	err = o.wait.out(func() error {
+func (o observed) file(wait func(func() error) error, open func() (vfs.File, error)) (f vfs.File, err error) {
+	err = wait(func() error {
 		o.disk.run(func() { f, err = open() })
 		return err
 	})
@@ -102,7 +102,7 @@ func (o observed) file(open func() (vfs.File, error)) (f vfs.File, err error) {
 }
 
 func (o observed) written(c vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
-	f, err := o.file(open)
+	f, err := o.file(o.wait.create, open)
 	switch {
 	case c == flushCategory:
 		o.wait.flush(err)
@@ -118,15 +118,16 @@ func (o observed) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 }
 
 func (o observed) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	return o.file(func() (vfs.File, error) { return o.FS.Open(name, opts...) })
+	return o.file(o.wait.out, func() (vfs.File, error) { return o.FS.Open(name, opts...) })
 }
 
 func (o observed) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return o.file(func() (vfs.File, error) { return o.FS.OpenReadWrite(name, c, opts...) })
+	return o.file(o.wait.out, func() (vfs.File, error) { return o.FS.OpenReadWrite(name, c, opts...) })
 }
 
+// OpenDir waits like Create, because the folder of a new log is synced before the log is used.
 func (o observed) OpenDir(name string) (vfs.File, error) {
-	return o.file(func() (vfs.File, error) { return o.FS.OpenDir(name) })
+	return o.file(o.wait.create, func() (vfs.File, error) { return o.FS.OpenDir(name) })
 }
 
 func (o observed) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {

@@ -68,7 +68,8 @@ type Options struct {
 	// AcceptLoss are the names of losses with which the store is opened all the same. It then continues from a new Base, and
 	// records the losses.
 	AcceptLoss []string
-	// Waiting, if set, is called before each pause of an Open that waits for space or for descriptors.
+	// Waiting, if set, is called before each pause of an Open that waits for space or for descriptors, and of an open store that waits
+	// for descriptors.
 	Waiting func(cause error, pause time.Duration)
 }
 
@@ -247,6 +248,7 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       64,
+		MaxOpenFiles:                openTables(),
 		Logger:                      pebbleLog{e},
 		EventListener:               e.events(),
 	}
@@ -255,6 +257,17 @@ func (e *Engine) pebbleOptions(cache *pebble.Cache) *pebble.Options {
 	}
 	e.readerOptions = o.MakeReaderOptions()
 	return o
+}
+
+// openTables returns how many tables may be open at a time: Pebble's default, or half of the files that the process may open, so that
+// a store with many tables leaves descriptors to connections.
+func openTables() int {
+	const usual = 1000
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return usual
+	}
+	return int(min(usual, limit.Cur/2))
 }
 
 // recover finds the revision of the last write, and the store's identity. Batches are atomic and hold the
@@ -275,8 +288,8 @@ func (e *Engine) recover(check *continuity) (err error) {
 
 var errCorruptNumber = errors.New("the record is not 8 bytes")
 
-// Close waits for operations in flight, including iterators, and closes the store.
-// Later calls of any method that can fail return engine.ErrClosed.
+// Close waits for operations in flight, including iterators, and closes the store. If one waits for a descriptor, it returns an
+// error, and the process should end. Later calls of any method that can fail return engine.ErrClosed.
 func (e *Engine) Close() error {
 	n := e.refs.Add(closedRefs)
 	if n < closedRefs {
@@ -284,9 +297,24 @@ func (e *Engine) Close() error {
 		return engine.ErrClosed
 	}
 	e.reclaimer.stop()
-	if n > closedRefs {
-		<-e.drained
+	close(e.wait.closing)
+	ended := make(chan error, 1)
+	go func() {
+		if n > closedRefs {
+			<-e.drained
+		}
+		ended <- e.end()
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-e.wait.stuck:
+		return fmt.Errorf("close store %s: %w", e.opts.Dir, e.wait.lacks())
 	}
+}
+
+// end closes the store, which nobody uses any more.
+func (e *Engine) end() error {
 	if e.opts.Registerer != nil {
 		e.opts.Registerer.Unregister(e.metrics)
 	}
@@ -335,13 +363,14 @@ func (e *Engine) Advance(rev uint64) { e.published.Store(rev) }
 
 // Healthy returns nil while the store works. Otherwise it returns the failure that stopped the store, or
 // the last error of a background flush or compaction until one succeeds. A full disk is not an error here;
-// see Full.
+// see Full. Neither is a lack of descriptors; see Ready.
 func (e *Engine) Healthy() error {
 	if f := e.failure.Load(); f != nil {
 		return f.err()
 	}
-	// On a full disk, or over a damaged table, background work fails. Reads and deletes go on, and a restart would not help.
-	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) && !corrupted(*err) {
+	// On a full disk, without descriptors, or over a damaged table, background work fails. Reads and deletes go on, and a restart
+	// would not help.
+	if err := e.degraded.Load(); err != nil && !errors.Is(*err, syscall.ENOSPC) && !Exhausted(*err) && !corrupted(*err) {
 		return fmt.Errorf("background work: %w", *err)
 	}
 	if e.refs.Load() < 0 {

@@ -6,6 +6,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,19 +26,26 @@ const (
 
 // scarce reports whether an operation failed for lack of something that can come back: space or descriptors.
 func scarce(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || exhausted(err)
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || Exhausted(err)
 }
 
-func exhausted(err error) bool {
+// Exhausted reports whether an operation failed because the process, or the machine, can open no more files.
+func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // patience makes the opening of a store wait for space and descriptors. Without it, Pebble repeats a failed flush without a
-// pause, for ever, or fails. An open store returns such errors, so that writes are refused and reads go on.
+// pause, for ever, or fails. An open store returns such errors, so that writes are refused and reads go on; but a file that is to be
+// made waits for a descriptor there too; see create.
 type patience struct {
 	log     logr.Logger
 	ctx     context.Context //nolint:containedctx // of the opening
 	waiting func(cause error, pause time.Duration)
+	// lacking is why an open store waits for descriptors; nil if it does not.
+	lacking atomic.Pointer[error]
+	// closing is closed when the store is to be closed. If it waits for a descriptor then, stuck is closed.
+	closing, stuck chan struct{}
+	sticks         sync.Once
 
 	// room makes room on a full disk if it can. It is set by Open.
 	room atomic.Pointer[func()]
@@ -53,7 +61,7 @@ type patience struct {
 }
 
 func newPatience(ctx context.Context, log logr.Logger, waiting func(error, time.Duration)) *patience {
-	return &patience{log: log, ctx: ctx, waiting: waiting, abandoned: make(chan struct{}), broken: make(chan error, 1), logged: map[string]time.Time{}}
+	return &patience{log: log, ctx: ctx, waiting: waiting, closing: make(chan struct{}), stuck: make(chan struct{}), abandoned: make(chan struct{}), broken: make(chan error, 1), logged: map[string]time.Time{}}
 }
 
 // out runs op until it does not fail for lack of something, if the store is being opened.
@@ -64,16 +72,46 @@ func (p *patience) out(op func() error) error {
 			return err
 		}
 		if p.open.Load() {
-			if exhausted(err) {
+			if Exhausted(err) {
 				time.Sleep(scarcePause) //nolint:forbidigo // background work is repeated without a pause
 			}
 			return err
 		}
-		if room := p.room.Load(); room != nil && !exhausted(err) {
+		if room := p.room.Load(); room != nil && !Exhausted(err) {
 			(*room)()
 		}
-		p.rest(err)
+		p.rest("The store cannot be opened yet; trying again until it can", err, nil)
 	}
+}
+
+// create is out for an operation that makes a file. It waits for a descriptor in an open store as well, and even while that is being
+// closed: if Pebble cannot make a log, it panics, and in doing so unlocks a lock that it does not hold, which crashes the process.
+func (p *patience) create(op func() error) error {
+	for closing := p.closing; ; {
+		err := p.out(op)
+		if !Exhausted(err) {
+			if p.lacking.Swap(nil) != nil {
+				p.rested()
+			}
+			return err
+		}
+		p.lacking.Store(&err)
+		select {
+		case <-closing:
+			closing = nil
+			p.sticks.Do(func() { close(p.stuck) })
+		default:
+		}
+		p.rest("The store can open no more files; what is written waits until it can", err, closing)
+	}
+}
+
+// lacks returns an error while an open store waits for descriptors.
+func (p *patience) lacks() error {
+	if err := p.lacking.Load(); err != nil {
+		return fmt.Errorf("the store can open no more files: %w", *err)
+	}
+	return nil
 }
 
 // flush is called with the outcome of a part of a flush. Pebble repeats a flush that failed, and its opening waits for the flush.
@@ -108,8 +146,15 @@ func (p *patience) longer() time.Duration {
 	return p.pause
 }
 
-// rest waits for a while that grows from call to call.
-func (p *patience) rest(cause error) {
+// rested makes the next pause the shortest.
+func (p *patience) rested() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause = 0
+}
+
+// rest waits for a while that grows from call to call, or until it is woken. It says so in the log now and then.
+func (p *patience) rest(what string, cause error, wake <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock() // others that wait for the same thing wait longer
 	pause := p.longer()
@@ -120,7 +165,7 @@ func (p *patience) rest(cause error) {
 	//nolint:forbidigo // these pauses are for a real disk
 	if now := time.Now(); now.Sub(p.logged[text]) >= repeatEvery && p.ctx.Err() == nil {
 		p.logged[text] = now
-		p.log.Info("The store cannot be opened yet; trying again until it can", "cause", text, "operation", cause.Error())
+		p.log.Error(cause, what) // an error, because it needs an operator
 	}
 	if p.waiting != nil {
 		p.waiting(cause, pause)
@@ -130,6 +175,8 @@ func (p *patience) rest(cause error) {
 	select {
 	case <-timer.C:
 		return
+	case <-wake:
+		return
 	case <-p.ctx.Done():
 	}
 	select {
@@ -137,5 +184,8 @@ func (p *patience) rest(cause error) {
 	default:
 		close(p.abandoned)
 	}
-	<-timer.C
+	select {
+	case <-timer.C:
+	case <-wake:
+	}
 }

@@ -3,13 +3,22 @@
 
 package local
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// Ready returns nil while the store works and its disk answers. If nothing was asked of the disk for a while, it has the mark written
+// Ready returns nil while the store works, can open files, and its disk answers. If nothing was asked of the disk for a while, it has the mark written
 // again, and the next call knows whether that took too long.
 func (e *Engine) Ready() error {
 	if err := e.Healthy(); err != nil {
 		return err
+	}
+	if err := e.wait.lacks(); err != nil {
+		return err
+	}
+	if err := e.degraded.Load(); err != nil && Exhausted(*err) {
+		return fmt.Errorf("background work: %w", *err)
 	}
 	if e.disk.idle() && e.marked != nil && e.acquire() == nil {
 		if e.probing.CompareAndSwap(false, true) {
@@ -33,5 +42,5 @@ func (e *Engine) probe() {
 // slow counts an operation of the disk that takes too long.
 func (e *Engine) slow(took time.Duration) {
 	e.metrics.slowDisk.Inc()
-	e.log.Info("The disk does not answer", "dir", e.opts.Dir, "duration", took)
+	e.log.Error(nil, "The disk does not answer", "dir", e.opts.Dir, "duration", took)
 }

@@ -145,10 +145,20 @@ func (s *space) measure() {
 	free := s.free.Load()
 	low := free < s.reserve
 	if s.low.Swap(low) != low {
-		s.log.Info("Disk space", "dir", s.dir, "full", low, "freeBytes", free, "reserveBytes", s.reserve)
+		s.say(low, free)
 	}
 	if !s.ballast && free > s.reserve+2*s.ballastSize() {
 		s.ballast = s.makeBallast() == nil
+	}
+}
+
+// say logs that the disk is full, as an error because it needs an operator, or not any more.
+func (s *space) say(full bool, free int64) {
+	values := []any{"dir", s.dir, "freeBytes", free, "reserveBytes", s.reserve}
+	if full {
+		s.log.Error(nil, "The disk is full: writes that add to the store are refused", values...)
+	} else {
+		s.log.Info("The disk has room again", values...)
 	}
 }
 
