@@ -24,7 +24,8 @@ type Engine interface {
 	// descriptors, is not an error here.
 	Healthy() error
 	// Ready returns nil while the store works, can open files, and its storage answers in time. Storage that hangs may answer
-	// again, and descriptors may be closed, so this is no reason to restart. A store that failed or was closed is not ready, for the reason that Healthy returns.
+	// again, and descriptors may be closed, so this is no reason to restart. A store that failed or was closed is not ready,
+	// for the reason that Healthy returns.
 	Ready() error
 	// Checkpoint makes a consistent copy of the store, which lasts until the copy is closed. The copy holds
 	// every write that was acknowledged before the call. Writers are not held up. Only one checkpoint may

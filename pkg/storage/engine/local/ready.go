@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Ready returns nil while the store works, can open files, and its disk answers. If nothing was asked of the disk for a while, it has the mark written
-// again, and the next call knows whether that took too long.
+// Ready returns nil while the store works, can open files, and its disk answers. If nothing was asked of the disk for a
+// while, it has the mark written again, and the next call knows whether that took too long.
 func (e *Engine) Ready() error {
 	if err := e.Healthy(); err != nil {
 		return err
