@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -33,7 +32,7 @@ func TestProgramsInPods(t *testing.T) {
 		lines.WriteString("echo '== " + work.Name + "'; mkdir " + work.Name + "; (cd " + work.Name + "; " + work.Line + ")\n")
 		want.WriteString("== " + work.Name + "\n" + work.Want)
 	}
-	command(t, p, "programs", "export HOME=$PWD GOCACHE=$PWD/builds PATH=$PATH:/usr/local/go/bin CGO_ENABLED=0\n"+lines.String(),
+	command(t, p, "programs", "export HOME=$PWD GOCACHE=$PWD/builds PATH=$PATH:"+goRoot(t)+"/bin CGO_ENABLED=0\n"+lines.String(),
 		map[string]any{"image": programsImage, "command": []string{"bash", "-c"}, "timeout": "10m"})
 	p.MustShell(t, "kubectl wait --for=condition=Complete --timeout=600s task/programs")
 	var result struct{ Result string }
@@ -98,14 +97,22 @@ func systemFiles(t *testing.T, python string) []string {
 // goFiles returns what the go command needs to build a program that prints.
 func goFiles(t *testing.T) []string {
 	t.Helper()
-	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
-	packages, err2 := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.Dir}}", "fmt").Output()
-	if err := errors.Join(err, err2); err != nil {
+	packages, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.Dir}}", "fmt").Output()
+	if err != nil {
 		t.Fatal(err)
 	}
 	files := strings.Fields(string(packages))
 	for _, name := range []string{"bin/go", "go.env", "VERSION", "pkg/include", "pkg/tool/linux_amd64/asm", "pkg/tool/linux_amd64/compile", "pkg/tool/linux_amd64/link"} {
-		files = append(files, filepath.Join(strings.TrimSpace(string(root)), name))
+		files = append(files, filepath.Join(goRoot(t), name))
 	}
 	return files
+}
+
+func goRoot(t *testing.T) string {
+	t.Helper()
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(root))
 }
