@@ -111,7 +111,8 @@ const parts = {
 
   async 'the console is in no frame, and runs nothing that is not its own'(context) {
     const page = await signIn(context);
-    const run = await page.evaluate(async () => {
+    const directives = ['require-trusted-types-for', 'script-src', 'style-src', 'img-src', 'frame-src', 'connect-src'];
+    const run = await page.evaluate(async (directives) => {
       const violations = [];
       document.addEventListener('securitypolicyviolation', (e) => violations.push(e.effectiveDirective));
       const tries = [
@@ -131,11 +132,12 @@ const parts = {
         done();
       }));
       await fetch('https://evil.example/').catch(() => {});
-      await new Promise((done) => setTimeout(done, 100));
+      const enforced = () => directives.every((d) => violations.some((v) => v.startsWith(d)));
+      for (let n = 0; n < 300 && !enforced(); n++) await new Promise((done) => setTimeout(done, 100)); // a browser reports when it has time
       return { pwned: window.pwned, violations };
-    });
+    }, directives);
     assert.equal(run.pwned, undefined);
-    for (const d of ['require-trusted-types-for', 'script-src', 'style-src', 'img-src', 'frame-src', 'connect-src']) {
+    for (const d of directives) {
       assert.ok(run.violations.some((v) => v.startsWith(d)), `${d} is not enforced: ${run.violations}`);
     }
     const other = await context.newPage();
