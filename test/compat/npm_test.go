@@ -79,8 +79,8 @@ func TestNPMResume(t *testing.T) {
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	npm(t)
-	if _, err := exec.LookPath("chromium"); err != nil {
-		missing(t, "chromium is not installed")
+	if _, err := exec.LookPath("chromium-headless-shell"); err != nil {
+		missing(t, "chromium-headless-shell is not installed")
 	}
 	port := harness.FreePort(t)
 	origin := "http://127.0.0.1:" + port

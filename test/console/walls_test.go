@@ -15,7 +15,7 @@ import (
 func browsers(t *testing.T) {
 	t.Helper()
 	_, driver := os.Stat("../../pkg/console/web/node_modules/playwright-core")
-	_, program := exec.LookPath("chromium")
+	_, program := exec.LookPath("chromium-headless-shell")
 	switch {
 	case driver == nil && program == nil:
 	case os.Getenv("CI") != "":

@@ -33,8 +33,8 @@ func Tools(t testing.TB, root string) {
 	if _, err := os.Stat(filepath.Join(root, "pkg", "console", "web", "node_modules")); err != nil {
 		missing = "the page's tools are not installed: make test installs them with npm"
 	}
-	if _, err := exec.LookPath("chromium"); err != nil {
-		missing = "chromium is not installed"
+	if _, err := exec.LookPath("chromium-headless-shell"); err != nil {
+		missing = "chromium-headless-shell is not installed"
 	}
 	switch {
 	case missing == "":
