@@ -80,7 +80,7 @@ func TestViews(t *testing.T) {
 	f.bind("empty", "ann", "platform-operator")
 	f.bind("team", "ann", "platform-approver")
 	f.bind("team", "ann", "platform-editor")
-	f.drive("views.mjs", 10, "TOKEN="+token, "APPROVAL="+id, "SHOTS="+pictures(t))
+	f.drive("views.mjs", 8, "TOKEN="+token, "APPROVAL="+id, "SHOTS="+pictures(t))
 }
 
 // A long run costs as little as a short one, and goes on without moving what somebody reads.

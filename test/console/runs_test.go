@@ -70,5 +70,5 @@ func TestRuns(t *testing.T) {
 	}
 	said := server.MustShell(t, "ROOT="+root+"\n"+urls+tasksOfTheDemo)
 	_, token, _ := strings.Cut(strings.TrimSpace(said), "token: ")
-	scene.Drive(t, root, "runs.mjs", 4, "BASE="+base, "TOKEN="+token, "SHOTS="+pictures(t))
+	scene.Drive(t, root, "runs.mjs", 2, "BASE="+base, "TOKEN="+token, "SHOTS="+pictures(t))
 }

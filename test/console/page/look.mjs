@@ -7,28 +7,40 @@ import { BASE, assert, axe, nodes, shown, signedIn } from './drive.mjs';
 
 export const { SHOTS } = process.env;
 export const phone = { width: 390, height: 844 };
-const sizes = { light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, phone: { colorScheme: 'light', viewport: phone } };
+export const screen = { width: 1280, height: 800 };
 
-// looks returns a part for each theme and size. The values of views are a path, a text that the view shows, and, where that is not all,
-// what somebody does then.
+// looks returns a part that looks at all views. The values of views are a path, a text that the view shows, and, where that is not
+// all, what somebody does then.
 export function looks(views) {
-  return Object.fromEntries(Object.entries(sizes).map(([name, options]) => [name, (b) => look(b, name, options, views)]));
+  return { views: (b) => look(b, views) };
 }
 
-async function look(browser, name, options, views) {
-  const { page, complaints, close } = await signedIn(browser, options);
+// eachLook calls look in both themes, and at a phone's width, of a page that is there already.
+export async function eachLook(page, looks, look) {
+  for (const [as, colorScheme, size] of looks) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(size);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))); // canvases draw anew
+    await look(as);
+  }
+}
+
+async function look(browser, views) {
+  const { page, complaints, close } = await signedIn(browser);
   const broken = [];
   for (const [view, [path, text, act]] of Object.entries(views)) {
     await page.goto(`${BASE}/console${path}`);
     await shown(page, path, text);
     await act?.(page);
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), 0, `${view} is wider than the window`);
-    assert.ok((await nodes(page)) < 1500, `${view} has ${await nodes(page)} nodes`);
-    if (await page.locator('.minimap').count()) await page.locator('.minimap canvas').waitFor();
-    await page.screenshot({ path: `${SHOTS}/${view}-${name}.png` });
-    broken.push(...(await rules(page)).map((r) => `${view}: ${r}`));
+    await eachLook(page, [['dark', 'dark', screen], ['phone', 'light', phone], ['light', 'light', screen]], async (as) => {
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth), 0, `${view}, ${as}: wider than the window`);
+      assert.ok((await nodes(page)) < 1500, `${view}, ${as}: ${await nodes(page)} nodes`);
+      if (await page.locator('.minimap').count()) await page.locator('.minimap canvas').waitFor();
+      await page.screenshot({ path: `${SHOTS}/${view}-${as}.png` });
+      broken.push(...(await rules(page)).map((r) => `${view}, ${as}: ${r}`));
+    });
   }
-  assert.deepEqual(broken, [], name);
+  assert.deepEqual(broken, []);
   const known = complaints.filter((c) => !/status of 404/.test(c)); // of the task that does not exist, and of results
   assert.deepEqual(known, []);
   await close();
@@ -46,7 +58,7 @@ export async function rules(page) {
     assert.ok(!exceptionDetails, JSON.stringify(exceptionDetails));
     return result.value;
   };
-  await evaluate(readFileSync(axe, 'utf8'));
+  if (!(await evaluate('!!globalThis.axe'))) await evaluate(readFileSync(axe, 'utf8')); // a world lasts as long as its page
   const found = await evaluate("axe.run(document).then((r) => r.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' ')}`))");
   await session.detach();
   return found;

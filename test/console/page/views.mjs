@@ -3,7 +3,7 @@
 
 // Every view shows its data in both themes and at a phone's width.
 import { BASE, assert, opened, run, signedIn } from './drive.mjs';
-import { SHOTS, looks, phone, rules } from './look.mjs';
+import { SHOTS, eachLook, looks, phone, rules, screen } from './look.mjs';
 
 const { APPROVAL } = process.env;
 
@@ -58,14 +58,10 @@ const views = {
 const lists = { now: '/', tasks: '/tasks', approvals: '/approvals', sessions: '/sessions', usage: '/usage', catalogue: '/catalogue', proposals: '/memory', memories: '/memory?tab=memories' };
 const objects = { run: '/tasks/plain', transcript: '/tasks/plain?tab=transcript', trace: '/tasks/plain?tab=trace', session: '/sessions/talk', tree: '/tree/plain', approval: `/approvals/${APPROVAL}`, entry: '/catalogue/agents/helper', compare: '/compare?a=plain&b=long' };
 
-const screen = { width: 1280, height: 800 };
-
 async function login(browser) {
   const { page, complaints, close } = await opened(browser);
   const broken = [];
-  for (const [as, colorScheme, size] of [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'dark', phone]]) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(size);
+  await eachLook(page, [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'dark', phone]], async (as) => {
     await page.goto(`${BASE}/console/login`);
     await page.locator('#token').waitFor();
     await page.screenshot({ path: `${SHOTS}/login-${as}.png` });
@@ -75,7 +71,7 @@ async function login(browser) {
     await page.locator('#status:not(:empty)').waitFor();
     await page.screenshot({ path: `${SHOTS}/login-refused-${as}.png` });
     broken.push(...(await rules(page)).map((r) => `login refused, ${as}: ${r}`));
-  }
+  });
   assert.deepEqual(broken, []);
   assert.deepEqual(complaints.filter((c) => !/status of 40[13]/.test(c)), []);
   await close();
@@ -99,14 +95,11 @@ async function state(browser, name, views, namespace, selector) {
     } catch {
       throw new Error(`${view} is not ${name}, but: ${(await page.evaluate(() => document.body.innerText)).slice(0, 500)}`);
     }
-    for (const [as, colorScheme, size] of [['light', 'light', screen], ['phone', 'dark', phone]]) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize(size);
+    await eachLook(page, [['phone', 'dark', phone], ['light', 'light', screen]], async (as) => {
       await page.screenshot({ path: `${SHOTS}/${view}-${name}-${as}.png` });
       broken.push(...(await rules(page)).map((r) => `${view}, ${as}: ${r}`));
       if (await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)) broken.push(`${view}, ${as}: wider than the window`);
-    }
-    await page.setViewportSize(screen);
+    });
   }
   assert.deepEqual(broken, [], name);
   await close();
