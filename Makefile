@@ -80,15 +80,15 @@ test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestN
 $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
+# How many packages are tested at a time: more than there are processors, because many mostly wait.
+AT_A_TIME := $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n)))
+
 # What runs under the race detector: the packages that hack/raced.sh finds, and of the integration tests those in which many act at
 # once. With RACE=1, "make test" runs these packages so and not once more without it, except expression, whose bounds on memory
 # hold only without it.
-RACED   := GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -timeout 30m
+RACED   := GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -p $(AT_A_TIME) -timeout 30m
 AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|BusySession|GoesAway|Rates
 ONCE    := $(if $(RACE),| grep -v -x -F -f <(hack/raced.sh))
-
-# How many packages are tested at a time: more than there are processors, because those with a kube-apiserver mostly wait.
-AT_A_TIME := $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n)))
 
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", and unit tests only there
 	$(if $(RACE),$(MAKE) race)
