@@ -39,7 +39,7 @@ export TESTFLAGS GO
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race fuzz bench robustness figures figures-long e2e demo run debug release clean
+.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race compile-tests fuzz bench robustness figures figures-long e2e demo run debug release clean
 .PHONY: images control cluster cluster-up cluster-down
 
 help: ## print this list
@@ -100,6 +100,10 @@ test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLI
 race: build kubectl scriptedmodel ## unit tests under the race detector, and integration tests in which many act at once
 	$(RACED) $$(hack/raced.sh)
 	$(RACED) ./test/integration -run '$(AT_ONCE)'
+
+compile-tests: ## compile what "make test RACE=1" tests; it is linked there, because Go keeps no linked tests
+	CGO_ENABLED=1 $(GO) list -race -test -export $$(hack/raced.sh) ./test/integration >/dev/null
+	$(GO) list -test -export $$($(GO) list ./... | grep -v -x -F -f <(hack/raced.sh)) >/dev/null
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How the tests start Chromium: its shell without windows, which draws with half the work.
+// How the tests start Chromium: its shell without windows, which needs less of the processor.
 import { execFileSync } from 'node:child_process';
 
 // started returns a browser of playwright's chromium with more arguments. On a busy machine Chromium now and then dies while it

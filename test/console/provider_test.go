@@ -25,7 +25,7 @@ import (
 // provider starts the OpenID provider of walls/provider.mjs, and returns its address.
 func provider(t *testing.T, redirect string) string {
 	t.Helper()
-	browsers(t)
+	tools(t)
 	if _, err := os.Stat("../identity/npm/node_modules"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("the OpenID provider is not installed")

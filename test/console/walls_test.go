@@ -10,21 +10,6 @@ import (
 	"testing"
 )
 
-// browsers skips a test where Chromium or its driver is not installed, which make test does if npm is there. Where CI is
-// set, it fails.
-func browsers(t *testing.T) {
-	t.Helper()
-	_, driver := os.Stat("../../pkg/console/web/node_modules/playwright-core")
-	_, program := exec.LookPath("chromium-headless-shell")
-	switch {
-	case driver == nil && program == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("Chromium (%v) or its driver (%v) is not installed", program, driver)
-	default:
-		t.Skipf("Chromium (%v) or its driver (%v) is not installed", program, driver)
-	}
-}
-
 // script runs a script of walls/ that prints a line for each of its parts.
 func script(t *testing.T, name string, parts int, env ...string) {
 	t.Helper()
@@ -39,7 +24,7 @@ func script(t *testing.T, name string, parts int, env ...string) {
 // A hostile page of the same machine, in the browser of somebody who is signed in, cannot use the session.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
-	browsers(t)
+	tools(t)
 	s := start(t)
 	base, secret := s.local("-n", "team")
 	script(t, "attack.mjs", 6, "BASE="+s.RESTURL, "TOKEN="+s.token("eve", "platform-editor"), "LINK="+base+"/console/login#once="+secret)

@@ -3,7 +3,7 @@
 
 // Every view shows its data in both themes and at a phone's width.
 import { BASE, assert, opened, run, signedIn } from './drive.mjs';
-import { SHOTS, eachLook, looks, phone, rules, screen } from './look.mjs';
+import { SHOTS, dark, eachLook, light, looks, phone, rules } from './look.mjs';
 
 const { APPROVAL } = process.env;
 
@@ -61,7 +61,7 @@ const objects = { run: '/tasks/plain', transcript: '/tasks/plain?tab=transcript'
 async function login(browser) {
   const { page, complaints, close } = await opened(browser);
   const broken = [];
-  await eachLook(page, [['light', 'light', screen], ['dark', 'dark', screen], ['phone', 'dark', phone]], async (as) => {
+  await eachLook(page, [light, dark, ['phone', 'dark', phone]], async (as) => {
     await page.goto(`${BASE}/console/login`);
     await page.locator('#token').waitFor();
     await page.screenshot({ path: `${SHOTS}/login-${as}.png` });
@@ -95,7 +95,7 @@ async function state(browser, name, views, namespace, selector) {
     } catch {
       throw new Error(`${view} is not ${name}, but: ${(await page.evaluate(() => document.body.innerText)).slice(0, 500)}`);
     }
-    await eachLook(page, [['phone', 'dark', phone], ['light', 'light', screen]], async (as) => {
+    await eachLook(page, [['phone', 'dark', phone], light], async (as) => {
       await page.screenshot({ path: `${SHOTS}/${view}-${name}-${as}.png` });
       broken.push(...(await rules(page)).map((r) => `${view}, ${as}: ${r}`));
       if (await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)) broken.push(`${view}, ${as}: wider than the window`);
