@@ -84,13 +84,14 @@ spec:
 
 // On a full disk a call is judged as ever. It is not kept.
 func TestCallsOnAFullDisk(t *testing.T) {
-	dir := small(t, 64)
+	volume := small(t, 64)
 	s := Start(t, func(o *standalone.Options) {
-		o.DataDir = dir
+		o.DataDir = filepath.Join(volume, "data")
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 	})
 	_, worker := restTask(t, s, "t")
 	worker.post(toolCallsPath, toolCall("t", "early", `{}`)).want(t, http.StatusCreated)
+	fillVolume(t, filepath.Join(volume, "filler"), 4<<20) // what the store frees by itself does not make the reserve whole
 	_, refusal := fillWithEvents(worker, "/internal/v1/events/default/task/t")
 	refusal.problem(t, http.StatusInsufficientStorage, "the disk of the server is full")
 	worker.post(toolCallsPath, toolCall("t", "late", `{}`)).want(t, http.StatusCreated, `"verdict":"Allowed"`)
