@@ -39,7 +39,7 @@ export TESTFLAGS GO
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race compile-tests fuzz bench robustness figures figures-long e2e demo run debug release clean
+.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race race-unit compile-tests fuzz bench robustness figures figures-long e2e demo run debug release clean
 .PHONY: images control cluster cluster-up cluster-down
 
 help: ## print this list
@@ -97,8 +97,10 @@ test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLI
 	cd hack/chart && $(GO) test $(TESTFLAGS) ./...
 	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
 
-race: build kubectl scriptedmodel ## unit tests under the race detector, and integration tests in which many act at once
+race-unit: build kubectl scriptedmodel ## unit tests under the race detector
 	$(RACED) $$(hack/raced.sh)
+
+race: race-unit ## they, and integration tests in which many act at once
 	$(RACED) ./test/integration -run '$(AT_ONCE)'
 
 compile-tests: ## compile what "make test RACE=1" tests; it is linked there, because Go keeps no linked tests
