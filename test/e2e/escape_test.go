@@ -150,7 +150,7 @@ func TestFloodsInPods(t *testing.T) {
 	command(t, p, "fill", fill, nil)
 	command(t, p, "daemons", strings.ReplaceAll(daemons, "DAEMON", daemon), nil)
 	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
-		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": bomb, "timeout": 60})},
+		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": bomb, "timeout": 110})},
 		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec }}"}},
 	}}))
 	applyTask(t, p, "bomb", "Fork.")
