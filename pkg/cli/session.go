@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,12 +89,18 @@ func (a *app) message(m *v1alpha1.SessionMessage, f format) error {
 func (a *app) sessionWatch() *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
-		Use: "watch SESSION", Aliases: []string{"follow"}, Short: "Follow the events of all tasks of a session", Args: cobra.ExactArgs(1),
-		Long: "Follow the events of all tasks of a session until it is deleted or you stop.", ValidArgsFunction: a.names("sessions"),
+		Use: "watch SESSION...", Aliases: []string{"follow"}, Short: "Follow the events of all tasks of sessions", Args: cobra.MinimumNArgs(1),
+		Long: "Follow the events of all tasks of a session, or of several, until all of these are deleted or you stop.", ValidArgsFunction: a.namesOf("sessions"),
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events after this cursor")
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			if cmd.Flags().Changed("after") {
+				return errors.New("--after: a cursor belongs to one session and cannot be combined with several")
+			}
+			return a.followSeveral(cmd.Context(), nil, args, nil, *f)
+		}
 		c, namespace, err := a.client()
 		if err != nil {
 			return err

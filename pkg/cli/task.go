@@ -90,31 +90,37 @@ func (a *app) event(lines *timeline, e *v1alpha1.ExecutionEvent, f format) error
 func (a *app) taskWatch() *cobra.Command {
 	var e eventFlags
 	var tree bool
+	var sessions []string
 	cmd := &cobra.Command{
 		Use: "watch TASK...", Aliases: []string{"follow"}, Short: "Follow the events of tasks to their end", Args: cobra.MinimumNArgs(1),
 		Long: "Follow the events of a task, or of several, from the first one to the end, across cut connections. With --tree, follow one\n" +
 			"task and everything that it delegates, on all levels, in the order in which the events were stored, until all of it has\n" +
-			"ended. Of several tasks, the exit code is that of the first one that did not succeed.\n\n" + exitCodes,
+			"ended. Of several tasks, the exit code is that of the first one that did not succeed. With --session, follow sessions as well\n" +
+			"until the tasks have ended.\n\n" + exitCodes,
 		Example: "  platform task watch report\n" +
 			"  platform task watch report primes\n" +
+			"  platform task watch report --session reviews\n" +
 			"  platform task watch report --tree\n" +
 			"  platform task watch report --tree --type TaskSucceeded --type TaskFailed --type TaskCancelled -o json",
 		ValidArgsFunction: a.namesOf("tasks"),
 	}
 	e.add(cmd)
 	cmd.Flags().BoolVar(&tree, "tree", false, "also the events of everything that the task delegates")
+	cmd.Flags().StringSliceVar(&sessions, "session", nil, "also the events of all tasks of this session; repeatable")
+	offer(cmd, "session", a.namesOf("sessions"))
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if tree && cmd.Flags().Changed("after") {
 			return errors.New("--after: a sequence belongs to one task and cannot be combined with --tree")
 		}
+		several := len(args)+len(sessions) > 1
 		switch {
-		case len(args) > 1 && tree:
-			return errors.New("--tree: follows one task; name one, or leave it out")
-		case len(args) > 1 && cmd.Flags().Changed("after"):
-			return errors.New("--after: a sequence belongs to one task and cannot be combined with several")
-		case len(args) > 1:
-			return a.followSeveral(cmd.Context(), args, e.types, *f)
+		case several && tree:
+			return errors.New("--tree: follows one task; name one and no session, or leave it out")
+		case several && cmd.Flags().Changed("after"):
+			return errors.New("--after: a sequence belongs to one task and cannot be combined with several, or with sessions")
+		case several:
+			return a.followSeveral(cmd.Context(), args, sessions, e.types, *f)
 		case tree:
 			return a.followTree(cmd.Context(), args[0], e.types, *f)
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,30 +19,41 @@ import (
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
-// followSeveral prints the events of several tasks as they arrive, in one stream, until all of them have ended. The error describes
-// the end of the first one that did not succeed, in the order in which they were named.
-func (a *app) followSeveral(ctx context.Context, names, types []string, f format) error {
+// followSeveral prints the events of several tasks and sessions as they arrive, in one stream, until all tasks have ended, or,
+// without tasks, until all sessions were deleted. The error describes the end of the first task that did not succeed, in the
+// order in which they were named.
+func (a *app) followSeveral(ctx context.Context, tasks, sessions, types []string, f format) error {
 	c, namespace, err := a.client()
 	if err != nil {
 		return err
 	}
 	lines := &timeline{app: a, out: a.Out, session: true}
 	w := &severalWatch{client: c.RESTClient(), namespace: namespace, types: types, gap: lines.gap, event: func(e *v1alpha1.ExecutionEvent) error { return a.event(lines, e, f) }}
-	for _, name := range names {
-		w.tasks = append(w.tasks, &watched{name: name})
+	for _, name := range tasks {
+		w.all = append(w.all, &watched{kind: v1alpha1.StreamTask, name: name})
+	}
+	for _, name := range sessions {
+		w.all = append(w.all, &watched{kind: v1alpha1.StreamSession, name: name})
 	}
 	err = persist(ctx, a.clock, func() (sum int64) {
-		for _, t := range w.tasks {
-			sum += t.after
+		for _, one := range w.all {
+			sum += one.after
 		}
 		return sum
 	}, w.once)
 	if err != nil {
-		return lost(err, "the stream of "+strings.Join(names, ", "))
+		return lost(err, "the stream of "+strings.Join(slices.Concat(tasks, sessions), ", "))
 	}
 	var first error
-	for _, t := range w.tasks {
-		err := ended(t.name, t.last, t.why)
+	for _, one := range w.all {
+		if one.last == "" {
+			continue // a session
+		}
+		if one.kind == v1alpha1.StreamSession {
+			note(a.Err, "session "+one.name+" was deleted")
+			continue
+		}
+		err := ended(one.name, one.last, one.why)
 		if err != nil && first != nil {
 			note(a.Err, err.Error())
 		}
@@ -50,53 +62,61 @@ func (a *app) followSeveral(ctx context.Context, names, types []string, f format
 	return first
 }
 
-// severalWatch follows several tasks.
+// severalWatch follows several tasks and sessions.
 type severalWatch struct {
 	client    rest.Interface
 	namespace string
 	types     []string
-	tasks     []*watched
+	all       []*watched // tasks before sessions
 	event     func(*v1alpha1.ExecutionEvent) error
 	gap       func(v1alpha1.EventGap)
 }
 
-// watched is a task that is followed.
+// watched is a task or a session that is followed.
 type watched struct {
+	kind  v1alpha1.StreamType
 	name  string
 	after int64
 	last  v1alpha1.EventType // set when it has ended
 	why   string
 }
 
-// once opens a stream of the tasks that have not ended, and reads it until they all have.
+// once opens a stream of what has not ended, and reads it until that is over.
 func (w *severalWatch) once(ctx context.Context) error {
-	var left []*watched
-	for _, t := range w.tasks {
-		if t.last == "" {
-			left = append(left, t)
-		}
-	}
-	if len(left) == 0 {
+	if w.over() {
 		return nil
 	}
-	r := w.client.Get().Namespace(w.namespace).Resource("tasks").Name(left[0].name).SubResource("stream").Param("after", strconv.FormatInt(left[0].after, 10))
-	for _, t := range left[1:] {
-		r = r.Param("tasks", fmt.Sprintf("%s:%d", t.name, t.after))
-	}
-	n := len(left)
-	return readStream(ctx, r, w.types, func(e *sse.Event) (bool, error) {
-		over, err := w.take(e)
-		if over {
-			n--
+	var r *rest.Request
+	for _, one := range w.all {
+		switch {
+		case one.last != "":
+		case r == nil:
+			r = w.client.Get().Namespace(w.namespace).Resource(string(one.kind)+"s").Name(one.name).SubResource("stream").Param("after", strconv.FormatInt(one.after, 10))
+		default:
+			r = r.Param(string(one.kind)+"s", fmt.Sprintf("%s:%d", one.name, one.after))
 		}
-		return n == 0, err
+	}
+	return readStream(ctx, r, w.types, func(e *sse.Event) (bool, error) {
+		err := w.take(e)
+		return w.over(), err
 	})
 }
 
-// take handles one frame, and reports whether a task has ended with it.
-func (w *severalWatch) take(e *sse.Event) (bool, error) {
+// over reports whether all tasks have ended, or, if there are none, all sessions.
+func (w *severalWatch) over() bool {
+	for _, one := range w.all {
+		if one.last == "" && one.kind == w.all[0].kind {
+			return false
+		}
+	}
+	return true
+}
+
+// take handles one frame.
+func (w *severalWatch) take(e *sse.Event) error {
 	var f struct {
-		StreamID string `json:"streamID"`
+		StreamType v1alpha1.StreamType `json:"streamType"`
+		StreamID   string              `json:"streamID"`
 		v1alpha1.EventGap
 		event.Complete
 	}
@@ -104,38 +124,37 @@ func (w *severalWatch) take(e *sse.Event) (bool, error) {
 	case event.FrameEvent:
 		var ev v1alpha1.ExecutionEvent
 		if err := json.Unmarshal([]byte(e.Data), &ev); err != nil {
-			return false, &outcome{codeError, fmt.Sprintf("the server sent an event that cannot be read: %v", err)}
+			return &outcome{codeError, fmt.Sprintf("the server sent an event that cannot be read: %v", err)}
 		}
-		return false, w.print(&ev)
+		return w.print(&ev)
 	case event.FrameGap, event.FrameComplete:
 		if err := json.Unmarshal([]byte(e.Data), &f); err != nil {
-			return false, fmt.Errorf("%s of the stream: %w", e.Type, err)
+			return fmt.Errorf("%s of the stream: %w", e.Type, err)
 		}
 	case event.FrameError:
-		return false, fmt.Errorf("%w by the server: %s", errCut, e.Data)
+		return fmt.Errorf("%w by the server: %s", errCut, e.Data)
 	}
-	t := w.named(f.StreamID)
-	if t == nil {
-		return false, nil
-	}
-	if e.Type == event.FrameGap {
-		t.after = max(t.after, f.ToSeq)
+	one := w.named(f.StreamType, f.StreamID)
+	switch {
+	case one == nil:
+	case e.Type == event.FrameGap:
+		one.after = max(one.after, f.ToSeq)
 		w.gap(f.EventGap)
-		return false, nil
+	default:
+		one.last = f.Type
 	}
-	t.last = f.Type
-	return true, nil
+	return nil
 }
 
 // print prints an event once.
 func (w *severalWatch) print(e *v1alpha1.ExecutionEvent) error {
-	t := w.named(e.TaskName)
-	if t == nil || e.Seq <= t.after {
+	one := w.named(e.StreamType, e.StreamID)
+	if one == nil || e.Seq <= one.after {
 		return nil
 	}
-	t.after = e.Seq
+	one.after = e.Seq
 	if e.Type == v1alpha1.EventTaskFailed || e.Type == v1alpha1.EventTaskCancelled {
-		t.why = clean(e.Summary)
+		one.why = clean(e.Summary)
 	}
 	if err := w.event(e); err != nil {
 		return &outcome{codeError, err.Error()}
@@ -143,10 +162,10 @@ func (w *severalWatch) print(e *v1alpha1.ExecutionEvent) error {
 	return nil
 }
 
-func (w *severalWatch) named(name string) *watched {
-	for _, t := range w.tasks {
-		if t.name == name {
-			return t
+func (w *severalWatch) named(kind v1alpha1.StreamType, name string) *watched {
+	for _, one := range w.all {
+		if one.kind == kind && one.name == name {
+			return one
 		}
 	}
 	return nil

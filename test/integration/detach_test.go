@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -75,13 +77,7 @@ func TestDetach(t *testing.T) {
 		if child.Status.Phase != v1alpha1.TaskRunning || !child.Status.Delegation.Detached || len(child.OwnerReferences) != 0 {
 			t.Errorf("the child of %s is %s, owned by %v", parent, child.Status.Phase, child.OwnerReferences)
 		}
-		noted := 0
-		for _, e := range p.eventsOf(child.Name, v1alpha1.EventTaskPhaseChanged) {
-			if c := string(e.Content.Raw); strings.Contains(c, v1alpha1.ReasonDetached) && strings.Contains(c, "it may go on") {
-				noted++
-			}
-		}
-		if noted != 1 {
+		if noted := p.detached(child.Name); noted != 1 {
 			t.Errorf("%d events of the child of %s say that it was detached", noted, parent)
 		}
 	}
@@ -90,4 +86,57 @@ func TestDetach(t *testing.T) {
 	}
 	p.awaitPhase(left, v1alpha1.TaskSucceeded)
 	p.awaitPhase(p.below("boss")[0].Name, v1alpha1.TaskSucceeded)
+}
+
+// detached returns how many events of a task say that it was detached for the reason of these tests.
+func (p *platform) detached(task string) (n int) {
+	p.t.Helper()
+	for _, e := range p.eventsOf(task, v1alpha1.EventTaskPhaseChanged) {
+		if c := string(e.Content.Raw); strings.Contains(c, v1alpha1.ReasonDetached) && strings.Contains(c, "it may go on") {
+			n++
+		}
+	}
+	return n
+}
+
+// On a full disk a child is not detached, not even in part. Once there is room, the same command detaches it.
+func TestDetachOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	goOn, volume, metrics := filepath.Join(t.TempDir(), "go"), small(t, 64), prometheus.NewRegistry()
+	p, _ := withModel(t, strings.ReplaceAll(detachScript, "GO", goOn), func(o *standalone.Options) {
+		o.DataDir, o.Metrics, o.DiskReserve.Quantity = filepath.Join(volume, "data"), metrics, resource.MustParse("16Mi")
+		o.AllowHostCommands, o.SandboxRead = true, append(o.SandboxRead, filepath.Dir(goOn))
+	})
+	p.team()
+	p.commission("boss", "Leave it.")
+	p.awaitTask("boss", func(t *v1alpha1.Task) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
+	})
+	child := p.below("boss")[0].Name
+	p.awaitPhase(child, v1alpha1.TaskRunning)
+	filler := filepath.Join(volume, "filler")
+	fillVolume(t, filler, 4<<20)
+	p.awaitDiskFull(metrics)
+	detach := func() (int, string) {
+		out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "detach", "boss", child, "--reason", "it may go on")
+		return code, out + errs
+	}
+	if code, said := detach(); code == 0 || !strings.Contains(said, "the disk of the server is full") {
+		t.Errorf("on a full disk: %d %s", code, said)
+	}
+	if now := p.below("boss")[0]; now.Status.Delegation.Detached || len(now.OwnerReferences) != 1 || p.detached(child) > 0 {
+		t.Errorf("after the refusal: owned by %v, %+v, %d events", now.OwnerReferences, now.Status.Delegation, p.detached(child))
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	p.poll("room on the disk", func() bool { code, _ := detach(); return code == 0 })
+	if n := p.detached(child); n != 1 {
+		t.Errorf("%d events say that it was detached", n)
+	}
+	p.awaitPhase("boss", v1alpha1.TaskSucceeded)
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPhase(child, v1alpha1.TaskSucceeded)
 }

@@ -52,6 +52,18 @@ func fillVolume(t *testing.T, file string, free int64) {
 	}
 }
 
+// awaitDiskFull waits until the server knows that its disk is full: what it measured before holds for a moment.
+func (p *platform) awaitDiskFull(metrics prometheus.Gatherer) {
+	p.t.Helper()
+	p.poll("full disk in the metrics", func() bool {
+		return testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP platform_store_disk_full 1 while the volume has less free than the reserve, and writes that add to the store are refused.
+# TYPE platform_store_disk_full gauge
+platform_store_disk_full 1
+`), "platform_store_disk_full") == nil
+	})
+}
+
 // TestUsageOnAFullDisk: the disk of the server fills up while a vendor has the request of a task and that of a chat. No other
 // request is sent until there is room. Then the task goes on, and its events, its result and the usage of both are stored once,
 // without a gap; a report says the same after a restart.
@@ -107,13 +119,7 @@ func TestUsageOnAFullDisk(t *testing.T) {
 	}
 	filler := filepath.Join(volume, "filler")
 	fillVolume(t, filler, 4<<20)
-	p.poll("full disk in the metrics", func() bool { // what was measured before the volume was filled holds for a moment
-		return testutil.GatherAndCompare(metrics, strings.NewReader(`
-# HELP platform_store_disk_full 1 while the volume has less free than the reserve, and writes that add to the store are refused.
-# TYPE platform_store_disk_full gauge
-platform_store_disk_full 1
-`), "platform_store_disk_full") == nil
-	})
+	p.awaitDiskFull(metrics)
 	if _, err := p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "no"}, Spec: ai("The unsent question.")}, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "disk of the server is full") {
 		t.Errorf("a task on a full disk: %v", err)
 	}

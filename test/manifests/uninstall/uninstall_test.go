@@ -57,6 +57,7 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	c.MustShell(t, "until kubectl get tasks --all-namespaces; do :; done") // discovery lags behind
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+longTask+"END")
 	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=3m", "task/long")
+	noErrors(t, c)
 	if i.server {
 		secondReplica(t, c, namespace)
 	} else {
@@ -76,6 +77,15 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	c.Kubectl(t, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
 	c.Kubectl(t, "create", "namespace", "after-uninstall")
 	c.Kubectl(t, "delete", "namespace", "after-uninstall", "--timeout=2m")
+}
+
+// noErrors looks for errors in the logs of a first start, in which nothing went wrong.
+func noErrors(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	of := "kubectl --namespace " + system + " "
+	if said := c.MustShell(t, "for pod in $("+of+"get pods --output name); do "+of+"logs --prefix $pod; done | grep -E '\\] [EF][0-9]{4} ' || true"); said != "" {
+		t.Errorf("errors in the logs of a first start:\n%s", said)
+	}
 }
 
 // secondReplica scales the API server to two, as an operator might who expects more availability. The second Pod has the
