@@ -90,9 +90,10 @@ RACED   := GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1
 AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|BusySession|GoesAway|Rates
 ONCE    := $(if $(RACE),| grep -v -x -F -f <(hack/raced.sh))
 
+# Packages below test come first: their tests wait for servers, which the others fill.
 test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", and unit tests only there
 	$(if $(RACE),$(MAKE) race)
-	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -p $(AT_A_TIME) -timeout 45m $$($(GO) list ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
+	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -p $(AT_A_TIME) -timeout 45m $$($(GO) list ./test/... ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
 	cd hack/images && $(GO) test $(TESTFLAGS) ./...
 	cd hack/chart && $(GO) test $(TESTFLAGS) ./...
 	cd test/alerts && $(GO) test $(TESTFLAGS) ./...

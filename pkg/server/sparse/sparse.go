@@ -7,8 +7,10 @@ package sparse
 
 import (
 	"context"
+	"errors"
 	"log"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -119,8 +121,9 @@ func firstWords(text string) string {
 	return strings.Join(words, " ")
 }
 
-// HandleErrors logs here the errors that Kubernetes libraries report instead of returning, such as those of writes to
-// clients that are gone. A program calls it once, before it starts anything.
+// HandleErrors logs here the errors that Kubernetes libraries report instead of returning. That a client left before it had its
+// answer is no error: kube-apiserver does so each time it looks whether this server is there. A program calls HandleErrors once,
+// before it starts anything.
 func (l *Log) HandleErrors() {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
@@ -128,9 +131,27 @@ func (l *Log) HandleErrors() {
 			if err != nil {
 				name += " " + firstWords(err.Error())
 			}
-			if dropped, now := l.due(name); now {
-				klog.FromContext(ctx).Error(err, msg, append(keysAndValues, "alsoDropped", dropped)...)
+			dropped, now := l.due(name)
+			if !now {
+				return
 			}
+			keysAndValues = append(keysAndValues, "alsoDropped", dropped)
+			if clientLeft(ctx, err) {
+				klog.FromContext(ctx).Info("A client left before it had its answer", append(keysAndValues, "message", msg, "cause", err)...)
+				return
+			}
+			klog.FromContext(ctx).Error(err, msg, keysAndValues...)
 		},
 	}
+}
+
+// clientLeft reports whether something failed because the client of a request is gone. The libraries report the failed write
+// without the request's context, and as the text of an error.
+func clientLeft(ctx context.Context, err error) bool {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return true
+	}
+	return err != nil && slices.ContainsFunc([]string{"http2: stream closed", "client disconnected", "broken pipe", "connection reset by peer"}, func(text string) bool {
+		return strings.HasSuffix(err.Error(), text)
+	})
 }

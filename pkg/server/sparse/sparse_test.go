@@ -4,6 +4,7 @@
 package sparse
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,6 +55,35 @@ func TestWhatClientsChooseIsNoCause(t *testing.T) { //nolint:paralleltest // it 
 	text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 	if n := strings.Count(text, "\n"); n != 3 {
 		t.Errorf("%d lines:\n%.2000s", n, text)
+	}
+}
+
+// TestClientsThatLeave: what fails because a client left is no error; what fails for another reason is one.
+func TestClientsThatLeave(t *testing.T) { //nolint:paralleltest // it replaces the handlers of the process
+	handlers := utilruntime.ErrorHandlers
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	late, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	for i, tc := range []struct {
+		ctx   context.Context // of the request
+		err   error
+		level string
+	}{
+		{left, nil, "INFO"},
+		{late, nil, "ERROR"},
+		{t.Context(), nil, "ERROR"},
+		{t.Context(), errors.New("apiserver was unable to write a application/json response: http2: stream closed"), "INFO"},
+		{t.Context(), errors.New("apiserver was unable to write a application/json response: http: Handler timeout"), "ERROR"},
+		{t.Context(), errors.New("http2: stream closed: and what a client chose"), "ERROR"},
+	} {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		New(clocktesting.NewFakePassiveClock(time.Now())).HandleErrors()
+		utilruntime.HandleErrorWithContext(klog.NewContext(tc.ctx, logger), tc.err, "Unhandled Error")
+		if text := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); !strings.HasPrefix(text, tc.level) {
+			t.Errorf("%d: want %s: %s", i, tc.level, text)
+		}
 	}
 }
 
