@@ -101,7 +101,7 @@ test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLI
 race-unit: build kubectl scriptedmodel ## unit tests under the race detector
 	$(RACED) $$(hack/raced.sh)
 
-race: race-unit ## they, and integration tests in which many act at once
+race: race-unit ## unit tests, and integration tests in which many act at once, under the race detector
 	$(RACED) ./test/integration -run '$(AT_ONCE)'
 
 compile-tests: ## compile what "make test RACE=1" tests; it is linked there, because Go keeps no linked tests

@@ -4,99 +4,109 @@
 package integration
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"encoding/json"
-	"io"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/cli"
 )
 
-// The command follows several sessions in one stream until they are deleted, and a session beside tasks until the tasks have ended.
-// Each event is printed once for each task and session that was named.
+// The command follows several sessions in one stream, across a restart of the server, until they are deleted, and a session beside
+// tasks until the tasks have ended. Each event is printed once for each task and session that was named.
 func TestCommandWatchesSessions(t *testing.T) {
 	t.Parallel()
-	p := newPlatform(t, `exit 0`)
-	for _, name := range []string{"one", "two", "none"} {
+	p := newPlatform(t, `case $PLATFORM_TASK_NAME in
+slow*) trap 'exit 9' TERM; while :; do sleep 1; done;;
+esac
+`)
+	u := must[*url.URL](t)(url.Parse(p.URL))
+	p.opts.Port = must[int](t)(strconv.Atoi(u.Port())) // the command and the workers find the server again
+	for _, name := range []string{"one", "two", "slow"} {
 		p.run(name, func(s *v1alpha1.TaskSpec) {
-			if name != "none" {
+			if name != "slow" {
 				s.SessionRef = &v1alpha1.TaskSessionReference{Name: "in-" + name, Create: true}
 			}
 		})
+	}
+	for _, name := range []string{"one", "two"} {
 		p.awaitPhase(name, v1alpha1.TaskSucceeded)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ends := map[string]int{}
+	count := func(e *v1alpha1.ExecutionEvent) {
+		if e.Type == v1alpha1.EventTaskSucceeded || e.Type == v1alpha1.EventTaskCancelled {
+			ends[string(e.StreamType)+"/"+e.StreamID+" "+e.TaskName]++
+		}
+	}
+	want := func(wanted ...string) {
+		t.Helper()
+		for _, one := range wanted {
+			if ends[one] != 1 || len(ends) != len(wanted) {
+				t.Fatalf("want one each of %q: %v", wanted, ends)
+			}
+		}
+	}
 
-	out, errs, code := platformCommand(ctx, p.Kubeconfig, "task", "watch", "none", "one", "--session", "in-two", "-o", "json")
-	got := map[string]int{}
-	for line := range strings.Lines(out) {
-		count(t, got, line)
+	next, rest := p.watching(t.Output(), "task", "watch", "slow", "one", "--session", "in-two")
+	until := func(n int) {
+		t.Helper()
+		for len(ends) < n {
+			e := next()
+			if e == nil {
+				t.Fatalf("the output ends after %v", ends)
+			}
+			count(e)
+		}
 	}
-	if code != 0 || got["task/none none"] != 1 || got["task/one one"] != 1 || got["session/in-two two"] > 1 {
-		t.Errorf("exit code %d, ends: %v\n%s", code, got, errs)
+	until(2)
+	want("task/one one", "session/in-two two")
+	if out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "cancel", "slow"); code != 0 {
+		t.Fatalf("%d %s%s", code, out, errs)
 	}
+	left, code := rest()
+	for i := range left {
+		count(&left[i])
+	}
+	if want("task/one one", "session/in-two two", "task/slow slow"); code != 3 {
+		t.Errorf("exit code %d for a task that was cancelled", code)
+	}
+
 	for _, wrong := range []string{"task watch one --session in-two --tree", "task watch one --session in-two --after 1", "session watch in-one in-two --after 1"} {
 		args := strings.Fields(wrong)
 		flag := args[slices.IndexFunc(args, func(s string) bool { return s == "--tree" || s == "--after" })]
-		if _, errs, code := platformCommand(ctx, p.Kubeconfig, args...); code != 1 || !strings.Contains(errs, flag+": ") {
+		if _, errs, code := platformCommand(t.Context(), p.Kubeconfig, args...); code != 1 || !strings.Contains(errs, flag+": ") {
 			t.Errorf("platform %s: %d %s", wrong, code, errs)
 		}
 	}
 
-	in, to := io.Pipe()
+	clear(ends)
 	var said bytes.Buffer
-	done := make(chan int, 1)
-	go func() {
-		done <- cli.Main(ctx, "platform", []string{"--kubeconfig", p.Kubeconfig, "session", "watch", "in-one", "in-two", "-o", "json"}, cli.Streams{In: strings.NewReader(""), Out: to, Err: &said})
-		_ = to.Close() // a pipe: it cannot fail
-	}()
-	clear(got)
-	lines := bufio.NewScanner(in)
-	for len(got) < 2 && lines.Scan() {
-		count(t, got, lines.Text())
-	}
+	next, rest = p.watching(&said, "session", "watch", "in-one", "in-two")
+	until(2)
+	p.Restart(t)
 	p.run("late", func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "in-two"} })
-	for got["session/in-two late"] == 0 && lines.Scan() {
-		count(t, got, lines.Text())
-	}
-	if got["session/in-one one"] != 1 || got["session/in-two two"] != 1 || got["session/in-two late"] != 1 {
-		t.Fatalf("ends: %v, %v", got, lines.Err())
-	}
+	until(3)
 	p.awaitPhase("late", v1alpha1.TaskSucceeded)
 	for _, name := range []string{"one", "two", "late"} {
-		if err := p.tasks().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := p.tasks().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"in-one", "in-two"} {
-		if err := p.sessions().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := p.sessions().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for lines.Scan() {
-		count(t, got, lines.Text())
+	left, code = rest()
+	for i := range left {
+		count(&left[i])
 	}
-	if code := <-done; code != 0 || !strings.Contains(said.String(), "session in-one was deleted") || !strings.Contains(said.String(), "session in-two was deleted") {
+	want("session/in-one one", "session/in-two two", "session/in-two late")
+	if code != 0 || !strings.Contains(said.String(), "session in-one was deleted") || !strings.Contains(said.String(), "session in-two was deleted") {
 		t.Errorf("exit code %d\n%s", code, said.String())
-	}
-}
-
-// count adds to the number of successes of each task in each stream if an event that was printed is one.
-func count(t *testing.T, ends map[string]int, line string) {
-	t.Helper()
-	var e v1alpha1.ExecutionEvent
-	if err := json.Unmarshal([]byte(line), &e); err != nil {
-		t.Fatalf("%v: %s", err, line)
-	}
-	if e.Type == v1alpha1.EventTaskSucceeded {
-		ends[string(e.StreamType)+"/"+e.StreamID+" "+e.TaskName]++
 	}
 }

@@ -26,17 +26,23 @@ import (
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
-// treeEvents starts `platform task watch --tree -o json` and returns a func that reads the next event, and one that
-// reads the rest and returns the exit code.
+// treeEvents follows the events of a tree with the command.
 func (p *platform) treeEvents(task string, args ...string) (next func() *v1alpha1.ExecutionEvent, rest func() ([]v1alpha1.ExecutionEvent, int)) {
+	p.t.Helper()
+	return p.watching(io.Discard, append([]string{"task", "watch", task, "--tree"}, args...)...)
+}
+
+// watching starts `platform ARGS -o json`, which complains to errs, and returns a func that reads the next event that it prints,
+// and one that reads the rest and returns the exit code.
+func (p *platform) watching(errs io.Writer, args ...string) (next func() *v1alpha1.ExecutionEvent, rest func() ([]v1alpha1.ExecutionEvent, int)) {
 	p.t.Helper()
 	in, out := io.Pipe()
 	code := make(chan int, 1)
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	p.t.Cleanup(cancel)
 	go func() {
-		all := append([]string{"--kubeconfig", p.Kubeconfig, "task", "watch", task, "--tree", "-o", "json"}, args...)
-		code <- cli.Main(ctx, "platform", all, cli.Streams{In: strings.NewReader(""), Out: out, Err: io.Discard})
+		all := append(append([]string{"--kubeconfig", p.Kubeconfig}, args...), "-o", "json")
+		code <- cli.Main(ctx, "platform", all, cli.Streams{In: strings.NewReader(""), Out: out, Err: errs})
 		_ = out.Close() // a pipe: it cannot fail
 	}()
 	lines := bufio.NewScanner(in)

@@ -136,7 +136,7 @@ func (l *Log) HandleErrors() {
 				return
 			}
 			keysAndValues = append(keysAndValues, "alsoDropped", dropped)
-			if clientLeft(ctx, err) {
+			if clientLeft(ctx, err, keysAndValues) {
 				klog.FromContext(ctx).Info("A client left before it had its answer", append(keysAndValues, "message", msg, "cause", err)...)
 				return
 			}
@@ -145,13 +145,15 @@ func (l *Log) HandleErrors() {
 	}
 }
 
-// clientLeft reports whether something failed because the client of a request is gone. The libraries report the failed write
-// without the request's context, and as the text of an error.
-func clientLeft(ctx context.Context, err error) bool {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return true
+// clientLeft reports whether something failed because the client of a request is gone. Handlers that were given up are reported
+// with the context of their request, and with what they panicked with, if they did; failed writes without it, as text.
+func clientLeft(ctx context.Context, err error, keysAndValues []any) bool {
+	if err == nil {
+		at := slices.Index(keysAndValues, any("result"))
+		panicked := at >= 0 && at+1 < len(keysAndValues) && keysAndValues[at+1] != nil
+		return errors.Is(ctx.Err(), context.Canceled) && !panicked
 	}
-	return err != nil && slices.ContainsFunc([]string{"http2: stream closed", "client disconnected", "broken pipe", "connection reset by peer"}, func(text string) bool {
+	return slices.ContainsFunc([]string{"http2: stream closed", "client disconnected", "broken pipe", "connection reset by peer"}, func(text string) bool {
 		return strings.HasSuffix(err.Error(), text)
 	})
 }

@@ -69,18 +69,22 @@ func TestClientsThatLeave(t *testing.T) { //nolint:paralleltest // it replaces t
 	for i, tc := range []struct {
 		ctx   context.Context // of the request
 		err   error
+		about []any
 		level string
 	}{
-		{left, nil, "INFO"},
-		{late, nil, "ERROR"},
-		{t.Context(), nil, "ERROR"},
-		{t.Context(), errors.New("apiserver was unable to write a application/json response: http2: stream closed"), "INFO"},
-		{t.Context(), errors.New("apiserver was unable to write a application/json response: http: Handler timeout"), "ERROR"},
-		{t.Context(), errors.New("http2: stream closed: and what a client chose"), "ERROR"},
+		{left, nil, []any{"method", "GET"}, "INFO"},
+		{left, nil, []any{"path", "/", "result", nil}, "INFO"},
+		{left, nil, []any{"path", "/", "result", "a panic"}, "ERROR"},
+		{left, errors.New("the store is damaged"), nil, "ERROR"},
+		{late, nil, nil, "ERROR"},
+		{t.Context(), nil, nil, "ERROR"},
+		{t.Context(), errors.New("apiserver was unable to write a application/json response: http2: stream closed"), nil, "INFO"},
+		{t.Context(), errors.New("apiserver was unable to write a application/json response: http: Handler timeout"), nil, "ERROR"},
+		{t.Context(), errors.New("http2: stream closed: and what a client chose"), nil, "ERROR"},
 	} {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		New(clocktesting.NewFakePassiveClock(time.Now())).HandleErrors()
-		utilruntime.HandleErrorWithContext(klog.NewContext(tc.ctx, logger), tc.err, "Unhandled Error")
+		utilruntime.HandleErrorWithContext(klog.NewContext(tc.ctx, logger), tc.err, "Unhandled Error", tc.about...)
 		if text := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); !strings.HasPrefix(text, tc.level) {
 			t.Errorf("%d: want %s: %s", i, tc.level, text)
 		}
