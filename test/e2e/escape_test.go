@@ -73,7 +73,7 @@ func TestEscapesInPods(t *testing.T) {
 // leaks are what a model's program in a Pod must not get: the keys of the run, the token of its worker, what the worker has yet to
 // deliver, and the worker's memory, by name and by way of a link. Each line of the output is one way.
 const leaks = `
-try() { what=$1; shift; if out=$("$@" 2>&1 | head -c 1) && [ -n "$out" ] && "$@" > /dev/null 2>&1; then echo "OPEN: $what"; else echo "denied: $what: $("$@" 2>&1 > /dev/null | head -n 1)"; fi; }
+try() { what=$1; shift; if error=$("$@" 2>&1 > /dev/null); then echo "OPEN: $what"; else echo "denied: $what: ${error%%$'\n'*}"; fi; }
 for f in /secrets/run/providers/NAMESPACE/PROVIDER /secrets/run/..data/providers/NAMESPACE/PROVIDER /var/run/secrets/platform.ai/token /var/run/secrets/platform.ai/..data/token /spool/events /proc/1/environ /proc/1/mem /proc/1/maps /proc/1/cmdline; do
   try "read $f" head -c 1 "$f"
   ln -sf "$f" link && try "read through a link $f" head -c 1 link
@@ -95,7 +95,7 @@ func TestLeaksInPods(t *testing.T) {
 	p := newTeam(t)
 	service := p.MustShell(t, "kubectl -n default get service kubernetes -o jsonpath={.spec.clusterIP}")
 	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
-		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": strings.NewReplacer(
+		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "timeout": 60, "code": strings.NewReplacer(
 			"NAMESPACE", p.Namespace(), "PROVIDER", "model", "KUBERNETES", service).Replace(leaks)})},
 		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
 	}}))
@@ -150,7 +150,7 @@ func TestFloodsInPods(t *testing.T) {
 	command(t, p, "fill", fill, nil)
 	command(t, p, "daemons", strings.ReplaceAll(daemons, "DAEMON", daemon), nil)
 	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
-		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": bomb, "timeout": 110})},
+		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": bomb, "timeout": 60})},
 		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec }}"}},
 	}}))
 	applyTask(t, p, "bomb", "Fork.")

@@ -36,7 +36,7 @@ if [ -z "$http_proxy" ]; then echo "no proxy"; else
 fi
 for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/dev/tcp/$address") 2>&1; done; true`
 	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
-		{Match: script.Match{Turn: 1, Contains: "Connect"}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": connect})},
+		{Match: script.Match{Turn: 1, Contains: "Connect"}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "timeout": 60, "code": connect})},
 		{Match: script.Match{Turn: 1, Contains: "Delegate"}, Reply: calling(t, "create_container_task", map[string]any{"image": p.Image(), "command": []string{"bash", "-c", connect}})},
 		{Match: script.Match{Turn: 2, Contains: `"output"`}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
 		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "It is delegated."}},
@@ -96,7 +96,7 @@ func TestProxyInPods(t *testing.T) {
 	}
 	asked := strings.Join(append(requests, "CONNECT absent.default.svc:80"), "\n")
 	applyTeam(t, p, startModelWith(t, p, &script.Script{Models: []string{"scripted-1"}, Turns: []script.Turn{
-		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "code": askProxy + asked + "\nEND\n"})},
+		{Match: script.Match{Turn: 1}, Reply: calling(t, "code_exec", map[string]any{"language": "bash", "timeout": 60, "code": askProxy + asked + "\nEND\n"})},
 		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
 	}}))
 	p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"sandbox":{"network":"Public"}}}'`)
