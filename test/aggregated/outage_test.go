@@ -173,7 +173,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestGracefulEnd stops the server under a stream and a watch: both end cleanly, and so does the process.
+// TestGracefulEnd stops the server under a stream and two watches: all end cleanly, kubectl's through kube-apiserver, too, and so does
+// the process. A watch that begins where kubectl's stood misses nothing and repeats nothing.
 func TestGracefulEnd(t *testing.T) {
 	s := Start(t)
 	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("default")
@@ -186,19 +187,37 @@ func TestGracefulEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kubectl := func(args ...string) *harness.Process {
+		return harness.Start(t, s.c.Env(), harness.Bin(t, "kubectl"), append([]string{"--namespace", "default", "get"}, args...)...)
+	}
+	watch := kubectl("tasks", "--watch", "--output", "jsonpath={.metadata.name} at {.metadata.resourceVersion}{'\n'}")
+	at := strings.Fields(watch.Await(t, "streamed at "))
 	began := time.Now()
 	if err := s.Stop(); err != nil {
 		t.Errorf("the server ended with: %v", err)
 	}
 	t.Logf("stopped in %.3f s", time.Since(began).Seconds())
+	if err := watch.Wait(); err != nil {
+		t.Errorf("kubectl get --watch ended with %v: %s", err, watch.Output())
+	}
 	for range w.ResultChan() {
 	}
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 	}
 	s.Run()
 	s.AwaitAvailable("True")
-	if err := c.Delete(t.Context(), "streamed", metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
+	if _, err := c.Create(t.Context(), task("after"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	resumed := kubectl("--raw", allTasks+"?watch=true&resourceVersion="+at[len(at)-1])
+	resumed.Await(t, `"name":"after"`)
+	if got := resumed.Output(); strings.Contains(got, `"name":"streamed"`) || strings.Count(got, `"type":"ADDED"`) != 1 {
+		t.Errorf("the resumed watch: %s", got)
+	}
+	for _, name := range []string{"streamed", "after"} {
+		if err := c.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

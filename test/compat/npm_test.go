@@ -24,7 +24,7 @@ func TestNPMClients(t *testing.T) {
 	npm(t)
 	s, token := onScript(t)
 	for name, base := range map[string]string{"directly": s.RESTURL, "through the router": s.router()} {
-		runNode(t, name, "clients.mjs", 11, "BASE="+base, "TOKEN="+token)
+		runNode(t, name, "clients.mjs", 14, "BASE="+base, "TOKEN="+token)
 	}
 }
 

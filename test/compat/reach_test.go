@@ -162,7 +162,7 @@ func (s *server) role(name string, rules ...[]string) {
 // asks sends a prompt in one of the forms, and returns what the answer says.
 func (r *reaching) asks(a api, stream bool, prompt, token string) string {
 	r.t.Helper()
-	got := r.post(a.path, a.body(stream, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+	got := r.post(a.path, a.body(stream, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 	if got.code != http.StatusOK {
 		r.t.Fatalf("%s: %d %s", prompt, got.code, got.body)
 	}

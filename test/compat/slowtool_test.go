@@ -32,7 +32,7 @@ turns:
 	token := s.token("team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for _, stream := range []bool{false, true} {
-			got := s.post(a.path, a.body(stream, "read it"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, a.body(stream, "read it"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			if text := said(t, got.body); got.code != http.StatusOK || !strings.Contains(text, "No answer: timeout: ") ||
 				!strings.Contains(text, "100ms") || !strings.Contains(text, "--chat-tool-timeout") {
 				t.Fatalf("%s, stream %v: %d %s", name, stream, got.code, text)

@@ -36,31 +36,43 @@ func onTools(t *testing.T, turns string, configure ...func(*standalone.Options))
 	return s, v
 }
 
-// api is one of the two APIs: its path, and a conversation in it that has a tool of the client.
-type api struct{ path, model, conversation, tools string }
+// api is one of the APIs: its path, and a conversation in it that has a tool of the client. The header asks for the tools of the server.
+type api struct{ path, model, conversation, tools, header string }
 
-// apis are both APIs, each with a Provider of its own protocol and of the other one.
+// apis are all APIs, each with a Provider of its own protocol and of the other one.
 func apis() map[string]api {
 	const chat = `[{"role":"system","content":"Be brief."},{"role":"user","content":"weather?"},{"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function",` +
 		`"function":{"name":"weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"secret sun"},{"role":"user","content":"And now"},{"role":"user","content":"%s"}]`
 	const message = `[{"role":"user","content":"weather?"},{"role":"assistant","content":[{"type":"text","text":"I look."},` +
 		`{"type":"tool_use","id":"1","name":"weather","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"secret sun"}]},` +
 		`{"role":"user","content":"And now"},{"role":"user","content":"%s"}],"system":"Be brief.","max_tokens":1000`
+	const response = `[{"role":"user","content":"weather?"},{"role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[]}]},` +
+		`{"type":"function_call","call_id":"1","name":"weather","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"secret sun"},` +
+		`{"role":"user","content":"And now"},{"role":"user","content":[{"type":"input_text","text":"%s"}]}],"instructions":"Be brief.","store":false`
+	const responseTools = `[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
 	const chatTools, messageTools = `[{"type":"function","function":{"name":"weather"}}]`, `[{"name":"weather","input_schema":{"type":"object"}}]`
 	return map[string]api{
-		"chat":                     {"/openai/v1/chat/completions", "openai/m", chat, chatTools},
-		"chat, other protocol":     {"/openai/v1/chat/completions", "claude/m", chat, chatTools},
-		"messages":                 {"/anthropic/v1/messages", "claude/m", message, messageTools},
-		"messages, other protocol": {"/anthropic/v1/messages", "openai/m", message, messageTools},
+		"chat":                      {"/openai/v1/chat/completions", "openai/m", chat, chatTools, ""},
+		"chat, other protocol":      {"/openai/v1/chat/completions", "claude/m", chat, chatTools, ""},
+		"messages":                  {"/anthropic/v1/messages", "claude/m", message, messageTools, ""},
+		"messages, other protocol":  {"/anthropic/v1/messages", "openai/m", message, messageTools, ""},
+		"responses":                 {"/openai/v1/responses", "openai/m", response, responseTools, "enabled"},
+		"responses, other protocol": {"/openai/v1/responses", "claude/m", response, responseTools, "enabled"},
 	}
 }
 
 func (a api) body(stream bool, prompt string) string {
-	return fmt.Sprintf(`{"model":%q,"stream":%v,"tools":%s,"tool_choice":%s,"messages":%s}`, a.model, stream, a.tools,
-		map[bool]string{true: `"auto"`, false: `{"type":"auto"}`}[strings.Contains(a.path, "chat")], fmt.Sprintf(a.conversation, prompt))
+	choice, member := `"auto"`, "messages"
+	switch {
+	case strings.HasSuffix(a.path, "messages"):
+		choice = `{"type":"auto"}`
+	case strings.HasSuffix(a.path, "responses"):
+		member = "input"
+	}
+	return fmt.Sprintf(`{"model":%q,"stream":%v,"tools":%s,"tool_choice":%s,%q:%s}`, a.model, stream, a.tools, choice, member, fmt.Sprintf(a.conversation, prompt))
 }
 
-// said returns the text of an answer in either form, streamed or not.
+// said returns the text of an answer in any form, streamed or not.
 func said(t *testing.T, body string) string {
 	t.Helper()
 	type answer struct {
@@ -68,7 +80,9 @@ func said(t *testing.T, body string) string {
 			Message, Delta struct{ Content string }
 		}
 		Content []struct{ Text string }
-		Delta   struct{ Text string }
+		Delta   json.RawMessage
+		Type    string
+		Output  []struct{ Content []struct{ Text string } }
 	}
 	text := ""
 	add := func(raw string) {
@@ -85,7 +99,17 @@ func said(t *testing.T, body string) string {
 		for _, c := range a.Content {
 			text += c.Text
 		}
-		text += a.Delta.Text
+		for _, o := range a.Output {
+			for _, c := range o.Content {
+				text += c.Text
+			}
+		}
+		var delta struct{ Text string }
+		switch {
+		case a.Type == "content_block_delta" && json.Unmarshal(a.Delta, &delta) != nil, a.Type == "response.output_text.delta" && json.Unmarshal(a.Delta, &delta.Text) != nil:
+			t.Fatal(raw)
+		}
+		text += delta.Text
 	}
 	if strings.HasPrefix(body, "{") {
 		add(body)
@@ -116,7 +140,7 @@ func TestServerTools(t *testing.T) {
 	token := s.token("team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for _, stream := range []bool{false, true} {
-			got := s.post(a.path, a.body(stream, "count"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, a.body(stream, "count"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			if got.code != http.StatusOK || got.header.Get("X-Platform-Tools") != "enabled" {
 				t.Fatalf("%s: %d %v %s", name, got.code, got.header, got.body)
 			}
@@ -159,13 +183,16 @@ func TestServerToolsStop(t *testing.T) {
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached]\nOne two three four."}}]}`)
 	token := s.token("team", "client", "chat-tasks")
 	for name, a := range apis() {
+		if strings.HasSuffix(a.path, "responses") { // it has no sequences
+			continue
+		}
 		for _, stream := range []bool{false, true} {
 			member := `"stop":["three","zebra"]`
 			if strings.Contains(a.path, "messages") {
 				member = `"stop_sequences":["three","zebra"]`
 			}
 			body := `{` + member + `,` + a.body(stream, "count")[1:]
-			got := s.post(a.path, body, "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, body, "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			if text := said(t, got.body); got.code != http.StatusOK || text != "One two " {
 				t.Errorf("%s: %d %q %s", name, got.code, text, got.body)
 			}
@@ -177,7 +204,7 @@ func TestServerToolsStop(t *testing.T) {
 				t.Errorf("%s: %s", name, got.body)
 			}
 		}
-		wrong := s.post(a.path, `{"`+map[bool]string{true: "stop_sequences", false: "stop"}[strings.Contains(a.path, "messages")]+`":[""],`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+		wrong := s.post(a.path, `{"`+map[bool]string{true: "stop_sequences", false: "stop"}[strings.Contains(a.path, "messages")]+`":[""],`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 		if wrong.code != http.StatusBadRequest {
 			t.Errorf("%s: an empty sequence: %d %s", name, wrong.code, wrong.body)
 		}
@@ -221,6 +248,29 @@ turns:
 	}
 }
 
+// A response states the form of its answer in another member, and the vendor of chat completions gets it in its own.
+func TestServerToolsFormatOfResponses(t *testing.T) {
+	t.Parallel()
+	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: '{"done":true}'}}]}`)
+	token := s.token("team", "client", "chat-tasks")
+	for format, want := range map[string]string{
+		`{"type":"json_object"}`: `{"type":"json_object"}`,
+		`{"type":"json_schema","name":"answer","strict":true,"schema":{"properties":{"n":{"maximum":9007199254740993}}}}`: `{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"properties":{"n":{"maximum":9007199254740993}}}}}`,
+	} {
+		a := apis()["responses"]
+		got := s.post(a.path, `{"text":{"format":`+format+`},`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
+		last, asked := v.last()
+		if got.code != http.StatusOK || said(t, got.body) != `{"done":true}` || !strings.Contains(last.body, `"response_format":`+want) || !strings.Contains(got.body, `"text":{"format":`+format) {
+			t.Errorf("%s: the vendor got %s; %d %s", format, last.body, got.code, got.body)
+		}
+		a = apis()["responses, other protocol"]
+		got = s.post(a.path, `{"text":{"format":`+format+`},`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
+		if _, n := v.last(); got.code != http.StatusBadRequest || n != asked || !strings.Contains(got.body, `"param":"text"`) {
+			t.Errorf("%s: %d %s", format, got.code, got.body)
+		}
+	}
+}
+
 // A vendor that does not stream can be used with the server's tools, too.
 func TestServerToolsWithoutStreams(t *testing.T) {
 	t.Parallel()
@@ -232,7 +282,7 @@ func TestServerToolsWithoutStreams(t *testing.T) {
 			v.answer = says(http.StatusOK, jsonKind, strings.Replace(messageAnswer, "Hello there", "[goal: reached] Hello there", 1))
 		}
 		for _, stream := range []bool{false, true} {
-			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			if text := said(t, got.body); got.code != http.StatusOK || text != "Hello there." {
 				t.Errorf("%s, stream %v: %d %q %s", name, stream, got.code, text, got.body)
 			}
@@ -268,15 +318,32 @@ func TestServerToolsMembers(t *testing.T) {
 		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"redacted_thinking","data":"AA=="},{"type":"text","text":"I."}]},` + user + `]`:         400,
 		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}}]},` + user + `]`:             400,
 	}
-	for path, all := range map[string]members{"/openai/v1/chat/completions": chat, "/anthropic/v1/messages": message} {
+	response := members{
+		`"tools":[{"type":"web_search","name":"zebra"}]`: 200, `"tool_choice":{"type":"function","name":"zebra"}`: 200, `"max_tool_calls":1`: 200, `"include":["reasoning.encrypted_content"]`: 200,
+		`"top_p":0.5`: 200, `"user":"zebra"`: 200, `"temperature":1`: 200, `"instructions":"Be brief."`: 200, `"text":{"format":{"type":"text"},"verbosity":"medium"}`: 200, `"previous_response_id":null`: 200, `"truncation":"disabled"`: 200,
+		`"input":[` + user + `,{"type":"function_call","call_id":"1","name":"zebra","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"zebra"},{"role":"user","content":"go on with the count"}]`: 200,
+		`"reasoning":{"effort":"high"}`: 400, `"text":{"verbosity":"low"}`: 400, `"text":{"format":{"type":"grammar"}}`: 400, `"truncation":"auto"`: 400, `"metadata":{"a":"b"}`: 400, `"service_tier":"flex"`: 400, `"prompt":{"id":"p"}`: 400,
+		`"stop":["x"]`: 400, `"messages":[]`: 400, `"future":1`: 400, `"top_logprobs":1`: 400, `"prompt_cache_key":"k"`: 400,
+		`"input":[` + user + `,{"type":"reasoning","summary":[],"encrypted_content":"AA=="},` + user + `]`:                                                400,
+		`"input":[{"role":"user","content":[{"type":"input_text","text":"count"},{"type":"input_image","image_url":"data:,"}]}]`:                          400,
+		`"input":[` + user + `,{"role":"assistant","content":[{"type":"output_text","text":"I.","annotations":[{"type":"url_citation"}]}]},` + user + `]`: 400,
+		`"input":[` + user + `,{"role":"assistant","status":"incomplete","content":"I."},` + user + `]`:                                                   400,
+		`"input":[` + user + `,{"role":"system","content":"x"},` + user + `]`:                                                                             400,
+		`"input":[{"type":"item_reference","id":"msg_1"},` + user + `]`:                                                                                   400,
+	}
+	for path, all := range map[string]members{"/openai/v1/chat/completions": chat, "/anthropic/v1/messages": message, "/openai/v1/responses": response} {
 		model := map[bool]string{true: "openai/m", false: "claude/m"}[strings.Contains(path, "openai")]
 		for member, want := range all {
-			body := fmt.Sprintf(`{"model":%q,"max_tokens":100,%s`, model, member)
-			if !strings.HasPrefix(member, `"messages"`) {
-				body += `,"messages":[` + user + `]`
+			limit, conversation, tools := `"max_tokens":100`, "messages", ""
+			if strings.HasSuffix(path, "responses") {
+				limit, conversation, tools = `"max_output_tokens":100,"store":false`, "input", "enabled"
+			}
+			body := fmt.Sprintf(`{"model":%q,%s,%s`, model, limit, member)
+			if !strings.HasPrefix(member, `"`+conversation+`"`) {
+				body += `,"` + conversation + `":[` + user + `]`
 			}
 			_, before := v.last()
-			got := s.post(path, body+"}", "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(path, body+"}", "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
 			last, after := v.last()
 			if got.code != want || want == 200 && (said(t, got.body) != "Done." || strings.Contains(last.body, "zebra")) || want == 400 && after != before {
 				t.Errorf("%s: %s: %d %s, want %d", path, member, got.code, got.body, want)
@@ -295,7 +362,7 @@ func TestServerToolsDenied(t *testing.T) {
 	token := s.token("team", "client", "chat")
 	for name, a := range apis() {
 		for _, prompt := range []string{"count", "refused"} {
-			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			if text := said(t, got.body); got.code != http.StatusOK || !strings.Contains(text, "permission_denied") {
 				t.Errorf("%s: %d %s", name, got.code, got.body)
 			}
@@ -339,7 +406,7 @@ turns:
 			text     string
 		}{"premature": {4, "Still nearly."}, "loop": {4, "I did what I could."}} {
 			_, before := v.last()
-			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			_, after := v.last()
 			if text := said(t, got.body); got.code != http.StatusOK || text != want.text || after-before != want.requests {
 				t.Errorf("%s, %s: %d requests, %d %s", name, prompt, after-before, got.code, got.body)
@@ -358,7 +425,7 @@ func TestServerToolsTime(t *testing.T) {
 	token := s.token("team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for _, stream := range []bool{false, true} {
-			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			if text := said(t, got.body); got.code != http.StatusOK || !strings.HasPrefix(text, "I had to stop here") {
 				t.Errorf("%s: %d %s", name, got.code, got.body)
 			}

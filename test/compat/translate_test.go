@@ -62,6 +62,33 @@ func TestUntranslatable(t *testing.T) {
 			t.Errorf("message: %s: %d %s", what, got.code, got.body)
 		}
 	}
+	const call = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`
+	for what, member := range map[string]string{
+		"an unknown member":         `"future":1,"input":"h"`,
+		"reasoning":                 `"reasoning":{"effort":"low"},"input":"h"`,
+		"more output":               `"include":["reasoning.encrypted_content"],"input":"h"`,
+		"a form":                    `"text":{"format":{"type":"json_object"}},"input":"h"`,
+		"a choice of tools":         `"tool_choice":"required","input":"h"`,
+		"a tool of theirs":          `"tools":[{"type":"web_search"}],"input":"h"`,
+		"a strict tool":             `"tools":[{"type":"function","name":"f","strict":true}],"input":"h"`,
+		"a small limit":             `"max_output_tokens":15,"input":"h"`,
+		"an image":                  `"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:,"}]}]`,
+		"a reference":               `"input":[{"type":"item_reference","id":"msg_1"}]`,
+		"reasoning before":          `"input":[` + user + `,{"type":"reasoning","summary":[]},` + user + `]`,
+		"a phase":                   `"input":[` + user + `,{"role":"assistant","phase":"commentary","content":"x"},` + user + `]`,
+		"a message between":         `"input":[` + user + `,` + call + `,` + user + `,{"type":"function_call_output","call_id":"a","output":"x"}]`,
+		"arguments, not JSON":       `"input":[` + user + `,{"type":"function_call","call_id":"a","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"a","output":"x"}]`,
+		"a result of no call":       `"input":[` + user + `,{"type":"function_call_output","output":"x"}]`,
+		"an end with the assistant": `"input":[` + user + `,{"role":"assistant","content":"I"}]`,
+		"an id with a dot":          `"input":[` + user + `,{"type":"function_call","call_id":"a.b","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a.b","output":"x"}]`,
+		"no text":                   `"input":" "`,
+		"no list":                   `"input":{}`,
+	} {
+		got := s.post("/openai/v1/responses", `{"model":"claude/m","store":false,`+member+`}`, "X-Api-Key", token)
+		if got.code != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_request_error"`) {
+			t.Errorf("response: %s: %d %s", what, got.code, got.body)
+		}
+	}
 	if last, n := v.last(); n != 0 {
 		t.Errorf("the vendor got %d requests, the last one %s", n, last.body)
 	}

@@ -135,6 +135,7 @@ var randomEndpoints = []randomEndpoint{
 	{path: "/anthropic/v1/messages", model: "claude/m"},
 	{path: "/anthropic/v1/messages/count_tokens", model: "claude/m", whole: true},
 	{path: "/openai/v1/chat/completions", model: "claude/m", translates: true},
+	{path: "/openai/v1/responses", model: "claude/m", translates: true},
 	{path: "/anthropic/v1/messages", model: "default/m", translates: true},
 }
 

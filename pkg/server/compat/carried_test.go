@@ -185,6 +185,73 @@ func carriedByChat(t *testing.T, body []byte) (c carried) {
 	return c
 }
 
+// carriedByResponses reads a response.
+func carriedByResponses(t *testing.T, body []byte) (c carried) {
+	t.Helper()
+	var r struct {
+		Instructions string          `json:"instructions"`
+		Input        json.RawMessage `json:"input"`
+		Tools        []struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"tools"`
+		Temperature     *float64 `json:"temperature"`
+		MaxOutputTokens *float64 `json:"max_output_tokens"`
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	type item struct {
+		Type      string          `json:"type"`
+		Role      string          `json:"role"`
+		Content   json.RawMessage `json:"content"`
+		CallID    string          `json:"call_id"`
+		Name      string          `json:"name"`
+		Arguments string          `json:"arguments"`
+		Output    json.RawMessage `json:"output"`
+	}
+	var items []item
+	var text string
+	if json.Unmarshal(r.Input, &text) == nil {
+		c.say("user", text)
+	} else if err := json.Unmarshal(r.Input, &items); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	system := []string{r.Instructions}
+	for _, i := range items {
+		switch i.Type + i.Role {
+		case "system", "messagesystem", "developer", "messagedeveloper":
+			system = append(system, spokenIn(t, i.Content))
+		case "function_call":
+			c.say("call", i.CallID, i.Name, meant(i.Arguments))
+		case "function_call_output":
+			c.say("result", i.CallID, spokenIn(t, i.Output))
+		default:
+			c.say(i.Role, spokenIn(t, i.Content))
+		}
+	}
+	c.system = strings.Join(slices.DeleteFunc(system, func(s string) bool { return s == "" }), "\n")
+	for _, tool := range r.Tools {
+		c.tool(tool.Name, tool.Description, tool.Parameters)
+	}
+	c.temperature, c.limit = number(r.Temperature), number(r.MaxOutputTokens)
+	return c
+}
+
+// spokenIn returns the texts of content of a response, which has nothing else.
+func spokenIn(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	var all []string
+	for _, b := range blocksOf(t, raw) {
+		if b.Type != "text" && b.Type != "input_text" && b.Type != "output_text" {
+			t.Fatalf("content of type %q was translated", b.Type)
+		}
+		all = append(all, b.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
 // carriedByMessages reads a message.
 func carriedByMessages(t *testing.T, body []byte) (c carried) {
 	t.Helper()

@@ -45,6 +45,15 @@ var conversations = []string{
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`,
 }
 
+// responses are bodies that can be translated, with and without the tools of the server.
+var responses = []string{
+	`{"store":false,"input":"one","instructions":"be brief","temperature":0.5,"max_output_tokens":16,"tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object"},"strict":false},{"type":"function","name":"g"}]}`,
+	`{"model":"m","store":false,"input":[{"role":"developer","content":"be brief"},{"type":"message","role":"user","content":[{"type":"input_text","text":"one"},{"type":"input_text","text":"two"}]},` +
+		`{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"three","annotations":[],"logprobs":[]}]},{"type":"function_call","id":"fc_1","call_id":"1","name":"a","arguments":"{}"},` +
+		`{"type":"function_call","call_id":"2","name":"b","arguments":"{\"n\":9007199254740993}"},{"type":"function_call_output","call_id":"1","output":"four"},{"type":"function_call_output","call_id":"2","output":[{"type":"input_text","text":"five"}]},{"role":"user","content":"six"}]}`,
+	`{"store":false,"input":[{"role":"user","content":"one"},{"type":"function_call","call_id":"1","name":"a","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"two"}],"text":{"format":{"type":"text"}},"tool_choice":"auto","previous_response_id":null}`,
+}
+
 // others are bodies that the other protocol cannot carry, or only if nobody touches them: numbers of schemas, ids, white space.
 var others = []string{
 	`{"max_tokens":32,"temperature":0.25,"stop":"x","tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"n":{"maximum":9007199254740993,"z":1,"a":1e400}}}}},` +
@@ -127,20 +136,26 @@ func checkPass(t *testing.T, op operation, body, model string) int {
 // call and result, the tools with their schemas, and the settings; nothing more. Otherwise the request is refused, and the
 // vendor gets none.
 func FuzzTranslate(f *testing.F) {
-	for _, s := range slices.Concat(seeds, conversations, others) {
-		f.Add(true, s)
-		f.Add(false, s)
+	for _, s := range slices.Concat(seeds, conversations, responses, others) {
+		for i := range translatable {
+			f.Add(byte(i), s)
+		}
 	}
 	to := newLoops(f)
-	f.Fuzz(func(t *testing.T, chat bool, body string) {
-		checkTranslate(t, to, map[bool]operation{true: opChat, false: opMessages}[chat], body)
+	f.Fuzz(func(t *testing.T, which byte, body string) {
+		checkTranslate(t, to, translatable[int(which)%len(translatable)], body)
 	})
 }
+
+// translatable are the operations that Providers of the other protocol and the tools of the server can serve.
+var translatable = []operation{opChat, opResponses, opMessages}
 
 // newLoops returns a loop for each operation, whose Provider has the other protocol.
 func newLoops(t testing.TB) map[operation]*loop {
 	t.Helper()
-	return map[operation]*loop{opChat: newLoop(t, opChat, v1alpha1.ProviderAnthropic), opMessages: newLoop(t, opMessages, v1alpha1.ProviderOpenAI)}
+	return map[operation]*loop{
+		opChat: newLoop(t, opChat, v1alpha1.ProviderAnthropic), opResponses: newLoop(t, opResponses, v1alpha1.ProviderAnthropic), opMessages: newLoop(t, opMessages, v1alpha1.ProviderOpenAI),
+	}
 }
 
 // checkTranslate checks one body, and returns 1 if it is translated.
@@ -160,9 +175,13 @@ func checkTranslate(t *testing.T, to map[operation]*loop, op operation, body str
 		t.Fatalf("%d %s, after %d requests to the vendor", answer.Code, answer.Body, len(got))
 	}
 	var want, has carried
-	if op == opChat {
+	if op != opMessages {
 		members(t, got[0], "model", "messages", "system", "tools", "tool_choice", "temperature", "max_tokens", "stop_sequences", "stream")
-		want, has = carriedByChat(t, []byte(body)), carriedByMessages(t, got[0])
+		read := carriedByChat
+		if op == opResponses {
+			read = carriedByResponses
+		}
+		want, has = read(t, []byte(body)), carriedByMessages(t, got[0])
 		want.limit = cmp.Or(want.limit, has.limit) // the protocol requires one
 	} else {
 		members(t, got[0], "model", "messages", "tools", "temperature", "max_tokens", "stream", "stream_options")
@@ -178,12 +197,13 @@ func checkTranslate(t *testing.T, to map[operation]*loop, op operation, body str
 // FuzzConversation: what a model with the server's tools reads has every text of the client's conversation that does not
 // belong to the client's own tools, and no text twice. Otherwise the request is refused.
 func FuzzConversation(f *testing.F) {
-	for _, s := range slices.Concat(seeds, conversations) {
-		f.Add(true, s)
-		f.Add(false, s)
+	for _, s := range slices.Concat(seeds, conversations, responses) {
+		for i := range translatable {
+			f.Add(byte(i), s)
+		}
 	}
-	f.Fuzz(func(t *testing.T, chat bool, body string) {
-		checkConversation(t, map[bool]operation{true: opChat, false: opMessages}[chat], body)
+	f.Fuzz(func(t *testing.T, which byte, body string) {
+		checkConversation(t, translatable[int(which)%len(translatable)], body)
 	})
 }
 
@@ -209,7 +229,7 @@ func checkConversation(t *testing.T, op operation, body string) int {
 		}
 	}
 	rest := carried.String()
-	for _, text := range spoken(t, body) {
+	for _, text := range spoken(t, op, body) {
 		_, after, found := strings.Cut(rest, text)
 		if !found && !strings.Contains(carried.String(), text) {
 			t.Fatalf("%q was dropped from %s", text, body)
@@ -220,10 +240,12 @@ func checkConversation(t *testing.T, op operation, body string) int {
 }
 
 // spoken returns the texts of the system, the user and the assistant.
-func spoken(t *testing.T, body string) (all []string) {
+func spoken(t *testing.T, op operation, body string) (all []string) {
 	var c struct {
-		System   any              `json:"system"`
-		Messages []map[string]any `json:"messages"`
+		System       any              `json:"system"`
+		Messages     []map[string]any `json:"messages"`
+		Instructions any              `json:"instructions"`
+		Input        json.RawMessage  `json:"input"`
 	}
 	if json.Unmarshal([]byte(body), &c) != nil {
 		t.Fatal("a body that is not JSON was read")
@@ -234,16 +256,24 @@ func spoken(t *testing.T, body string) (all []string) {
 			all = append(all, v)
 		case []any:
 			for _, b := range v {
-				if block, ok := b.(map[string]any); ok && block["type"] == "text" {
+				if block, ok := b.(map[string]any); ok && slices.Contains([]any{"text", "input_text", "output_text"}, block["type"]) {
 					text, _ := block["text"].(string)
 					all = append(all, text)
 				}
 			}
 		}
 	}
+	if op == opResponses {
+		var text string
+		c.System, c.Messages = c.Instructions, nil
+		if json.Unmarshal(c.Input, &text) != nil && json.Unmarshal(c.Input, &c.Messages) != nil {
+			t.Fatal("an input that is neither a text nor items was read")
+		}
+		add(text)
+	}
 	add(c.System)
 	for _, m := range c.Messages {
-		if m["role"] != "tool" && m["role"] != "function" {
+		if !slices.Contains([]any{"tool", "function"}, m["role"]) && !slices.Contains([]any{"function_call", "function_call_output"}, m["type"]) {
 			add(m["content"])
 		}
 	}

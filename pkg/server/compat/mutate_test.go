@@ -23,12 +23,13 @@ var blocks = []string{
 	`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}`, `{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}`,
 	`{"type":"tool_use","id":"c9","name":"n9","input":{"x":1.50}}`, `{"type":"tool_result","tool_use_id":"c9","content":[{"type":"text","text":"T2"}]}`,
 	`{"type":"text","text":"T3","cache_control":{"type":"ephemeral"}}`, `{"id":"c8","type":"function","function":{"name":"n8","arguments":"{\"y\":2}"}}`,
-	`"T4"`, `null`, `[]`, `{}`, `1e2`, `true`, `"\ud800"`, `"user"`, `"assistant"`, `"tool"`, `"developer"`,
+	`{"type":"input_text","text":"T5"}`, `{"type":"output_text","text":"T6","annotations":[]}`, `{"type":"function_call","call_id":"c7","name":"n7","arguments":"{}"}`,
+	`{"type":"function_call_output","call_id":"c7","output":"T7"}`, `{"type":"reasoning","summary":[]}`, `"T4"`, `null`, `[]`, `{}`, `1e2`, `true`, `"\ud800"`, `"user"`, `"assistant"`, `"tool"`, `"developer"`,
 }
 
 var names = []string{
 	"model", "Model", "messages", "role", "content", "text", "tool_calls", "tool_call_id", "name", "type", "refusal", "audio", "is_error", "citations", "cache_control",
-	"system", "tools", "tool_choice", "stop", "stop_sequences", "response_format", "top_p", "thinking", "metadata", "future", "stream", "max_tokens", "n",
+	"input", "instructions", "call_id", "output", "status", "annotations", "store", "system", "tools", "tool_choice", "stop", "stop_sequences", "response_format", "top_p", "thinking", "metadata", "future", "stream", "max_tokens", "n",
 }
 
 // mutate changes a body at one place of its text, so that members may occur twice and order and spelling are kept.
@@ -79,12 +80,13 @@ func TestMutated(t *testing.T) {
 		count, seed = n, rand.Uint64()
 	}
 	r := rand.New(rand.NewPCG(seed, 1))
-	all, to := slices.Concat(seeds, conversations, others), newLoops(t)
+	all, to := slices.Concat(seeds, conversations, responses, others), newLoops(t)
+	spokenBodies := slices.Concat(conversations, responses)
 	passed, translated, reduced := 0, 0, 0
 	for range count {
 		body := all[r.IntN(len(all))]
 		if r.IntN(2) == 0 {
-			body = conversations[r.IntN(len(conversations))]
+			body = spokenBodies[r.IntN(len(spokenBodies))]
 		}
 		for range 1 + r.IntN(4)/2 {
 			body = mutate(r, body)
@@ -92,7 +94,7 @@ func TestMutated(t *testing.T) {
 		for _, op := range []operation{opChat, opResponses, opMessages, opCount} {
 			passed += checkPass(t, op, body, "other")
 		}
-		for _, op := range []operation{opChat, opMessages} {
+		for _, op := range translatable {
 			translated += checkTranslate(t, to, op, body)
 			reduced += checkConversation(t, op, body)
 		}

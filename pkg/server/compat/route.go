@@ -24,6 +24,22 @@ const (
 	opModels    operation = "models"
 )
 
+// conversation returns the member of a request that has the conversation.
+func (op operation) conversation() string {
+	if op == opResponses {
+		return "input"
+	}
+	return "messages"
+}
+
+// format returns the member of a request that has the form of the answer.
+func (op operation) format() string {
+	if op == opResponses {
+		return "text"
+	}
+	return "response_format"
+}
+
 // route is one path.
 type route struct {
 	style    llm.Protocol

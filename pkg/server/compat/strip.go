@@ -4,6 +4,7 @@
 package compat
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -22,8 +23,11 @@ type fields = map[string]json.RawMessage
 // ignored returns the members of a request that the loop with the server's tools does not read: the client's own tools, and
 // what each API documents as accepted and ignored. Every other member that the loop cannot use is refused.
 func ignored(op operation) []string {
-	if op == opMessages {
+	switch op {
+	case opMessages:
 		return []string{"tools", "tool_choice", "top_p", "top_k", "metadata", "thinking"}
+	case opResponses:
+		return []string{"tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "include", "top_p", "user"}
 	}
 	return []string{"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "top_p", "frequency_penalty", "presence_penalty", "user"}
 }
@@ -38,22 +42,10 @@ func (in *incoming) conversation() (*translated, error) {
 	for _, name := range ignored(in.op) {
 		delete(body, name)
 	}
-	var messages []fields
-	if wrong, err := kjson.UnmarshalStrict(body["messages"], &messages); err != nil || len(wrong) > 0 {
-		return nil, invalid("messages", "messages: must be a list of objects without members that occur twice")
-	}
-	kept := messages[:0]
-	for _, m := range messages {
-		if stripped(m) {
-			kept = append(kept, m)
-		}
-	}
-	if n := len(kept); n == 0 || !slices.Contains([]string{`"user"`}, string(kept[n-1]["role"])) {
-		return nil, invalid("messages", "messages: without the messages of tools, the conversation must end with one of the user; to use tools of your own, set the header %s to %q", headerTools, toolsDisabled)
-	}
+	name := in.op.conversation()
 	var err error
-	if body["messages"], err = json.Marshal(kept); err != nil {
-		return nil, invalid("messages", "messages: %v", err)
+	if body[name], err = in.reduced(name, body[name]); err != nil {
+		return nil, err
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -73,6 +65,36 @@ func (in *incoming) conversation() (*translated, error) {
 	}
 	t.Messages = merged(t.prompt(), t.Messages)
 	return t, nil
+}
+
+// reduced returns the member with the conversation, without what belongs to the client's tools.
+func (in *incoming) reduced(name string, raw json.RawMessage) (json.RawMessage, error) {
+	spoken := stripped
+	if in.op == opResponses {
+		if bytes.HasPrefix(raw, []byte(`"`)) {
+			return raw, nil
+		}
+		spoken = spokenItem
+	}
+	var messages []fields
+	if wrong, err := kjson.UnmarshalStrict(raw, &messages); err != nil || len(wrong) > 0 {
+		return nil, invalid(name, "%s: must be a list of objects without members that occur twice", name)
+	}
+	kept := slices.DeleteFunc(messages, func(m fields) bool { return !spoken(m) })
+	if n := len(kept); n == 0 || string(kept[n-1]["role"]) != `"user"` {
+		return nil, invalid(name, "%s: without the messages of tools, the conversation must end with one of the user; to use tools of your own, set the header %s to %q", name, headerTools, toolsDisabled)
+	}
+	out, err := json.Marshal(kept)
+	if err != nil {
+		return nil, invalid(name, "%s: %v", name, err)
+	}
+	return out, nil
+}
+
+// spokenItem reports whether an item of a response is none of the client's tools.
+func spokenItem(item fields) bool {
+	kind := string(item["type"])
+	return kind != `"function_call"` && kind != `"function_call_output"`
 }
 
 // stripped removes what belongs to the client's tools from a message, and reports whether anything is left.

@@ -36,8 +36,8 @@ func offered() []string {
 	}
 }
 
-// tools reports whether a request gets the server's tools, which a client switches off with a header. Responses and counts of
-// tokens are passed on in any case.
+// tools reports whether a request gets the server's tools, which a client switches off with a header. For responses, whose clients
+// bring tools of their own, the header has to ask for them. Counts of tokens are passed on in any case.
 func (x *exchange) tools() (bool, error) {
 	asked := ""
 	for _, name := range []string{headerTools, headerToolsAlias} {
@@ -50,7 +50,7 @@ func (x *exchange) tools() (bool, error) {
 	o := &x.h.o
 	can := o.Chat != nil && o.Limits.Enabled
 	switch op := x.call.route.op; {
-	case (op == opChat || op == opMessages) && can:
+	case (op == opChat || op == opMessages || op == opResponses && asked != "") && can:
 		return true, o.Limits.CheckNamespace(x.call.namespace)
 	case asked != "" && !can:
 		return false, problem{code: http.StatusForbidden, message: fmt.Sprintf("header %s: the tools of this server are switched off; set it to %q, or leave it out", asked, toolsDisabled)}

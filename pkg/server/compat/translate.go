@@ -30,6 +30,7 @@ import (
 type translated struct {
 	llm.Request
 
+	in *incoming
 	// stops end the answer where one of them would appear in its text.
 	stops []string
 	// usage is set if the client asked for a report of its usage in the stream.
@@ -38,14 +39,16 @@ type translated struct {
 
 // translate reads the request for a Provider of another protocol.
 func (in *incoming) translate() (*translated, error) {
-	switch in.op {
-	case opChat:
-		return fromChat(in)
-	case opMessages:
-		return fromMessages(in)
-	default:
+	from := map[operation]func(*incoming) (*translated, error){opChat: fromChat, opResponses: fromResponses, opMessages: fromMessages}[in.op]
+	if from == nil {
 		return nil, invalid("model", "model: %s needs a Provider of the same protocol", in.op)
 	}
+	t, err := from(in)
+	if err != nil {
+		return nil, err
+	}
+	t.in = in
+	return t, nil
 }
 
 // strict reads JSON into a struct. It refuses members that the struct lacks, names that differ in case, members that occur
@@ -120,24 +123,24 @@ func (t *translated) fits(p llm.Protocol) error {
 		return nil
 	}
 	if t.Format != nil {
-		return untranslatable("response_format", "this value")
+		return untranslatable(t.in.op.format(), "this value")
 	}
-	begun := false
+	param, begun := t.in.op.conversation(), false
 	for i, m := range t.Messages {
 		last := i == len(t.Messages)-1
 		switch assistant := m.Role == llm.RoleAssistant; {
 		case assistant && !begun:
-			return untranslatable("messages", "a conversation that begins with the assistant")
+			return untranslatable(param, "a conversation that begins with the assistant")
 		case assistant && m.Text != "" && strings.TrimSpace(m.Text) == "":
-			return untranslatable("messages", "a text of nothing but white space")
+			return untranslatable(param, "a text of nothing but white space")
 		case assistant && last && strings.TrimRightFunc(m.Text, unicode.IsSpace) != m.Text:
-			return untranslatable("messages", "white space at the end of a conversation that ends with the assistant")
+			return untranslatable(param, "white space at the end of a conversation that ends with the assistant")
 		case m.Role == llm.RoleTool && !callID.MatchString(m.ToolCallID):
-			return wrongID(m.ToolCallID)
+			return wrongID(param, m.ToolCallID)
 		}
 		for _, c := range m.ToolCalls {
 			if !callID.MatchString(c.ID) {
-				return wrongID(c.ID)
+				return wrongID(param, c.ID)
 			}
 		}
 		begun = begun || m.Role != llm.RoleSystem
@@ -145,8 +148,8 @@ func (t *translated) fits(p llm.Protocol) error {
 	return nil
 }
 
-func wrongID(id string) problem {
-	return untranslatable("messages", fmt.Sprintf("the id %.64q of a tool call, which has other characters than letters, digits, - and _,", id))
+func wrongID(param, id string) problem {
+	return untranslatable(param, fmt.Sprintf("the id %.64q of a tool call, which has other characters than letters, digits, - and _,", id))
 }
 
 // ask asks a Provider of another protocol.
@@ -258,9 +261,12 @@ type speaker struct {
 
 func (a *attempt) writer(req *translated) *speaker {
 	s := &speaker{attempt: a, stream: a.in.stream, to: a.paced()}
-	if a.in.op == opMessages {
+	switch a.in.op {
+	case opMessages:
 		s.form = newMessageForm(a.candidate.Model)
-	} else {
+	case opResponses:
+		s.form = newResponseForm(a.candidate.Model, a.h.o.Clock.Now(), req.in.object)
+	default:
 		s.form = newChatForm(a.candidate.Model, a.h.o.Clock.Now(), req.usage)
 	}
 	return s

@@ -96,7 +96,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 func able(c *models.Choice, req *translated) error {
 	unable := func(c models.Candidate) bool { return req.Format != nil && c.Protocol() != llm.ProtocolOpenAI }
 	if first := c.Candidates[0]; unable(first) {
-		return invalid("response_format", "response_format: the protocol of Provider %q has no such member; leave it out, or use a Provider of OpenAI's protocol", first.Provider.Name)
+		return invalid(req.in.op.format(), req.in.op.format()+": the protocol of Provider %q has no such member; leave it out, or use a Provider of OpenAI's protocol", first.Provider.Name)
 	}
 	c.Candidates = slices.DeleteFunc(c.Candidates, unable)
 	return nil

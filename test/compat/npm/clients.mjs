@@ -38,11 +38,11 @@ async function openai(model) {
   assert.equal(models.data.length, 3);
 }
 
-// Responses have no store here, and are passed on to a Provider of the same vendor alone.
-async function responses() {
+// Responses have no store here.
+async function responses(model) {
   const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0, defaultHeaders });
   const tools = [{ type: 'function', name: 'weather', parameters: schema, strict: false }];
-  const request = { model: 'openai/m', store: false, tools, input: [{ role: 'user', content: 'weather?' }] };
+  const request = { model, store: false, tools, input: [{ role: 'user', content: 'weather?' }] };
   const first = await client.responses.create(request);
   assert.equal(first.output_text, 'I look.');
   const calls = first.output.filter((o) => o.type === 'function_call');
@@ -58,7 +58,7 @@ async function responses() {
   assert.match(last.output_text, /sunny in/);
   assert.equal(text, last.output_text);
   assert.equal(last.usage.output_tokens, 10);
-  for (const wrong of [{ ...request, store: true }, { ...request, store: undefined }, { ...request, model: 'claude/m' }]) {
+  for (const wrong of [{ ...request, store: true }, { ...request, store: undefined }, { ...request, previous_response_id: 'x' }]) {
     await assert.rejects(client.responses.create(wrong), OpenAI.BadRequestError);
   }
   await assert.rejects(client.responses.create({ ...request, input: 'fail', tools: [] }), (e) => e.status >= 500 && /overloaded/.test(e.message));
@@ -108,6 +108,17 @@ async function adapter(model, providerOptions) {
 // Without the header, the server's tools are on. The mark of the goal is not part of the answer.
 async function serverTools(protocol) {
   const messages = [{ role: 'user', content: 'finished?' }];
+  if (protocol === 'responses') { // whose clients have to ask for them
+    const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0, defaultHeaders: { 'X-Platform-Tools': 'enabled' } });
+    for (const model of ['openai/m', 'claude/m']) {
+      const request = { model, store: false, input: messages };
+      const { data, response } = await client.responses.create(request).withResponse();
+      assert.equal(data.output_text, 'All is done.');
+      assert.equal(response.headers.get('x-platform-tools'), 'enabled');
+      assert.equal((await client.responses.stream(request).finalResponse()).output_text, 'All is done.');
+    }
+    return;
+  }
   if (protocol === 'openai') {
     const client = new OpenAI({ baseURL: `${BASE}/openai/v1`, apiKey: TOKEN, maxRetries: 0 });
     for (const model of ['openai/m', 'claude/m']) {
@@ -131,14 +142,17 @@ const claude = createAnthropic({ baseURL: `${BASE}/anthropic/v1`, apiKey: TOKEN,
 const all = {
   'openai, same protocol': () => openai('openai/m'),
   'openai, other protocol': () => openai('claude/m'),
-  'openai, responses': () => responses(),
+  'openai, responses': () => responses('openai/m'),
+  'openai, responses of the other protocol': () => responses('claude/m'),
   'anthropic, same protocol': () => anthropic('claude/m'),
   'anthropic, other protocol': () => anthropic('openai/m'),
   'anthropic, count of tokens': () => counting(),
   'openai, with the tools of the server': () => serverTools('openai'),
+  'openai, responses with the tools of the server': () => serverTools('responses'),
   'anthropic, with the tools of the server': () => serverTools('anthropic'),
   'ai and @ai-sdk/openai': () => adapter(open.chat('openai/m')),
   'ai and @ai-sdk/openai, responses': () => adapter(open.responses('openai/m'), { openai: { store: false } }),
+  'ai and @ai-sdk/openai, responses of the other protocol': () => adapter(open.responses('claude/m'), { openai: { store: false } }),
   'ai and @ai-sdk/anthropic': () => adapter(claude('claude/m')),
 };
 for (const [name, run] of Object.entries(all)) {

@@ -43,6 +43,7 @@ func withHelm(t *testing.T, c *cluster.Cluster) {
 	c.Kubectl(t, "create", "namespace", namespace)
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+shortTask+"END")
 	c.Kubectl(t, "--namespace", namespace, "wait", "--for=condition=Succeeded", "--timeout=3m", "task/short")
+	noErrors(t, c)
 	before := c.MustShell(t, tasks)
 
 	server := "kubectl --namespace " + system + " get pod platform-apiserver-0 --output jsonpath={.metadata.uid}"
