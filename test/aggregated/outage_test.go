@@ -190,8 +190,12 @@ func TestGracefulEnd(t *testing.T) {
 	kubectl := func(args ...string) *harness.Process {
 		return harness.Start(t, s.c.Env(), harness.Bin(t, "kubectl"), append([]string{"--namespace", "default", "get"}, args...)...)
 	}
-	watch := kubectl("tasks", "--watch", "--output", "jsonpath={.metadata.name} at {.metadata.resourceVersion}{'\n'}")
-	at := strings.Fields(watch.Await(t, "streamed at "))
+	watch := kubectl("tasks", "--watch", "--output", `jsonpath={.metadata.name} at {.metadata.resourceVersion}{"\n"}`)
+	watch.Await(t, "streamed at ") // of the list before the watch
+	if _, err := c.Create(t.Context(), task("watched"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Fields(watch.Await(t, "watched at "))
 	began := time.Now()
 	if err := s.Stop(); err != nil {
 		t.Errorf("the server ended with: %v", err)
@@ -211,10 +215,10 @@ func TestGracefulEnd(t *testing.T) {
 	}
 	resumed := kubectl("--raw", allTasks+"?watch=true&resourceVersion="+at[len(at)-1])
 	resumed.Await(t, `"name":"after"`)
-	if got := resumed.Output(); strings.Contains(got, `"name":"streamed"`) || strings.Count(got, `"type":"ADDED"`) != 1 {
+	if got := resumed.Output(); strings.Contains(got, `"name":"watched"`) || strings.Count(got, `"type":"ADDED"`) != 1 {
 		t.Errorf("the resumed watch: %s", got)
 	}
-	for _, name := range []string{"streamed", "after"} {
+	for _, name := range []string{"streamed", "watched", "after"} {
 		if err := c.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}

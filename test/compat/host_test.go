@@ -19,7 +19,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
@@ -103,10 +102,8 @@ type server struct {
 func start(t testing.TB, configure ...func(*standalone.Options)) *server {
 	t.Helper()
 	s := &server{Server: integration.Start(t, configure...), t: t}
-	config := rest.CopyConfig(s.Admin)
-	config.QPS = -1
 	var err error
-	if s.admin, err = versioned.NewForConfig(config); err != nil {
+	if s.admin, err = versioned.NewForConfig(s.Admin); err != nil {
 		t.Fatal(err)
 	}
 	rules := []rbacv1.PolicyRule{

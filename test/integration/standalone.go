@@ -60,6 +60,8 @@ func (s *Server) start(t testing.TB) {
 	select {
 	case s.Info = <-ready:
 		s.done = done
+		s.Admin = rest.CopyConfig(s.Admin)
+		s.Admin.QPS = -1 // tests are not slowed down by their own client
 	case err := <-done:
 		t.Fatalf("the server ended before it was ready: %v", err)
 	}
@@ -105,9 +107,5 @@ func (s *Server) Kubernetes(t testing.TB) kubernetes.Interface {
 	return c
 }
 
-// client is the administrator's configuration without the client-side rate limit.
-func (s *Server) client() *rest.Config {
-	c := rest.CopyConfig(s.Admin)
-	c.QPS = -1
-	return c
-}
+// client is a copy of the administrator's configuration.
+func (s *Server) client() *rest.Config { return rest.CopyConfig(s.Admin) }
