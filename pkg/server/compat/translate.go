@@ -30,6 +30,7 @@ import (
 type translated struct {
 	llm.Request
 
+	// in is the request that was read.
 	in *incoming
 	// stops end the answer where one of them would appear in its text.
 	stops []string
