@@ -61,13 +61,29 @@ type chatFunc struct {
 }
 
 type chatTool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-		Strict      *bool           `json:"strict"`
-	} `json:"function"`
+	Type     string       `json:"type"`
+	Function toolFunction `json:"function"`
+}
+
+type toolFunction struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
+}
+
+// definition returns the tool of a type. Others than functions, and strict ones, are those of the vendor.
+func (f *toolFunction) definition(kind string) (tooldef.Definition, error) {
+	d := tooldef.Definition{Name: f.Name, Description: f.Description}
+	if kind != "function" || f.Strict != nil && *f.Strict {
+		return d, untranslatable("tools", "tools of another type than function, and strict ones,")
+	}
+	if !null(f.Parameters) {
+		if d.Parameters = f.Parameters; !isObject(d.Parameters) {
+			return d, invalid("tools", "tools: the parameters of function %q must be a JSON object", d.Name)
+		}
+	}
+	return d, nil
 }
 
 // null reports whether a member is missing or null.
@@ -100,14 +116,9 @@ func fromChat(in *incoming) (*translated, error) {
 		}
 	}
 	for _, tool := range c.Tools {
-		if tool.Type != "function" || tool.Function.Strict != nil && *tool.Function.Strict {
-			return nil, untranslatable("tools", "tools of another type than function, and strict ones,")
-		}
-		d := tooldef.Definition{Name: tool.Function.Name, Description: tool.Function.Description}
-		if !null(tool.Function.Parameters) {
-			if d.Parameters = tool.Function.Parameters; !isObject(d.Parameters) {
-				return nil, invalid("tools", "tools: the parameters of function %q must be a JSON object", d.Name)
-			}
+		d, err := tool.Function.definition(tool.Type)
+		if err != nil {
+			return nil, err
 		}
 		t.Tools = append(t.Tools, d)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
 )
 
 // responseRequest is what of a response another protocol can carry. See https://platform.openai.com/docs/api-reference/responses.
@@ -41,11 +40,9 @@ type responseRequest struct {
 }
 
 type responseTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	toolFunction
+
+	Type string `json:"type"`
 }
 
 // Items have a struct for each type, because a member that belongs to another type would otherwise be lost. Their ids are those of a
@@ -110,14 +107,9 @@ func fromResponses(in *incoming) (*translated, error) {
 		t.MaxTokens = *n
 	}
 	for _, tool := range c.Tools {
-		if tool.Type != "function" || tool.Strict != nil && *tool.Strict {
-			return nil, untranslatable("tools", "tools of another type than function, and strict ones,")
-		}
-		d := tooldef.Definition{Name: tool.Name, Description: tool.Description}
-		if !null(tool.Parameters) {
-			if d.Parameters = tool.Parameters; !isObject(d.Parameters) {
-				return nil, invalid("tools", "tools: the parameters of function %q must be a JSON object", d.Name)
-			}
+		d, err := tool.definition(tool.Type)
+		if err != nil {
+			return nil, err
 		}
 		t.Tools = append(t.Tools, d)
 	}
