@@ -89,6 +89,19 @@ func (f *toolFunction) definition(kind string) (tooldef.Definition, error) {
 // null reports whether a member is missing or null.
 func null(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
 
+// unchanging refuses the members that would change the answer and cannot be carried.
+func unchanging(members map[string]bool) error {
+	for name, changes := range members {
+		if changes {
+			return untranslatable(name, "this value")
+		}
+	}
+	return nil
+}
+
+// auto reports whether a choice of tools is left to the model.
+func auto(choice json.RawMessage) bool { return null(choice) || bytes.Equal(choice, []byte(`"auto"`)) }
+
 // unlike reports whether a value is set and not the one that changes nothing.
 func unlike[T comparable](v *T, neutral T) bool { return v != nil && *v != neutral }
 
@@ -134,17 +147,11 @@ func fromChat(in *incoming) (*translated, error) {
 
 // neutral refuses members that would change the answer and cannot be carried.
 func (c *chatRequest) neutral() error {
-	auto := []byte(`"auto"`)
-	for name, changes := range map[string]bool{
+	return unchanging(map[string]bool{
 		"top_p": unlike(c.TopP, 1), "frequency_penalty": unlike(c.FrequencyPenalty, 0), "presence_penalty": unlike(c.PresencePenalty, 0),
 		"parallel_tool_calls": unlike(c.ParallelToolCalls, true), "store": unlike(c.Store, false), "logprobs": unlike(c.Logprobs, false),
-		"tool_choice": !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, auto),
-	} {
-		if changes {
-			return untranslatable(name, "this value")
-		}
-	}
-	return nil
+		"tool_choice": !auto(c.ToolChoice),
+	})
 }
 
 // stops returns the sequences that end the answer.

@@ -21,9 +21,9 @@
 //	strip.go     which parts of a client's conversation the loop reads
 //	goal.go      what a model with the server's tools says about its goal
 //	chat.go      chat completions: what can be translated, and answers in that form
-//	responses.go responses: what can be translated
-//	respond.go   answers in that form
 //	messages.go  messages: the same
+//	responses.go responses: what can be translated
+//	respond.go   answers in the form of responses
 //	usage.go     what answers say about the use of tokens
 //	meter.go     counting that use
 //	problem.go   errors, in the form of the vendor whose path was called

@@ -52,13 +52,11 @@ func fromMessages(in *incoming) (*translated, error) {
 	if err := strict(in.data, &c); err != nil {
 		return nil, err
 	}
-	for name, changes := range map[string]bool{
+	if err := unchanging(map[string]bool{
 		"top_p": unlike(c.TopP, 1), "thinking": c.Thinking != nil && c.Thinking.Type != "disabled",
 		"tool_choice": c.ToolChoice != nil && (c.ToolChoice.Type != "auto" || unlike(c.ToolChoice.DisableParallelToolUse, false)),
-	} {
-		if changes {
-			return nil, untranslatable(name, "this value")
-		}
+	}); err != nil {
+		return nil, err
 	}
 	t := &translated{stops: c.StopSequences}
 	if err := checkStops("stop_sequences", t.stops); err != nil {

@@ -98,11 +98,12 @@ func (f *responseForm) response(u *responseUsage, stop string) map[string]any {
 			out[name] = raw
 		}
 	}
-	if stop != "" {
-		out["status"] = statusOf(stop)
-	}
-	if out["status"] == responseIncomplete {
-		out["incomplete_details"] = map[string]string{"reason": stop}
+	switch stop {
+	case "":
+	case responseCompleted:
+		out["status"] = stop
+	default:
+		out["status"], out["incomplete_details"] = responseIncomplete, map[string]string{"reason": stop}
 	}
 	return out
 }

@@ -4,7 +4,6 @@
 package compat
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -119,16 +118,11 @@ func fromResponses(in *incoming) (*translated, error) {
 
 // neutral refuses members that would change the answer and cannot be carried.
 func (c *responseRequest) neutral() error {
-	for name, changes := range map[string]bool{
+	return unchanging(map[string]bool{
 		"top_p": unlike(c.TopP, 1), "top_logprobs": unlike(c.TopLogprobs, 0), "parallel_tool_calls": unlike(c.ParallelToolCalls, true),
 		"truncation": unlike(c.Truncation, "disabled"), "include": len(c.Include) > 0, "text": unlike(c.Text.Verbosity, "medium"),
-		"tool_choice": !null(c.ToolChoice) && !bytes.Equal(c.ToolChoice, []byte(`"auto"`)),
-	} {
-		if changes {
-			return untranslatable(name, "this value")
-		}
-	}
-	return nil
+		"tool_choice": !auto(c.ToolChoice),
+	})
 }
 
 // format returns the form of the answer, as chat completions write it; nil for a text.
@@ -195,6 +189,14 @@ func (c *responseRequest) messages() ([]llm.Message, error) {
 	return out, nil
 }
 
+// readItem reads an item.
+func readItem(raw json.RawMessage, into interface{ complete() error }) error {
+	if err := strict(raw, into); err != nil {
+		return err
+	}
+	return into.complete()
+}
+
 // complete refuses an item that is only a part of what was said.
 func (s itemState) complete() error {
 	if s.Status != "" && s.Status != responseCompleted {
@@ -205,10 +207,7 @@ func (s itemState) complete() error {
 
 func addMessage(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
 	var m messageItem
-	if err := strict(raw, &m); err != nil {
-		return nil, err
-	}
-	if err := m.complete(); err != nil {
+	if err := readItem(raw, &m); err != nil {
 		return nil, err
 	}
 	roles := map[string]llm.Role{"system": llm.RoleSystem, "developer": llm.RoleSystem, "user": llm.RoleUser, "assistant": llm.RoleAssistant}
@@ -240,10 +239,7 @@ func addMessage(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
 
 func addCall(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
 	var c callItem
-	if err := strict(raw, &c); err != nil {
-		return nil, err
-	}
-	if err := c.complete(); err != nil {
+	if err := readItem(raw, &c); err != nil {
 		return nil, err
 	}
 	if !isObject([]byte(c.Arguments)) {
@@ -259,10 +255,7 @@ func addCall(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
 
 func addResult(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
 	var r resultItem
-	if err := strict(raw, &r); err != nil {
-		return nil, err
-	}
-	if err := r.complete(); err != nil {
+	if err := readItem(raw, &r); err != nil {
 		return nil, err
 	}
 	if r.CallID == "" {
