@@ -12,6 +12,9 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
+// maxRepeated is how long a setting of the request may be that its answer repeats, in bytes. A stream repeats each three times.
+const maxRepeated = 64 << 10
+
 // responseForm writes answers as responses.
 type responseForm struct {
 	id, model string
@@ -94,7 +97,7 @@ func (f *responseForm) response(u *responseUsage, stop string) map[string]any {
 		"text": json.RawMessage(`{"format":{"type":"text"}}`), "tool_choice": "auto", "tools": []any{}, "top_p": nil, "truncation": "disabled",
 	}
 	for _, name := range []string{"instructions", "max_output_tokens", "temperature", "text", "tools"} {
-		if raw := f.settings.get(name); raw != nil {
+		if raw := f.settings.get(name); raw != nil && len(raw) <= maxRepeated {
 			out[name] = raw
 		}
 	}

@@ -122,6 +122,29 @@ func followed(t *testing.T, body string) (last *answered) {
 	return last
 }
 
+// An answer repeats the settings of its request, except long ones, of which it would be many times as long.
+func TestSettingsOfResponses(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, opResponses, v1alpha1.ProviderAnthropic)
+	const instructions, tools = `"instructions":"%s"`, `"tools":[{"type":"function","name":"f","description":"%s"}]`
+	for _, size := range []int{10, maxRepeated} {
+		for _, streamed := range []bool{false, true} {
+			words := strings.Repeat("x", size)
+			given := []string{fmt.Sprintf(instructions, words), fmt.Sprintf(tools, words), `"max_output_tokens":99`, `"temperature":0.5`}
+			answer, _ := l.post(t, fmt.Sprintf(`{"model":"m","store":false,"stream":%v,"input":"a",%s}`, streamed, strings.Join(given, ",")))
+			body := answer.Body.String()
+			for i, one := range given {
+				if want := size < maxRepeated || i > 1; strings.Contains(body, one) != want {
+					t.Errorf("%d, stream %v: repeated %v: %.20s", size, streamed, !want, one)
+				}
+			}
+			if answer.Code != http.StatusOK || len(body) > maxRepeated {
+				t.Errorf("%d, stream %v: %d with %d bytes", size, streamed, answer.Code, len(body))
+			}
+		}
+	}
+}
+
 // A stream that breaks off ends with an error and never looks complete; an answer that is not a stream is an error.
 func TestCutResponses(t *testing.T) {
 	t.Parallel()
