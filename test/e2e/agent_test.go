@@ -58,7 +58,7 @@ func applyTeamOf(t *testing.T, s place, vendor v1alpha1.ProviderType, url string
 	}
 	s.MustShell(t, "kubectl create -f "+file)
 	s.MustShell(t, "kubectl create secret generic other --from-literal=value="+storedSecret)
-	s.MustShell(t, "kubectl wait --for=condition=Ready --timeout=60s agent/coder")
+	s.MustShell(t, "kubectl wait --for=condition=Ready --timeout=300s agent/coder")
 }
 
 func applyTask(t *testing.T, s place, name, prompt string) {

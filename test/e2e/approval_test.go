@@ -41,7 +41,7 @@ func applyGatedTask(t *testing.T, s place, name, agent, prompt, timeout string) 
 // awaitParked waits until the task is parked and returns the approval that it waits for.
 func awaitParked(t *testing.T, s place, task string) v1alpha1.Approval {
 	t.Helper()
-	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/"+task)
+	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=300s task/"+task)
 	var list v1alpha1.ApprovalList
 	getJSON(t, s, "approvals --field-selector spec.taskName="+task+",status.state=pending", &list)
 	if len(list.Items) != 1 {
@@ -76,7 +76,7 @@ func decide(t *testing.T, s place, a v1alpha1.Approval, decision, reason string)
 // ended waits for the end of a task and returns it with its result and the types of its events.
 func ended(t *testing.T, s place, name string) (task v1alpha1.Task, result string, types []v1alpha1.EventType) {
 	t.Helper()
-	s.MustShell(t, "kubectl wait --for=condition=Complete --timeout=120s task/"+name)
+	s.MustShell(t, "kubectl wait --for=condition=Complete --timeout=300s task/"+name)
 	getJSON(t, s, "task "+name, &task)
 	if c := meta.FindStatusCondition(task.Status.Conditions, v1alpha1.ConditionWaitingForApproval); c != nil && c.Status != "False" {
 		t.Errorf("task %s has ended and still says %+v", name, c)
@@ -206,7 +206,7 @@ func approvals(t *testing.T, s place) {
 	// Its expiry is later than the task's timeout.
 	applyGatedTask(t, s, "expires", "hasty", "run-it", "20s")
 	// The other tests must not slow it down while its timeout runs.
-	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=120s task/expires")
+	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=300s task/expires")
 	for task, prompt := range map[string]string{"approved": "run-it", "declined": "run-it", "cancelled": "run-it", "deleted": "run-it", "restarted": "run-it", "twice": "run-twice"} {
 		applyGatedTask(t, s, task, "gated", prompt, "5m")
 	}
@@ -251,7 +251,7 @@ func approvals(t *testing.T, s place) {
 	})
 	t.Run("deleted", func(t *testing.T) {
 		a := awaitParked(t, s, "deleted")
-		s.MustShell(t, "kubectl delete task deleted --timeout=120s")
+		s.MustShell(t, "kubectl delete task deleted --timeout=300s")
 		// What a task has left is deleted after it.
 		s.MustShell(t, "timeout 120 bash -c 'while kubectl get approval "+a.Name+"; do :; done'")
 		if r := s.Shell(t, "kubectl get approval "+a.Name); r.Code == 0 {

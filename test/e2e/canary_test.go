@@ -146,7 +146,7 @@ func printAndWait(t *testing.T, s place, name, dir string, groups []string) (gat
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"type": "container", "command": []string{"sh", "-c"}, "args": []string{"cat " + dir + "/notes; until [ -e " + gate + " ]; do sleep 0.1; done"}},
 	})
-	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=120s task/"+name)
+	s.MustShell(t, "kubectl wait --for=jsonpath='{.status.phase}'=Running --timeout=300s task/"+name)
 	return gate
 }
 

@@ -100,7 +100,7 @@ func TestLeaksInPods(t *testing.T) {
 		{Match: script.Match{Turn: 2}, Reply: script.Reply{Text: "{{ .Results.code_exec.data.output }}"}},
 	}}))
 	applyTask(t, p, "leaks", "Try.")
-	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/leaks")
+	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/leaks")
 	var result struct{ Result string }
 	if err := json.Unmarshal([]byte(p.MustShell(t, "kubectl get --raw "+native(p, "tasks/leaks/result"))), &result); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestFloodsInPods(t *testing.T) {
 			}},
 		},
 	})
-	p.MustShell(t, "kubectl wait --for=condition=Ready --timeout=60s pod/neighbour")
+	p.MustShell(t, "kubectl wait --for=condition=Ready --timeout=300s pod/neighbour")
 	// The other Pods of the node that stay: which they are, and how often they were started.
 	others := func() string {
 		const columns = "-o custom-columns=UID:.metadata.uid,RESTARTS:.status.containerStatuses[*].restartCount,READY:.status.containerStatuses[*].ready"
@@ -164,7 +164,7 @@ func TestFloodsInPods(t *testing.T) {
 	if got := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/bomb/result")); !strings.Contains(got, "too many processes") {
 		t.Errorf("the bomb: %s", got)
 	}
-	p.MustShell(t, "kubectl wait --for=jsonpath={.status.phase}=Succeeded --timeout=60s pod --selector platform.ai/task=daemons")
+	p.MustShell(t, "kubectl wait --for=jsonpath={.status.phase}=Succeeded --timeout=300s pod --selector platform.ai/task=daemons")
 	if left := p.Shell(t, "grep -lz '^"+daemon+"$' /proc/[0-9]*/cmdline"); left.Code == 0 {
 		t.Errorf("daemons are left: %s", left.Output)
 	}

@@ -50,7 +50,7 @@ for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/de
 		}
 		applyTask(t, p, name, "Connect.")
 		applyTask(t, p, name+"-parent", "Delegate it.")
-		p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/"+name+" task/"+name+"-parent")
+		p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/"+name+" task/"+name+"-parent")
 		child := strings.TrimSpace(p.MustShell(t, "kubectl get tasks -l platform.ai/parent-task="+name+"-parent -o jsonpath='{.items[*].metadata.name}'"))
 		for _, task := range []string{name, child} {
 			out := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/"+task+"/result"))
@@ -101,7 +101,7 @@ func TestProxyInPods(t *testing.T) {
 	}}))
 	p.MustShell(t, `kubectl patch agent coder --type merge -p '{"spec":{"sandbox":{"network":"Public"}}}'`)
 	applyTask(t, p, "asks", "Ask.")
-	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=120s task/asks")
+	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/asks")
 	var result struct{ Result string }
 	if err := json.Unmarshal([]byte(p.MustShell(t, "kubectl get --raw "+native(p, "tasks/asks/result"))), &result); err != nil {
 		t.Fatal(err)

@@ -61,8 +61,8 @@ func TestPodsFail(t *testing.T) {
 		t.Errorf("log: %s", got)
 	}
 	// What a task made is deleted with it: the garbage collector follows owners through the aggregated API.
-	p.MustShell(t, "kubectl delete task hungry --timeout=60s")
-	p.MustShell(t, "kubectl wait --for=delete job --selector platform.ai/task=hungry --timeout=60s")
+	p.MustShell(t, "kubectl delete task hungry --timeout=300s")
+	p.MustShell(t, "kubectl wait --for=delete job --selector platform.ai/task=hungry --timeout=300s")
 }
 
 // TestNodeDies: a node dies with everything on it, and comes back. The task that
@@ -74,7 +74,7 @@ func TestNodeDies(t *testing.T) {
 	command(t, p, "hit", "echo begun; sleep 600", nil)
 	awaitEvent(t, p, "hit", v1alpha1.EventWorkerStarted)
 	p.cluster.StopNode(t)
-	p.MustShell(t, "kubectl wait --for=condition=Ready=Unknown --timeout=60s nodes --all")
+	p.MustShell(t, "kubectl wait --for=condition=Ready=Unknown --timeout=300s nodes --all")
 	p.MustShell(t, "kubectl get namespaces") // the rest of the cluster keeps working
 	p.cluster.StartNode(t)
 	p.awaitServer(t)

@@ -21,7 +21,7 @@ func TestWaitingForAQuota(t *testing.T) {
 	p := newTeam(t)
 	const timeout = 20 * time.Second
 	p.MustShell(t, "kubectl create quota one --hard=pods=1")
-	p.MustShell(t, `kubectl wait quota/one --for=jsonpath='{.status.hard.pods}'=1 --timeout=60s`)
+	p.MustShell(t, `kubectl wait quota/one --for=jsonpath='{.status.hard.pods}'=1 --timeout=300s`)
 	names := []string{"a", "b", "c"}
 	for i, name := range names {
 		command(t, p, name, "sleep 12; echo worked", map[string]any{"timeout": timeout.String()})
@@ -29,7 +29,7 @@ func TestWaitingForAQuota(t *testing.T) {
 			awaitEvent(t, p, name, v1alpha1.EventWorkerStarted) // it has the only Pod
 		}
 	}
-	p.MustShell(t, "kubectl wait --for=condition=WaitingToStart --timeout=60s task/b task/c")
+	p.MustShell(t, "kubectl wait --for=condition=WaitingToStart --timeout=300s task/b task/c")
 	const reason = v1alpha1.ReasonQuotaExceeded
 	if told := p.MustShell(t, "kubectl get events -o name --field-selector involvedObject.name=b,reason="+reason); told == "" {
 		t.Error("no event says what b waits for")

@@ -70,7 +70,7 @@ func howTasksEnd(t *testing.T, p place) {
 	awaitEvent(t, p, "stops", v1alpha1.EventWorkerStarted)
 	cancelTask(t, p, "stops")
 	awaitEvent(t, p, "goes", v1alpha1.EventWorkerStarted)
-	p.MustShell(t, "kubectl delete task goes --timeout=120s")
+	p.MustShell(t, "kubectl delete task goes --timeout=300s")
 	if r := p.Shell(t, "kubectl get task goes"); r.Code == 0 {
 		t.Errorf("a deleted task: %s", r.Output)
 	}

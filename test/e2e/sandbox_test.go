@@ -213,7 +213,7 @@ func TestSandboxOff(t *testing.T) {
 	p := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox=off")}
 	p.Await(t, "THE SANDBOX IS OFF")
 	command(t, p, "reads", "cat "+p.Kubeconfig, nil)
-	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=60s task/reads")
+	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/reads")
 	if events := p.MustShell(t, "kubectl get executionevents --field-selector taskName=reads,type=WorkerStarted -o json"); !strings.Contains(events, `"sandbox": "off"`) {
 		t.Errorf("the run's events do not say that there was no sandbox: %s", events)
 	}

@@ -27,6 +27,9 @@ import (
 // system is the namespace that the platform is installed in.
 const system = "platform-system"
 
+// apiService is where kube-apiserver says whether the server is available.
+const apiService = "apiservice/v1alpha1.core.platform.ai"
+
 // installation is the platform in the test cluster. It is made once and shared by
 // all tests, just as teams share one.
 var installation struct {
@@ -84,8 +87,7 @@ func newTeam(t *testing.T) team {
 	p.MustShell(t, "kubectl config set-context --current --namespace="+name)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("in the namespace:\n%s", p.Shell(t, "for what in tasks jobs pods events; do kubectl get $what -o wide; done; kubectl describe pods").Output)
-			t.Logf("in the cluster:\n%s", p.state(t))
+			p.report(t)
 		}
 		p.MustShell(t, "kubectl delete namespace "+name+" --wait=false") // teamsAreGone waits
 	})
@@ -99,7 +101,7 @@ func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
 	for _, line := range []string{
 		"kubectl apply -k testdata/cluster",
 		"kubectl -n " + system + " rollout status --timeout=180s statefulset/platform-apiserver",
-		"kubectl wait --for=condition=Available --timeout=60s apiservice/v1alpha1.core.platform.ai",
+		"kubectl wait --for=condition=Available --timeout=180s " + apiService,
 		"kubectl -n " + system + " rollout status --timeout=180s deployment/platform-controller",
 		"kubectl -n " + system + " rollout status --timeout=180s deployment/platform-router",
 	} {
@@ -111,12 +113,25 @@ func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
 	return p.MustShell(t, "kubectl get pv "+volume+" -o jsonpath={.spec.hostPath.path}"), nil
 }
 
-// state logs, after a failure, what the installation did.
+// report keeps, after a failure, what happened in the namespace and in the installation, in a file beside the logs of the cluster. The
+// output of the test has a few lines of it, so that what failed is not lost among thousands.
+func (p team) report(t *testing.T) {
+	t.Helper()
+	all := p.Shell(t, "for what in tasks jobs pods events; do kubectl get $what -o wide; done; kubectl describe pods").Output + p.state(t)
+	file := strings.ReplaceAll(t.Name(), "/", "-") + ".txt"
+	if err := os.WriteFile(filepath.Join(p.cluster.Dir, "log", file), []byte(all), 0o600); err != nil {
+		t.Error(err)
+	}
+	t.Logf("more in %s of the cluster's logs\n%s", file, p.Shell(t, "kubectl get tasks,pods; kubectl -n "+system+" get pods;"+
+		" kubectl get "+apiService+" -o jsonpath={.status}").Output)
+}
+
+// state is what the installation did.
 func (p team) state(t *testing.T) string {
 	t.Helper()
 	return p.Shell(t, "for what in all events pvc; do kubectl -n "+system+" get $what -o wide; done;"+
 		" for of in statefulset/platform-apiserver deployment/platform-controller; do kubectl -n "+system+" logs $of --tail=60; done;"+
-		" kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.status}").Output
+		" kubectl get "+apiService+" -o jsonpath={.status}").Output
 }
 
 func (p team) Shell(t testing.TB, line string) harness.Result {
@@ -124,9 +139,17 @@ func (p team) Shell(t testing.TB, line string) harness.Result {
 	return harness.Run(t, p.Env(t), "bash", "-c", "set -o pipefail; "+line)
 }
 
+// MustShell is Shell for a line that must succeed; it returns the output. On a busy machine kube-apiserver may find the server
+// unavailable for seconds and refuse what it would pass on; such a line is repeated once the server is available again.
 func (p team) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	return p.Shell(t, line).Must(t, line)
+	r := p.Shell(t, line)
+	if r.Code != 0 && strings.Contains(r.Output, "the server is currently unable to handle the request") {
+		t.Logf("the server was unavailable; once more: %s", line)
+		p.Shell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService)
+		r = p.Shell(t, line)
+	}
+	return r.Must(t, line)
 }
 
 func (p team) Env(t testing.TB) []string {
@@ -145,7 +168,7 @@ func (p team) Config(t testing.TB) *rest.Config {
 // Direct goes to the Service, as a client in the cluster does.
 func (p team) Direct(t testing.TB) (string, *http.Client) {
 	t.Helper()
-	ca, err := base64.StdEncoding.DecodeString(p.MustShell(t, "kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.spec.caBundle}"))
+	ca, err := base64.StdEncoding.DecodeString(p.MustShell(t, "kubectl get "+apiService+" -o jsonpath={.spec.caBundle}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,22 +179,22 @@ func (p team) Direct(t testing.TB) (string, *http.Client) {
 
 func (p team) RestartServer(t *testing.T) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" delete pod platform-apiserver-0 --timeout=60s")
+	p.MustShell(t, "kubectl -n "+system+" delete pod platform-apiserver-0 --timeout=180s")
 	p.awaitServer(t)
 }
 
 // awaitServer returns when the API server answers through the cluster's own.
 func (p team) awaitServer(t *testing.T) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s statefulset/platform-apiserver")
-	p.MustShell(t, "kubectl wait --for=condition=Available --timeout=60s apiservice/v1alpha1.core.platform.ai")
+	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=180s statefulset/platform-apiserver")
+	p.MustShell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService)
 	p.MustShell(t, "timeout 180 bash -c 'until kubectl get tasks; do sleep 0.2; done'")
 }
 
 func (p team) RestartController(t *testing.T) {
 	t.Helper()
 	p.MustShell(t, "kubectl -n "+system+" rollout restart deployment/platform-controller")
-	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=120s deployment/platform-controller")
+	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=180s deployment/platform-controller")
 }
 
 func (p team) KillServer(t *testing.T) {
@@ -202,7 +225,7 @@ func (p team) killPod(t *testing.T, program string) {
 // does not.
 func (p team) replacePods(t *testing.T, program string) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" delete pods -l app.kubernetes.io/name="+program+" --force --grace-period=0 --timeout=60s")
+	p.MustShell(t, "kubectl -n "+system+" delete pods -l app.kubernetes.io/name="+program+" --force --grace-period=0 --timeout=180s")
 }
 
 // killProcesses kills the processes of a program in some Pods, and returns how many there were.

@@ -49,13 +49,13 @@ func deletedTrees(t *testing.T, p place) {
 	}
 	kept := ""
 	for _, root := range roots {
-		p.MustShell(t, "kubectl wait --for=condition=WaitingForChildren --timeout=120s task/"+root)
+		p.MustShell(t, "kubectl wait --for=condition=WaitingForChildren --timeout=300s task/"+root)
 		const names = " -o jsonpath='{.items[*].metadata.name}'"
 		lead := strings.TrimSpace(p.MustShell(t, "kubectl get tasks -l platform.ai/parent-task="+root+names))
-		p.MustShell(t, "kubectl wait --for=condition=WaitingForChildren --timeout=120s task/"+lead)
+		p.MustShell(t, "kubectl wait --for=condition=WaitingForChildren --timeout=300s task/"+lead)
 		command := strings.TrimSpace(p.MustShell(t, "kubectl get tasks -l platform.ai/parent-task="+lead+names))
 		awaitEvent(t, p, command, v1alpha1.EventWorkerStarted)
-		p.MustShell(t, fmt.Sprintf("kubectl delete task %s --cascade=%s --timeout=120s", root, root))
+		p.MustShell(t, fmt.Sprintf("kubectl delete task %s --cascade=%s --timeout=300s", root, root))
 		left := p.MustShell(t, fmt.Sprintf("kubectl get tasks --ignore-not-found -o name %s %s %s", root, lead, command))
 		want := ""
 		if root == "orphan" {
@@ -74,7 +74,7 @@ func deletedTrees(t *testing.T, p place) {
 			}
 		}
 	}
-	p.MustShell(t, "kubectl delete task "+kept+" --timeout=120s")
+	p.MustShell(t, "kubectl delete task "+kept+" --timeout=300s")
 	if left := p.MustShell(t, "kubectl get tasks -o name"); left != "" {
 		t.Errorf("there are %s", left)
 	}

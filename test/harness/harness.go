@@ -25,7 +25,7 @@ import (
 )
 
 // startTimeout bounds a start: far above what a start takes on a busy machine.
-const startTimeout = 2 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // Bin returns the path of a built program. The folder comes from PLATFORM_BIN,
 // which make sets. Outside CI a test is skipped if it is not set.
