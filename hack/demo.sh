@@ -20,7 +20,7 @@ trap 'exit 130' INT TERM
 
 # post PATH BODY: creates a subresource with kubectl and shows the beginning of the answer.
 post() {
-  printf '\033[36m$ kubectl create -f - --raw /apis/core.platform.ai/v1alpha1/namespaces/default/%s <<< %q\033[0m\n' "$1" "$2"
+  told "kubectl create -f - --raw /apis/core.platform.ai/v1alpha1/namespaces/default/$1 <<< $(printf %q "$2")"
   local answer
   answer=$(kubectl create -f - --raw "/apis/core.platform.ai/v1alpha1/namespaces/default/$1" <<<"$2")
   printf '%.240s…\n' "$answer"
@@ -29,20 +29,20 @@ post() {
 model "$work"
 
 say 'Start the server: API, store, controller, in one process'
-printf '\033[36m$ platform-standalone --data-dir %s --secure-port 0\033[0m\n' "$work/data"
+told "platform-standalone --data-dir $work/data --secure-port 0"
 platform-standalone --data-dir "$work/data" --secure-port 0 --rest-bind-address 127.0.0.1:0 >"$work/server.log" 2>&1 &
 server_pid=$!
 await "$work/server.log" "$started" "$server_pid"
 export KUBECONFIG=$work/data/kubeconfig
 
 say 'A model endpoint, its key, a skill and an agent'
-printf '\033[36m$ kubectl apply -f artifacts/demo/team.yaml\033[0m\n'
+told 'kubectl apply -f artifacts/demo/team.yaml'
 manifest "$root/artifacts/demo/team.yaml" | kubectl apply -f -
 providers
 show kubectl wait --for=condition=Ready --timeout=60s agent/coder
 
 say 'Watch what happens, from another shell'
-printf '\033[36m$ kubectl get executionevents --watch --field-selector taskName=primes &\033[0m\n'
+told 'kubectl get executionevents --watch --field-selector taskName=primes &'
 kubectl get executionevents --watch --field-selector taskName=primes &
 watch_pid=$!
 

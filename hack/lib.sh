@@ -3,8 +3,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/_output/bin
 PATH=$bin:$PATH
 
-say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
-show() { printf '\033[36m$ %s\033[0m\n' "$*"; "$@"; }
+# Colours, for a terminal whose user has not switched them off (no-color.org).
+bold='' cyan='' plain=''
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then bold=$'\033[1m' cyan=$'\033[36m' plain=$'\033[0m'; fi
+
+say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
+# told TEXT: prints a command that is run in another way than show does.
+told() { printf '%s$ %s%s\n' "$cyan" "$*" "$plain"; }
+show() { told "$*"; "$@"; }
 
 # started is what a server prints when it is ready. "ready" would not do: an address may be "already in use".
 started='is ready after'

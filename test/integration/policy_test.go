@@ -29,7 +29,7 @@ import (
 )
 
 // policyWait bounds the time until a change of policies is in force; the server checks for changes every second.
-const policyWait = time.Minute
+const policyWait = 5 * time.Minute
 
 // limit is a policy on tasks.
 func limit(name, expression, message string) *admissionv1.ValidatingAdmissionPolicy {

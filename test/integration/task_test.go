@@ -37,7 +37,7 @@ import (
 
 // patience bounds every wait. It is far more than anything takes on a busy machine, and longer than a worker waits for the
 // answer of a server that was stopped meanwhile (client.RequestTimeout) before it asks again.
-const patience = 150 * time.Second
+const patience = 5 * time.Minute
 
 // platform is a server with its controllers, whose worker is a shell script. It has many methods because
 // each does or awaits one thing that tests want of a server.

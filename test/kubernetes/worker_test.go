@@ -130,4 +130,4 @@ func look() string {
 }
 
 // patience is how long the slowest step of a cluster may take on a busy machine.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute

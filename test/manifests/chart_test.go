@@ -50,7 +50,7 @@ func TestAppliedOnceIsEnough(t *testing.T) {
 		}))
 	}
 	all := plain(render(t, kustomization(t, "multi-namespace", everything(), "")))
-	t.Cleanup(func() { c.Kubectl(t, "delete", "--timeout=2m", "-f", all) })
+	t.Cleanup(func() { c.Kubectl(t, "delete", "--timeout=5m", "-f", all) })
 	unchanged := func(t *testing.T, file string) {
 		t.Helper()
 		c.Kubectl(t, "apply", "-f", file)

@@ -83,12 +83,12 @@ func TestPods(t *testing.T) {
 		t.Fatalf("Pod Security of %s is %q", system, enforced)
 	}
 	for _, name := range []string{"platform-apiserver", "platform-controller", "platform-router"} {
-		c.Kubectl(t, "--namespace", system, "wait", "--for=create", "--timeout=2m", "pod", "--selector", "app.kubernetes.io/name="+name)
+		c.Kubectl(t, "--namespace", system, "wait", "--for=create", "--timeout=5m", "pod", "--selector", "app.kubernetes.io/name="+name)
 	}
 	for _, budget := range []string{"platform-apiserver", "platform-controller", "platform-router"} {
-		c.Kubectl(t, "--namespace", system, "wait", "--for=jsonpath={.status.expectedPods}", "--timeout=2m", "poddisruptionbudget", budget)
+		c.Kubectl(t, "--namespace", system, "wait", "--for=jsonpath={.status.expectedPods}", "--timeout=5m", "poddisruptionbudget", budget)
 	}
-	c.Kubectl(t, "delete", "-f", file, "--timeout=2m")
+	c.Kubectl(t, "delete", "-f", file, "--timeout=5m")
 }
 
 // TestOneInstallation applies a second installation, in a namespace of its own. It gets neither the APIService nor the

@@ -37,7 +37,7 @@ func TestWorkerIdentity(t *testing.T) {
 		kubectl create job run --image=i --dry-run=client -o json |
 			kubectl patch --local -f - --type=merge -p '{"spec": {"template": {"spec": {"serviceAccountName": "platform-ai-worker"}}}}' -o json |
 			kubectl -n identity create -f - --as editor`)
-	c.Kubectl(t, "--namespace", "identity", "wait", "--for=create", "--timeout=2m", "pod", "--selector=job-name=run")
+	c.Kubectl(t, "--namespace", "identity", "wait", "--for=create", "--timeout=5m", "pod", "--selector=job-name=run")
 }
 
 // TestSecretsOfTheServer: the server's account creates Secrets with transaction tokens of tasks and no others, above all

@@ -27,8 +27,8 @@ func TestUpgradeKeepsTheVolume(t *testing.T) {
 	}
 	c.Kubectl(t, "apply", "-f", write(t, earlier))
 	current := write(t, objects)
-	t.Cleanup(func() { c.Kubectl(t, "delete", "-f", current, "--ignore-not-found", "--timeout=2m") })
-	c.Kubectl(t, workload, "wait", "--for=create", "--timeout=2m", "pod/platform-apiserver-0")
+	t.Cleanup(func() { c.Kubectl(t, "delete", "-f", current, "--ignore-not-found", "--timeout=5m") })
+	c.Kubectl(t, workload, "wait", "--for=create", "--timeout=5m", "pod/platform-apiserver-0")
 	claim := func() string {
 		return c.Kubectl(t, workload, "get", "persistentvolumeclaims", "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {end}")
 	}
@@ -45,7 +45,7 @@ func TestUpgradeKeepsTheVolume(t *testing.T) {
 	c.MustShell(t, "until test \"$(kubectl "+workload+" get pod platform-apiserver-0 -o jsonpath={.metadata.uid})\" != "+pod+"; do :; done")
 	c.Kubectl(t, workload, "scale", "statefulset/platform-apiserver", "--replicas=2")
 	for _, name := range []string{"pod/platform-apiserver-0", "pod/platform-apiserver-1"} {
-		c.Kubectl(t, workload, "wait", "--for=create", "--timeout=2m", name)
+		c.Kubectl(t, workload, "wait", "--for=create", "--timeout=5m", name)
 		if got := c.Kubectl(t, workload, "get", name, "-o", "jsonpath={.spec.volumes[*].persistentVolumeClaim.claimName}"); got != "data-platform-apiserver-0" {
 			t.Errorf("%s has the claim %q", name, got)
 		}

@@ -10,6 +10,6 @@ metadata:
     platform.ai/monitor-item-number: "$2"
 spec: $3
 END
-kubectl wait --for=condition=Complete --timeout=120s task/$1
+kubectl wait --for=condition=Complete --timeout=300s task/$1
 created=$(kubectl get task $1 -o jsonpath='{.metadata.creationTimestamp}')
 while [ "$(date -u +%FT%TZ)" = "$created" ]; do sleep 0.05; done # so that tasks sort by their creation, which has whole seconds

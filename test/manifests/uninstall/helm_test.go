@@ -29,36 +29,36 @@ func withHelm(t *testing.T, c *cluster.Cluster) {
 	release := helm + " --namespace " + system + " "
 	t.Cleanup(func() {
 		c.Shell(t, release+"uninstall platform --ignore-not-found --wait")
-		c.Kubectl(t, "delete", "namespace", namespace, system, "--ignore-not-found", "--timeout=2m")
+		c.Kubectl(t, "delete", "namespace", namespace, system, "--ignore-not-found", "--timeout=5m")
 	})
 	tasks := "kubectl --namespace " + namespace + " get tasks --output jsonpath={.items[*].metadata.uid}"
 	install := func(t *testing.T) {
 		t.Helper()
-		c.MustShell(t, release+"install platform ../../../manifests/chart --create-namespace --wait --timeout=3m")
-		c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.core.platform.ai")
+		c.MustShell(t, release+"install platform ../../../manifests/chart --create-namespace --wait --timeout=5m")
+		c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=5m", "apiservice/v1alpha1.core.platform.ai")
 		c.MustShell(t, "until "+tasks+"; do :; done") // discovery lags behind
 	}
 
 	install(t)
 	c.Kubectl(t, "create", "namespace", namespace)
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+shortTask+"END")
-	c.Kubectl(t, "--namespace", namespace, "wait", "--for=condition=Succeeded", "--timeout=3m", "task/short")
+	c.Kubectl(t, "--namespace", namespace, "wait", "--for=condition=Succeeded", "--timeout=5m", "task/short")
 	noErrors(t, c)
 	before := c.MustShell(t, tasks)
 
 	server := "kubectl --namespace " + system + " get pod platform-apiserver-0 --output jsonpath={.metadata.uid}"
 	pod := c.MustShell(t, server)
-	c.MustShell(t, release+"upgrade platform ../../../manifests/chart --set controller.extraArgs='{--max-running-tasks=9}' --wait --timeout=3m")
+	c.MustShell(t, release+"upgrade platform ../../../manifests/chart --set controller.extraArgs='{--max-running-tasks=9}' --wait --timeout=5m")
 	if after := c.MustShell(t, server); after != pod {
 		t.Error("an upgrade that changes only the controller restarted the server")
 	}
 
-	c.MustShell(t, release+"uninstall platform --wait --timeout=3m")
+	c.MustShell(t, release+"uninstall platform --wait --timeout=5m")
 	if left := c.MustShell(t, "kubectl get apiservice v1alpha1.core.platform.ai --ignore-not-found --output name"); left != "" {
 		t.Errorf("after helm uninstall there is %s", left)
 	}
 	c.Kubectl(t, "create", "namespace", "after-helm")
-	c.Kubectl(t, "delete", "namespace", "after-helm", "--timeout=2m")
+	c.Kubectl(t, "delete", "namespace", "after-helm", "--timeout=5m")
 
 	install(t)
 	if after := c.MustShell(t, tasks); after != before {

@@ -50,19 +50,19 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	dir, namespace := folder+"/overlays/"+i.overlay, i.namespace
 	c.Kubectl(t, "apply", "-k", dir)
 	c.MustShell(t, "kubectl get namespace "+namespace+" || kubectl create namespace "+namespace)
-	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=3m", "apiservice/v1alpha1.core.platform.ai")
+	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=5m", "apiservice/v1alpha1.core.platform.ai")
 	for _, workload := range []string{"statefulset/platform-apiserver", "deployment/platform-controller", "deployment/platform-router"} {
-		c.Kubectl(t, "--namespace", system, "rollout", "status", "--timeout=3m", workload)
+		c.Kubectl(t, "--namespace", system, "rollout", "status", "--timeout=5m", workload)
 	}
 	c.MustShell(t, "until kubectl get tasks --all-namespaces; do :; done") // discovery lags behind
 	c.MustShell(t, "kubectl --namespace "+namespace+" apply -f - <<'END'"+longTask+"END")
-	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=3m", "task/long")
+	c.Kubectl(t, "--namespace", namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout=5m", "task/long")
 	if i.server {
 		secondReplica(t, c, namespace)
 	} else {
 		noErrors(t, c)
 		c.Kubectl(t, "--namespace", system, "scale", "statefulset/platform-apiserver", "--replicas=0")
-		c.Kubectl(t, "--namespace", system, "wait", "--for=delete", "--timeout=2m", "pod/platform-apiserver-0")
+		c.Kubectl(t, "--namespace", system, "wait", "--for=delete", "--timeout=5m", "pod/platform-apiserver-0")
 	}
 
 	t.Log(c.MustShell(t, folder+"/uninstall.sh "+dir))
@@ -74,9 +74,9 @@ func uninstall(t *testing.T, c *cluster.Cluster, i installation) {
 	if left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}
-	c.Kubectl(t, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
+	c.Kubectl(t, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=5m")
 	c.Kubectl(t, "create", "namespace", "after-uninstall")
-	c.Kubectl(t, "delete", "namespace", "after-uninstall", "--timeout=2m")
+	c.Kubectl(t, "delete", "namespace", "after-uninstall", "--timeout=5m")
 }
 
 // noErrors looks for errors in the logs of Pods that were started for the first time, in which nothing went wrong. client-go calls it an
@@ -99,7 +99,7 @@ func secondReplica(t *testing.T, c *cluster.Cluster, namespace string) {
 	before := c.MustShell(t, tasks)
 
 	c.MustShell(t, kubectl+"scale statefulset/platform-apiserver --replicas=2")
-	c.MustShell(t, kubectl+"wait --for=jsonpath={.status.phase}=Running --timeout=2m pod/"+second)
+	c.MustShell(t, kubectl+"wait --for=jsonpath={.status.phase}=Running --timeout=5m pod/"+second)
 	c.MustShell(t, "until "+kubectl+"logs "+second+" | grep --quiet 'Another server has the store open'; do :; done")
 	if ready := c.MustShell(t, kubectl+"get pod "+second+" --output 'jsonpath={.status.conditions[?(@.type==\"Ready\")].status}'"); ready != "False" {
 		t.Errorf("beside the first Pod the second one is ready: %s", ready)
@@ -109,16 +109,16 @@ func secondReplica(t *testing.T, c *cluster.Cluster, namespace string) {
 	}
 
 	c.MustShell(t, kubectl+"delete pod "+first+" --wait=false")
-	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=2m pod/"+second)
-	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.core.platform.ai")
+	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=5m pod/"+second)
+	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=5m", "apiservice/v1alpha1.core.platform.ai")
 	c.MustShell(t, "until "+tasks+"; do :; done")
 	if after := c.MustShell(t, tasks); after != before {
 		t.Errorf("the second Pod serves tasks %q, the first one served %q", after, before)
 	}
 
 	c.MustShell(t, kubectl+"scale statefulset/platform-apiserver --replicas=1")
-	c.MustShell(t, kubectl+"wait --for=delete --timeout=2m pod/"+second)
-	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=2m pod/"+first)
-	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=2m", "apiservice/v1alpha1.core.platform.ai")
+	c.MustShell(t, kubectl+"wait --for=delete --timeout=5m pod/"+second)
+	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=5m pod/"+first)
+	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=5m", "apiservice/v1alpha1.core.platform.ai")
 	c.MustShell(t, "until "+tasks+"; do :; done")
 }
