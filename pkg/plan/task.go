@@ -28,6 +28,21 @@ func PromptInSession(s *v1alpha1.TaskSpec) bool {
 	return s.SessionRef != nil && s.SessionRef.PromptIncluded
 }
 
+// defaultHistory is the default of maxMessages, of a task's sessionRef and of an agent's session.
+const defaultHistory = 50
+
+// History returns how many of the newest messages of its session a task reads: as many as its sessionRef says, or if that is the
+// default, as many as the session of its agent says; a may be nil.
+func History(s *v1alpha1.TaskSpec, a *v1alpha1.Agent) int {
+	if ref := s.SessionRef; ref != nil && ref.MaxMessages != nil && *ref.MaxMessages != defaultHistory {
+		return int(*ref.MaxMessages)
+	}
+	if a != nil && a.Spec.Session != nil && a.Spec.Session.MaxMessages != nil {
+		return int(*a.Spec.Session.MaxMessages)
+	}
+	return defaultHistory
+}
+
 // OfTask returns why the task cannot run anywhere, judged by the task alone. Admission rejects a task that breaks one
 // of these rules. A task that was stored before the rule existed is refused when it is about to start.
 func OfTask(t *v1alpha1.Task) []*RefusedError {

@@ -89,18 +89,12 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 			"spec.session.ttl", false, func(s *v1alpha1.AgentSpec) bool { return s.Session != nil && s.Session.TTL != nil },
 			"idle sessions are kept until they are deleted",
 		},
-		{"spec.session.maxMessages", false, func(s *v1alpha1.AgentSpec) bool {
-			return s.Session != nil && s.Session.MaxMessages != nil && *s.Session.MaxMessages != defaultMaxMessages
-		}, "use spec.sessionRef.maxMessages of each task"},
 		{
 			"spec.runtime", false, func(s *v1alpha1.AgentSpec) bool { return s.Runtime != nil },
 			"tasks of type agent are refused when they are to start; use a providerRef and tasks of type ai",
 		},
 	})
 }
-
-// defaultMaxMessages is the default of an agent's session.maxMessages.
-const defaultMaxMessages = 50
 
 // AgentOf returns the gaps that a task of type ai has because of its agent: the refused gaps of the agent.
 func AgentOf(t *v1alpha1.Task, s *v1alpha1.AgentSpec) []Gap {

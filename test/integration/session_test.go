@@ -83,6 +83,25 @@ func (p *platform) ask(name, prompt string, ref v1alpha1.TaskSessionReference, w
 	return p.awaitPhase(name, want)
 }
 
+// askBrief asks an agent of its own on session "s", whose tasks read one message of it unless they say otherwise.
+func (p *platform) askBrief(name, prompt string) {
+	p.t.Helper()
+	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{
+		ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(1))},
+	}}
+	if _, err := p.client().CoreV1alpha1().Agents("default").Create(p.t.Context(), agent, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: prompt, AgentRef: &v1alpha1.NamespacedReference{Name: name},
+		SessionRef: &v1alpha1.TaskSessionReference{Name: "s", Append: new(false)},
+	}}
+	if _, err := p.tasks().Create(p.t.Context(), task, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	p.awaitPhase(name, v1alpha1.TaskSucceeded)
+}
+
 func (p *platform) sessions() typed.SessionInterface {
 	return p.client().CoreV1alpha1().Sessions("default")
 }
@@ -127,6 +146,7 @@ func TestSessionGoesOn(t *testing.T) {
 	second := p.ask("second", "Which word was it?", v1alpha1.TaskSessionReference{Name: "s"}, v1alpha1.TaskSucceeded)
 	p.ask("third", "Fail, please.", v1alpha1.TaskSessionReference{Name: "s"}, v1alpha1.TaskFailed)
 	p.ask("fourth", "Which word was it?", v1alpha1.TaskSessionReference{Name: "s", MaxMessages: new(int32(1)), Append: new(false)}, v1alpha1.TaskSucceeded)
+	p.askBrief("brief", "Which word was it?")
 	fifth := p.ask("fifth", "", v1alpha1.TaskSessionReference{Name: "s", PromptIncluded: true, ThroughMessageID: "task:" + string(first.UID) + ":user"}, v1alpha1.TaskSucceeded)
 
 	var asked []string
@@ -142,6 +162,7 @@ func TestSessionGoesOn(t *testing.T) {
 		"system: Be short. | user: Remember the word heliotrope. | assistant: Yes, heliotrope, and the key [REDACTED]. | user: Which word was it?",
 		"system: Be short. | user: Remember the word heliotrope. | assistant: Yes, heliotrope, and the key [REDACTED]. | user: Which word was it? | assistant: It was heliotrope. | user: Fail, please.",
 		"system: Be short. | assistant: It was heliotrope. | user: Which word was it?",
+		"assistant: It was heliotrope. | user: Which word was it?",
 		"system: Be short. | user: Remember the word heliotrope.",
 	}
 	if d := cmp.Diff(want, asked); d != "" {

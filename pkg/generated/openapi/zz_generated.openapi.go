@@ -1626,7 +1626,7 @@ func schema_pkg_apis_core_v1alpha1_AgentSession(ref common.ReferenceCallback) co
 					},
 					"maxMessages": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxMessages is how many of the newest messages are read.",
+							Description: "maxMessages is how many of the newest messages of its session a task of the agent reads whose sessionRef.maxMessages is the default, 50.",
 							Default:     50,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -10464,7 +10464,7 @@ func schema_pkg_apis_core_v1alpha1_TaskSessionReference(ref common.ReferenceCall
 					},
 					"maxMessages": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxMessages is how many of the newest messages are read.",
+							Description: "maxMessages is how many of the newest messages are read. If it is the default, 50, the agent's session.maxMessages counts.",
 							Default:     50,
 							Type:        []string{"integer"},
 							Format:      "int32",

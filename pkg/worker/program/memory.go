@@ -7,6 +7,8 @@ package program
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -32,11 +34,30 @@ func killsNow() kills {
 	return kills{counted(root, containerKills), counted(root, machineKills)}
 }
 
+// lossMillis is the time between two looks at what the kernel ended.
+const lossMillis = 250
+
+// watchLosses begins to look at what the kernel ends for lack of memory in the container of the program, and kills the tree when it
+// has ended a part of it: what is left would wait for that part, often forever. Where the kernel ends the container as a whole, as
+// Kubernetes asks it to do with control groups of version 2, nothing is left that could look.
+func (t *tree) watchLosses(c Command, before kills) (*watcher, error) {
+	if !c.Container {
+		return nil, nil //nolint:nilnil // nothing to do
+	}
+	return watch(func() (pause int, err error) {
+		if counted(os.DirFS("/"), containerKills) == before.container {
+			return lossMillis, nil
+		}
+		return 0, errors.Join(fmt.Errorf("%w: the kernel ended a part of it, because its container had no memory left", ErrMemory), t.kill())
+	})
+}
+
 // explain reports whether a program ended for lack of memory, given what was counted before it began and after it
-// ended. Of the container, any failure counts, because the program may have outlived a child. The rest of the machine
-// concerns the program only if SIGKILL ended it, or a child whose end a shell passed on.
-func (before kills) explain(after kills, o Outcome) bool {
-	if o.ExitCode != 0 && after.container > before.container {
+// ended. Of the container, any failure counts, because the program may have outlived a child; and its success does, too, if the
+// container is there for the program alone, which then ends as a whole. The rest of the machine concerns the program only if SIGKILL
+// ended it, or a child whose end a shell passed on.
+func (before kills) explain(after kills, o Outcome, alone bool) bool {
+	if (alone || o.ExitCode != 0) && after.container > before.container {
 		return true
 	}
 	return after.machine > before.machine && o.ExitCode == 128+int(unix.SIGKILL)

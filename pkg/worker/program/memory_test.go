@@ -6,9 +6,13 @@
 package program
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -94,16 +98,54 @@ func TestKillsExplain(t *testing.T) {
 		after kills
 		o     Outcome
 		want  bool
+		alone bool // what is expected of a program that has the container for itself
 	}{
-		{"nothing was ended", before, Outcome{ExitCode: 137, Signal: "SIGKILL"}, false},
-		{"a child in the container", kills{2, 6}, Outcome{ExitCode: 1}, true},
-		{"a child that did not matter", kills{2, 6}, Outcome{}, false},
-		{"on the machine", kills{1, 6}, Outcome{ExitCode: 137, Signal: "SIGKILL"}, true},
-		{"on the machine, passed on by a shell", kills{1, 6}, Outcome{ExitCode: 137}, true},
-		{"on the machine, something else", kills{1, 6}, Outcome{ExitCode: 1}, false},
+		{"nothing was ended", before, Outcome{ExitCode: 137, Signal: "SIGKILL"}, false, false},
+		{"a child in the container", kills{2, 6}, Outcome{ExitCode: 1}, true, true},
+		{"a child that did not matter", kills{2, 6}, Outcome{}, false, true},
+		{"on the machine", kills{1, 6}, Outcome{ExitCode: 137, Signal: "SIGKILL"}, true, true},
+		{"on the machine, passed on by a shell", kills{1, 6}, Outcome{ExitCode: 137}, true, true},
+		{"on the machine, something else", kills{1, 6}, Outcome{ExitCode: 1}, false, false},
 	} {
-		if got := before.explain(tc.after, tc.o); got != tc.want {
+		if got := before.explain(tc.after, tc.o, false); got != tc.want {
 			t.Errorf("%s: %t", tc.name, got)
 		}
+		if got := before.explain(tc.after, tc.o, true); got != tc.alone {
+			t.Errorf("%s, alone in the container: %t", tc.name, got)
+		}
 	}
+}
+
+// A program that has its container for itself ends as a whole once the kernel has ended a part of it.
+func TestLosses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "memory.events")
+	n := 2
+	count := func() {
+		n++
+		if err := os.WriteFile(file, fmt.Appendf(nil, "oom_kill %d\n", n), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	count()
+	defer func(before []string) { containerKills = before }(containerKills)
+	containerKills = []string{strings.TrimPrefix(file, "/")}
+	for _, alone := range []bool{true, false} {
+		out := &begun{sync.OnceFunc(count)}
+		_, err := Run(t.Context(), Command{
+			Args: []string{"/bin/bash", "-c", `sleep 1000 & echo begun; if [ "$1" = true ]; then wait; fi`, "test", strconv.FormatBool(alone)},
+			Dir:  t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: out,
+			Policy: sandbox.Policy{Off: true}, Sole: true, Container: alone, Clock: clock.RealClock{},
+		})
+		if errors.Is(err, ErrMemory) != alone {
+			t.Errorf("alone %t: %v", alone, err)
+		}
+	}
+}
+
+// begun calls first when a program has printed something.
+type begun struct{ first func() }
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.first()
+	return len(p), nil
 }

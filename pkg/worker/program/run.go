@@ -53,8 +53,11 @@ type Command struct {
 	// Sole says that the calling process has no other children and runs one Command at a time.
 	// Then it adopts orphans, so that even a process that has left its session, its parent and its
 	// environment is found.
-	Sole  bool
-	Clock clock.WithDelayedExecution
+	Sole bool
+	// Container says that the container of the calling process is there for this program. Then the program ends as a whole when
+	// the kernel ends one of its processes because the container has no memory left.
+	Container bool
+	Clock     clock.WithDelayedExecution
 }
 
 // Outcome is how a program ended.
@@ -136,14 +139,14 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	if err = errors.Join(err, cmd.Confirm()); err != nil {
 		err = errors.Join(fmt.Errorf("start %s: %w", c.Args[0], err), t.kill())
 	} else {
-		err = supervise(ctx, c, t)
+		err = supervise(ctx, c, t, killed)
 	}
 	_ = cmd.Wait()
 	if group != nil {
 		_ = group.Remove() // it is empty; what is left of it is removed with the run
 	}
 	o := outcomeOf(cmd.ProcessState)
-	o.OutOfMemory = ctx.Err() == nil && killed.explain(killsNow(), o)
+	o.OutOfMemory = ctx.Err() == nil && killed.explain(killsNow(), o, c.Container)
 	return o, err
 }
 
@@ -156,14 +159,15 @@ func firstToGo(pid int) {
 // supervise waits until the leader has ended, by itself or because ctx ended, and kills what is
 // left. The leader is not reaped before that, so that no other process can get its pid or
 // session.
-func supervise(ctx context.Context, c Command, t *tree) error {
+func supervise(ctx context.Context, c Command, t *tree, before kills) error {
 	ended := make(chan error, 1)
 	go func() { ended <- awaitExit(t.leader) }()
 	crowd, err1 := t.watchCrowd(c.Limits.Processes)
 	burden, err2 := t.watchBurden(c)
-	exceeded := sync.OnceValue(func() error { return errors.Join(crowd.end(), burden.end()) })
+	losses, err3 := t.watchLosses(c, before)
+	exceeded := sync.OnceValue(func() error { return errors.Join(crowd.end(), burden.end(), losses.end()) })
 	defer func() { _ = exceeded() }()
-	if err := errors.Join(err1, err2); err != nil {
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return errors.Join(err, t.kill())
 	}
 	select {

@@ -229,7 +229,8 @@ type AgentSession struct {
 	// +optional
 	// +k8s:optional
 	TTL *Duration `json:"ttl,omitempty"`
-	// maxMessages is how many of the newest messages are read.
+	// maxMessages is how many of the newest messages of its session a task of the agent reads whose sessionRef.maxMessages is the
+	// default, 50.
 	// +optional
 	// +default=50
 	// +k8s:optional

@@ -284,7 +284,7 @@ type TaskSessionReference struct {
 	// +default=true
 	// +k8s:optional
 	Append *bool `json:"append,omitempty"`
-	// maxMessages is how many of the newest messages are read.
+	// maxMessages is how many of the newest messages are read. If it is the default, 50, the agent's session.maxMessages counts.
 	// +optional
 	// +default=50
 	// +k8s:optional

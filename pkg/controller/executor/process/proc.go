@@ -158,9 +158,13 @@ func (t *tree) candidates() ([]stat, error) {
 	}
 	var all []stat
 	dir, self := int(proc.Fd()), os.Getpid()
+	lowest := 2
+	if ascending(t.leader, t.startTicks) { // asked after the list was made, so it holds for all of the list
+		lowest = t.leader
+	}
 	for _, n := range names {
 		pid, err := strconv.Atoi(n)
-		if err != nil || pid == self || pid == 1 {
+		if err != nil || pid == self || pid < lowest {
 			continue
 		}
 		s, err := readStatIn(dir, n+"/stat", pid)

@@ -72,7 +72,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
-	messages, err := r.conversation(ctx, p.Prompt, plan.JoinTexts([]string{p.System(), files.note(p), r.memories(ctx, p.Prompt)}))
+	messages, err := r.conversation(ctx, p.Agent, p.Prompt, plan.JoinTexts([]string{p.System(), files.note(p), r.memories(ctx, p.Prompt)}))
 	if err != nil {
 		return runner.Result{}, err
 	}

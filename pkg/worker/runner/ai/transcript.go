@@ -15,17 +15,13 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-const (
-	// defaultHistory is how many messages of its session a task reads, unless it says otherwise.
-	defaultHistory = 50
-	// maxHistoryPage is how many messages the server returns in one page.
-	maxHistoryPage = 500
-)
+// maxHistoryPage is how many messages the server returns in one page.
+const maxHistoryPage = 500
 
 // conversation returns the messages that the run begins with: the system text, the history of
 // the task's session, and the prompt.
-func (r *run) conversation(ctx context.Context, prompt, system string) ([]llm.Message, error) {
-	said, err := r.history(ctx, r.Task)
+func (r *run) conversation(ctx context.Context, agent *v1alpha1.Agent, prompt, system string) ([]llm.Message, error) {
+	said, err := r.history(ctx, r.Task, plan.History(&r.Task.Spec, agent))
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +40,11 @@ func (r *run) conversation(ctx context.Context, prompt, system string) ([]llm.Me
 	return messages, nil
 }
 
-// history reads the newest messages of the task's session, oldest first: at most
-// maxMessages, none after throughMessageId.
-func (r *run) history(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.SessionMessage, error) {
+// history reads the newest messages of the task's session, oldest first, at most so many, and none after throughMessageId.
+func (r *run) history(ctx context.Context, t *v1alpha1.Task, want int) ([]v1alpha1.SessionMessage, error) {
 	ref := t.Spec.SessionRef
 	if ref == nil {
 		return nil, nil
-	}
-	want := defaultHistory
-	if ref.MaxMessages != nil {
-		want = int(*ref.MaxMessages)
 	}
 	var all []v1alpha1.SessionMessage
 	for through := ref.ThroughMessageID; ; {

@@ -61,6 +61,7 @@ func TestConversation(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		ref   *v1alpha1.TaskSessionReference
+		agent *v1alpha1.Agent
 		n     int // messages there are
 		want  []string
 		asked []string
@@ -69,6 +70,11 @@ func TestConversation(t *testing.T) {
 		{name: "no session", want: []string{"sys", "prompt"}},
 		{name: "empty", ref: &v1alpha1.TaskSessionReference{Name: "s"}, want: []string{"sys", "prompt"}, asked: []string{"newest=50"}},
 		{name: "all", ref: &v1alpha1.TaskSessionReference{Name: "s", MaxMessages: limit(7)}, n: 2, want: []string{"sys", "1", "2", "prompt"}, asked: []string{"newest=7"}},
+		{
+			name: "as many as the agent says", ref: &v1alpha1.TaskSessionReference{Name: "s", MaxMessages: limit(50)}, n: 8,
+			agent: &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Session: &v1alpha1.AgentSession{MaxMessages: limit(1)}}},
+			want:  []string{"sys", "8", "prompt"}, asked: []string{"newest=1"},
+		},
 		{name: "the newest", ref: &v1alpha1.TaskSessionReference{Name: "s", MaxMessages: limit(2)}, n: 8, want: []string{"sys", "7", "8", "prompt"}, asked: []string{"newest=2"}},
 		{name: "up to", ref: &v1alpha1.TaskSessionReference{Name: "s", MaxMessages: limit(2), ThroughMessageID: "m4"}, n: 8, want: []string{"sys", "3", "4", "prompt"}, asked: []string{"newest=2&through=m4"}},
 		{
@@ -81,7 +87,7 @@ func TestConversation(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var asked []string
 			server := transcripts(t, tc.n, &asked)
-			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{SessionRef: tc.ref}).Run}).conversation(t.Context(), "prompt", "sys")
+			messages, err := (&run{runnertest.New(t, server.URL, v1alpha1.TaskSpec{SessionRef: tc.ref}).Run}).conversation(t.Context(), tc.agent, "prompt", "sys")
 			var f *runner.Error
 			if tc.err == "" && err != nil || tc.err != "" && (!errors.As(err, &f) || f.Reason != v1alpha1.ReasonReferenceInvalid || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("error %v", err)

@@ -69,7 +69,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	}
 	output := &tail{limit: maxOutput}
 	outcome, err := program.Run(ctx, program.Command{
-		Args: args, Dir: dir, Env: append(env, network...), Sole: true, Grace: commandGrace, Clock: clock.RealClock{},
+		Args: args, Dir: dir, Env: append(env, network...), Sole: true, Container: r.Contained, Grace: commandGrace, Clock: clock.RealClock{},
 		Stdout: fanOut{r.Log, output}, Stderr: r.Log, Policy: policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses), DeletedBytes: r.CodeLimits.DeletedBytes},
 	})
 	content := map[string]any{"exitCode": outcome.ExitCode, "resultLength": output.size()}

@@ -18,7 +18,8 @@ type AgentSessionApplyConfiguration struct {
 	Persistence *corev1alpha1.SessionPersistence `json:"persistence,omitempty"`
 	// ttl is how long an idle session is kept.
 	TTL *corev1alpha1.Duration `json:"ttl,omitempty"`
-	// maxMessages is how many of the newest messages are read.
+	// maxMessages is how many of the newest messages of its session a task of the agent reads whose sessionRef.maxMessages is the
+	// default, 50.
 	MaxMessages *int32 `json:"maxMessages,omitempty"`
 }
 

@@ -16,7 +16,7 @@ type TaskSessionReferenceApplyConfiguration struct {
 	Create *bool `json:"create,omitempty"`
 	// append adds the task's messages to the session when it is complete.
 	Append *bool `json:"append,omitempty"`
-	// maxMessages is how many of the newest messages are read.
+	// maxMessages is how many of the newest messages are read. If it is the default, 50, the agent's session.maxMessages counts.
 	MaxMessages *int32 `json:"maxMessages,omitempty"`
 	// throughMessageId is the last message that belongs to the history; empty means the newest.
 	ThroughMessageID *string `json:"throughMessageId,omitempty"`
