@@ -189,7 +189,7 @@ func TestSessionGoesOn(t *testing.T) {
 	}
 	st := p.session("s").Status
 	used := int64(0)
-	for _, name := range []string{"first", "second", "fourth", "fifth"} {
+	for _, name := range []string{"first", "second", "fourth", "brief", "fifth"} {
 		task, err := p.tasks().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
