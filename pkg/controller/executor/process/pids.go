@@ -56,5 +56,5 @@ func notBegunAgain(load, limit []byte, pid int, age time.Duration) bool {
 	if err != nil {
 		return false
 	}
-	return last >= pid && age < time.Duration(most)*time.Second/pidsPerSecond
+	return last >= pid && age >= 0 && age < time.Duration(most)*time.Second/pidsPerSecond
 }

@@ -23,14 +23,15 @@ func TestNotBegunAgain(t *testing.T) {
 	}{
 		{load, large, 4711, 0, true},
 		{load, large, 4000, time.Second, true},
-		{load, large, 4712, 0, false},                     // it has begun again
-		{load, large, 4000, time.Minute, false},           // it may have gone through all of them
-		{load, small, 4000, time.Second, false},           // so here
-		{load, small, 4000, 10 * time.Millisecond, true},  //
-		{"", large, 4000, 0, false},                       // not to be read
-		{load, "", 4000, 0, false},                        //
-		{"0.44 2.42 2.99 3/211 x\n", large, 4, 0, false},  //
-		{"0.44 2.42 2.99 3/211 4711\n", "x", 4, 0, false}, //
+		{load, large, 4712, 0, false},           // it has begun again
+		{load, large, 4000, time.Minute, false}, // it may have gone through all of them
+		{load, small, 4000, time.Second, false},
+		{load, small, 4000, 10 * time.Millisecond, true},
+		{load, large, 4000, -time.Second, false}, // two clocks
+		{"", large, 4000, 0, false},              // not to be read
+		{load, "", 4000, 0, false},
+		{"0.44 2.42 2.99 3/211 x\n", large, 4, 0, false},
+		{"0.44 2.42 2.99 3/211 4711\n", "x", 4, 0, false},
 	} {
 		if got := notBegunAgain([]byte(c.load), []byte(c.limit), c.pid, c.age); got != c.want {
 			t.Errorf("%+v: %v", c, got)
