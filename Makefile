@@ -23,6 +23,7 @@ CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 # What tests use where npm is installed: the vendors' JavaScript clients, the OpenID provider, and the compiler that checks the
 # types of the console's page.
 NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm pkg/console/web,$d/node_modules/.package-lock.json)
+NPM_PAGE    := pkg/console/web/node_modules/.package-lock.json
 
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone platform-worker-command,$(notdir $(wildcard cmd/platform-*)))
@@ -120,10 +121,10 @@ robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n
 $(BIN)/helm: hack/chart/go.mod
 	cd hack/chart && $(GO) build -o ../../$@ helm.sh/helm/v3/cmd/helm
 
-figures: ## what long runs cost the console's page, beside the aims, in two minutes
+figures: $(NPM_PAGE) ## what long runs cost the console's page, beside the aims, in two minutes
 	CONSOLE_SIZES=5000,100000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 10m ./test/console -run TestFigures
 
-figures-long: build ## the same for a million events, and what ten minutes of following cost while the server is killed 20 times
+figures-long: build $(NPM_PAGE) ## the same for a million events, and what ten minutes of following cost while the server is killed 20 times
 	CONSOLE_SIZES=100000,1000000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestFigures
 	CONSOLE_LIVE=10m CONSOLE_KILLS=20 PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestLive
 
