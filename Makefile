@@ -22,8 +22,8 @@ CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 
 # What tests use where npm is installed: the vendors' JavaScript clients, the OpenID provider, and the compiler that checks the
 # types of the console's page.
-NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm pkg/console/web,$d/node_modules/.package-lock.json)
 NPM_PAGE    := pkg/console/web/node_modules/.package-lock.json
+NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm,$d/node_modules/.package-lock.json) $(NPM_PAGE)
 
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone platform-worker-command,$(notdir $(wildcard cmd/platform-*)))

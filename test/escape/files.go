@@ -86,6 +86,7 @@ func (t Target) files() []attempt {
 			{"write to /tmp", func() error { return open("/tmp/escaped", os.O_CREATE|os.O_WRONLY) }},
 			{"write to /dev/shm", func() error { return open("/dev/shm/escaped", os.O_CREATE|os.O_WRONLY) }},
 			{"set a kernel parameter", func() error { return open("/proc/sys/kernel/core_pattern", os.O_WRONLY) }},
+			{"choose the next pid", func() error { return open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY) }},
 			{"watch all files", func() error {
 				fd, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_FID|unix.FAN_CLOEXEC, unix.O_RDONLY)
 				if err == nil {

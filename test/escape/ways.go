@@ -48,6 +48,7 @@ write to /usr
 write to /tmp
 write to /dev/shm
 set a kernel parameter
+choose the next pid
 watch all files
 type into the terminal
 make a device
