@@ -77,7 +77,9 @@ await run({
     await page.locator('.line', { hasText: `event ${total - 1} at` }).waitFor({ timeout: 120_000 });
     const { wrong } = await page.evaluate(() => window.seen);
     assert.deepEqual(wrong, []);
-    // Every row, from the first to the last: none is missing, and none is there twice.
+    // Every row, from the first to the last: none is missing, and none is there twice. A high window shows 200 of them at once.
+    await page.setViewportSize({ width: 1280, height: 6000 });
+    await page.waitForFunction(() => document.querySelectorAll('.rows .line').length > 150);
     const rows = await page.evaluate(async () => {
       const box = document.querySelector('.rows');
       const all = new Map();

@@ -105,12 +105,16 @@ export class Timeline implements Rows {
   }
 
   need(from: number, to: number): void {
+    const moved = from - this.seenFrom;
+    const jumped = Math.abs(moved) > to - from;
     const missing = new Set<number>();
-    for (let i = from; i < to; i++) {
+    const look = (i: number) => {
       const n = i + this.oldest.value;
-      if (n > this.latest.value) break;
-      if (!this.seq(n)) missing.add(Math.floor((n - 1) / pageSize));
-    }
+      if (n >= this.oldest.value && n <= this.latest.value && !this.seq(n)) missing.add(Math.floor((n - 1) / pageSize));
+    };
+    for (let i = from; i < to; i++) look(i);
+    if (!jumped && moved !== 0) look(moved > 0 ? to + pageSize : from - pageSize); // what comes next is there before it is seen
+    this.seenFrom = from;
     if (missing.size === 0) return;
     const kept = new Set([...missing].map((p) => this.loading.get(p)));
     for (const [p, c] of this.loading) {
@@ -120,11 +124,10 @@ export class Timeline implements Rows {
     }
     this.wanted = [...missing].filter((p) => !this.loading.has(p));
     // Who scrolls fast does not look at what passes: it is read when the view has come to rest.
-    if (Math.abs(from - this.seenFrom) > to - from) {
+    if (jumped) {
       clearTimeout(this.timer);
       this.timer = 0;
     }
-    this.seenFrom = from;
     this.timer ||= window.setTimeout(() => {
       this.timer = 0;
       this.pump();

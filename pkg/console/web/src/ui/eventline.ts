@@ -15,8 +15,11 @@ interface Cells {
   type: Text;
   kind: HTMLElement;
   what: Text;
+  text: HTMLElement;
   figure: Text;
 }
+
+const fits = 40; // characters that a row has room for, beside the details, too
 
 const known = new WeakMap<HTMLElement, Cells>();
 
@@ -31,8 +34,9 @@ function make(slot: HTMLElement): Cells {
     slot.append(span);
     return text;
   };
-  const [seq, at, type, what, figure] = [cell('seq'), cell('at'), cell('kind'), cell('what', document.createElement('bdi')), cell('figure')];
-  const cells = { event: undefined, start: NaN, seq, at, type, kind: type.parentElement as HTMLElement, what, figure };
+  const inner = document.createElement('bdi');
+  const [seq, at, type, what, figure] = [cell('seq'), cell('at'), cell('kind'), cell('what', inner), cell('figure')];
+  const cells = { event: undefined, start: NaN, seq, at, type, kind: type.parentElement as HTMLElement, what, text: inner.parentElement as HTMLElement, figure };
   slot.classList.add('waiting');
   known.set(slot, cells);
   return cells;
@@ -50,7 +54,9 @@ export function drawEvent(slot: HTMLElement, event: Event | undefined, index: nu
   put(cells.at, event ? offset(Date.parse(event.createdAt) - start) : '');
   cells.kind.className = event ? `kind ${failed(event) ? 'failure' : kindOf(event.type)}` : 'kind';
   put(cells.type, event ? words(event.type) : '');
-  put(cells.what, event ? oneLine(event.summary ?? event.contentText ?? '') : '');
+  const what = event ? oneLine(event.summary ?? event.contentText ?? '') : '';
+  cells.text.classList.toggle('long', what.length > fits);
+  put(cells.what, what);
   put(cells.figure, event ? figure(event) : '');
 }
 
