@@ -18,8 +18,8 @@ const (
 	quietPeriod = 10 * time.Second
 	// quietShare and wasteShare are parts of the memory that the last collection found in use. A process is quiet if it allocated
 	// less than the first in a period. Memory is given back once more than the second was allocated or dropped since it was last
-	// given back, so collections cost no more than those that the allocations would cause by themselves.
-	quietShare, wasteShare = 16, 2
+	// given back, which takes two periods at least if nothing is dropped, so a collection for it costs little.
+	quietShare, wasteShare = 16, 8
 )
 
 // GiveBackMemory returns memory that the process does not use to the operating system whenever the process becomes quiet, until

@@ -28,15 +28,9 @@ func TestQuiet(t *testing.T) {
 		{10, 0, true},
 		{10, 0, false},
 		{10, 0, false},
-		{10, 0, false},
-		{10, 0, false},
-		{10, 0, false},
-		{10, 0, false},
-		{10, 0, false},
-		{10, 0, false},
 		{10, 0, true}, // what is allocated slowly is given back, too
-		{1, 60, false},
-		{1, 60, true}, // and so is what was dropped
+		{1, 15, false},
+		{1, 15, true}, // and so is what was dropped
 		{1, 0, false},
 	} {
 		dropped += c.dropped
