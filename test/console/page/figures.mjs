@@ -82,15 +82,15 @@ async function open(browser, name, path, selector, text) {
 
 const medians = (all) => ({ ...all.at(-1), ...Object.fromEntries(['at', 'paint', 'tasks', 'script', 'layout'].map((key) => [key, median(all.map((it) => it[key]))])) });
 
-// several opens each of some pages in turn, as often as there are runs, and returns the last one of each with the medians of all. In
-// turn, because a browser gets faster, and a machine slower, while they are measured.
+// several opens each of some pages in turn, as often as there are runs, and returns the medians of each. In turn, because a browser
+// gets faster, and a machine slower, while they are measured.
 async function several(browser, pages) {
   const all = pages.map(() => []);
   for (let i = 0; i < runs; i++) {
     for (const [p, args] of pages.entries()) {
       const it = await open(browser, ...args);
       all[p].push(it);
-      if (i < runs - 1) await it.close();
+      await it.close();
     }
   }
   return all.map(medians);
@@ -107,7 +107,7 @@ const scroll = async ([from, step, steps]) => {
   let bare = 0;
   let last = await new Promise(requestAnimationFrame);
   for (let i = 0; i < steps; i++) {
-    rows.scrollTop += step || -most / steps;
+    rows.scrollTop = step ? rows.scrollTop + step : most * (from - (i + 1) / steps); // sums of rounded steps do not end at 0
     const now = await new Promise(requestAnimationFrame);
     frames.push(now - last);
     last = now;
@@ -120,14 +120,16 @@ const scroll = async ([from, step, steps]) => {
 const end = [1, 0, 300]; // from the end to the beginning
 const wheel = [0.5, 120, 300]; // a notch of a wheel in each frame
 
-async function one(it, size) {
+// one measures a run, of which opened are the times until it is usable, in a page that is the only one.
+async function one(browser, args, opened, size) {
+  const it = await open(browser, ...args);
   const { page, session } = it;
   const { requests, bytes, paths } = it.until;
-  row(`${size} events: usable`, it.at, 'ms', 800);
-  row(`${size} events: first paint`, it.paint, 'ms', 300);
-  row(`${size} events: processor until then`, it.tasks, 'ms', '');
-  row(`${size} events: of it scripts`, it.script, 'ms', '');
-  row(`${size} events: of it layout`, it.layout, 'ms', '');
+  row(`${size} events: usable`, opened.at, 'ms', 800);
+  row(`${size} events: first paint`, opened.paint, 'ms', 300);
+  row(`${size} events: processor until then`, opened.tasks, 'ms', '');
+  row(`${size} events: of it scripts`, opened.script, 'ms', '');
+  row(`${size} events: of it layout`, opened.layout, 'ms', '');
   row(`${size} events: requests until then`, requests, '', 10, true);
   row(`${size} events: received until then`, Math.round(bytes / 1000), 'KB', 300, true);
   if (PROFILE) console.log(paths.join('\n'));
@@ -147,7 +149,7 @@ async function one(it, size) {
   }
   row(`${size} events: elements`, await nodes(page), '', 1500, true);
   await session.send('HeapProfiler.collectGarbage');
-  row(`${size} events: heap`, Math.round((await session.send('Runtime.getHeapUsage')).usedSize / 1e6), 'MB', 80, true);
+  row(`${size} events: heap`, Math.round((await session.send('Runtime.getHeapUsage')).usedSize / 1e5) / 10, 'MB', 80, true);
   const jumps = [];
   for (let i = 1; i <= runs; i++) {
     await page.evaluate(jump, Math.floor((size * i) / (runs + 2)));
@@ -160,13 +162,13 @@ async function one(it, size) {
 
 async function sizes(b) {
   const all = SIZES.split(',').map(Number);
-  const opened = await several(b, all.map((size) => [`run${size}`, `/tasks/run${size}`, '.line .what', `words ${size - 2}`]));
-  for (const [i, size] of all.entries()) await one(opened[i], size);
+  const pages = all.map((size) => [`run${size}`, `/tasks/run${size}`, '.line .what', `words ${size - 2}`]);
+  const opened = await several(b, pages);
+  for (const [i, size] of all.entries()) await one(b, pages[i], opened[i], size);
   const linked = await several(b, all.map((size) => [`run${size}-seq`, `/tasks/run${size}#seq=${size - 1}`, '.side .details h2', `#${size - 1}`]));
   for (const [i, at] of linked.entries()) {
     row(`${all[i]} events: link to #seq=${all[i] - 1}, opened anew`, at.at, 'ms', 500);
     row(`${all[i]} events: processor until then`, at.tasks, 'ms', '');
-    await at.close();
   }
   // What a longer run costs more.
   const of = (size, what) => rows.find((r) => r.what === `${size} events: ${what}`)?.figure ?? 0;
@@ -235,7 +237,6 @@ await run({
     row('a page of text: painted', floor.at, 'ms', '');
     row('a page of text: first paint', floor.paint, 'ms', '');
     row('a page of text: processor until then', floor.tasks, 'ms', '');
-    await floor.close();
     await sizes(b);
     await trace(b);
     await tree(b);
