@@ -91,5 +91,5 @@ func TestLongRun(t *testing.T) {
 	f.Append("long", 0, 20_000)
 	f.Task("spans")
 	f.spans("spans", 10_050)
-	f.drive("long.mjs", 7, "TOKEN="+f.token("ann", "platform-viewer"), "COUNT=20000")
+	f.drive("long.mjs", 8, "TOKEN="+f.token("ann", "platform-viewer"), "COUNT=20000")
 }

@@ -86,6 +86,24 @@ await run({
     await close();
     return `${requests} requests`;
   },
+  'what comes next is read before it is seen': async (b) => {
+    const { page, close } = await measured(b, '/tasks/long#seq=5001');
+    await page.locator('.line[aria-selected=true]', { hasText: 'words 5000' }).waitFor();
+    const asked = page.waitForRequest((r) => {
+      const q = new URL(r.url()).searchParams;
+      return Number(q.get('after')) + Number(q.get('limit')) > 5100;
+    });
+    const last = await page.evaluate(async () => {
+      for (let i = 0; i < 40; i++) {
+        document.querySelector('.rows').scrollTop += 28;
+        await new Promise(requestAnimationFrame);
+      }
+      return Math.max(...[...document.querySelectorAll('.line .seq')].map((e) => Number(e.textContent)));
+    });
+    await asked;
+    assert.ok(last < 5100, `row ${last} is in view`);
+    await close();
+  },
   'live at the end': async (b) => {
     const { page, close } = await measured(b, '/tasks/long');
     await shows(page, `words ${count - 2}`);
