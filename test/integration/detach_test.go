@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
@@ -52,9 +53,7 @@ func TestDetach(t *testing.T) {
 	})
 	p.team()
 	agents := p.client().CoreV1alpha1().Agents("default")
-	chief := must[*v1alpha1.Agent](t)(agents.Get(t.Context(), "chief", metav1.GetOptions{}))
-	chief.Spec.Tools = []v1alpha1.AgentTool{{Name: "detach_task"}}
-	must[*v1alpha1.Agent](t)(agents.Update(t.Context(), chief, metav1.UpdateOptions{}))
+	must[*v1alpha1.Agent](t)(agents.Patch(t.Context(), "chief", types.MergePatchType, []byte(`{"spec":{"tools":[{"name":"detach_task"}]}}`), metav1.PatchOptions{}))
 	p.commission("boss", "Detach it.")
 	p.awaitPhase("boss", v1alpha1.TaskSucceeded)
 	if got := p.resultOf("boss"); got != "detached" {

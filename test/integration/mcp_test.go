@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -104,9 +105,8 @@ func TestRemoteMCPTool(t *testing.T) {
 	if !strings.Contains(failed.Status.Message, "offers another schema than spec.parameters") {
 		t.Errorf("message: %s", failed.Status.Message)
 	}
-	made = must[*v1alpha1.Tool](t)(c.Tools("default").Get(t.Context(), made.Name, metav1.GetOptions{}))
-	made.Spec.Description = "Searches." // a new generation is probed at once
-	must[*v1alpha1.Tool](t)(c.Tools("default").Update(t.Context(), made, metav1.UpdateOptions{}))
+	described := []byte(`{"spec":{"description":"Searches."}}`) // a new generation is probed at once
+	must[*v1alpha1.Tool](t)(c.Tools("default").Patch(t.Context(), made.Name, types.MergePatchType, described, metav1.PatchOptions{}))
 	available(false, "offers another schema than spec.parameters")
 	if n := calls.Load(); n != 1 {
 		t.Errorf("%d calls after the change", n)

@@ -68,6 +68,7 @@ await run({
       await shown(page, id, 'Not all of the arguments are shown: secrets are replaced, long texts are cut');
       assert.equal(await page.getByText('Exactly these').count(), 0);
       assert.equal(await page.getByText('correct-horse').count(), 0);
+      await page.getByRole('button', { name: 'Approve' }).waitFor(); // once it is known what the viewer may do
       await page.keyboard.press('y');
       await page.getByLabel('Approve what is not shown in full').waitFor();
     }

@@ -20,6 +20,7 @@ interface Cells {
 }
 
 const fits = 40; // characters that a row has room for, beside the details, too
+const other = /[^ -\u024f]/; // than Latin: wider, higher, or from right to left
 
 const known = new WeakMap<HTMLElement, Cells>();
 
@@ -55,7 +56,7 @@ export function drawEvent(slot: HTMLElement, event: Event | undefined, index: nu
   cells.kind.className = event ? `kind ${failed(event) ? 'failure' : kindOf(event.type)}` : 'kind';
   put(cells.type, event ? words(event.type) : '');
   const what = event ? oneLine(event.summary ?? event.contentText ?? '') : '';
-  cells.text.classList.toggle('long', what.length > fits);
+  cells.text.classList.toggle('long', what.length > fits || other.test(what));
   put(cells.what, what);
   put(cells.figure, event ? figure(event) : '');
 }
