@@ -24,6 +24,14 @@ async function chat(b) {
   await page.getByLabel('Message').fill('hello');
   await page.keyboard.press('Enter');
   await shown(page, 'the next turn', 'Hello to you.');
+  // The session is there before its messages, which are read once.
+  await page.route('**/transcript*', async (route) => (await page.locator('dl.facts').waitFor(), route.continue()));
+  let reads = 0;
+  const twice = page.waitForEvent('requestfinished', (r) => r.url().includes('/transcript') && ++reads === 2);
+  await page.reload();
+  await twice;
+  await shown(page, 'the conversation', 'Hello to you.');
+  assert.equal(await page.getByText('Hello to you.').count(), 1);
   assert.deepEqual(complaints, []);
   await close();
 }

@@ -50,6 +50,7 @@ export class Conversation {
   readonly problem = signal<unknown>(null); // of the last turn
   private readonly life = new AbortController();
   private turn = new AbortController();
+  private reading = Promise.resolve();
   private readonly called = signal('');
 
   constructor(
@@ -67,8 +68,12 @@ export class Conversation {
     this.life.abort();
   }
 
-  // load reads the newest messages, or, later, those that were added.
-  async load(): Promise<void> {
+  // load reads the newest messages, or, later, those that were added. Two reads at a time would add the same ones.
+  load(): Promise<void> {
+    return (this.reading = this.reading.then(() => this.added()));
+  }
+
+  private async added(): Promise<void> {
     const last = this.messages.value.at(-1)?.order;
     if (this.name) {
       await this.read(last === undefined ? { newest: page } : { after: last, limit: page }, (t) => {
