@@ -165,7 +165,9 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 	}
 	noSecretBelow(t, h.dir)
 
+	o.mu.Lock()
 	o.answer = nil
+	o.mu.Unlock()
 	if code := h.deliver(t); code != runspec.ExitSucceeded || !strings.Contains(h.termination(), v1alpha1.ReasonCompleted) || spool.Undelivered(h.spool()) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}

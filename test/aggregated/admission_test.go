@@ -226,6 +226,7 @@ webhooks:
   admissionReviewVersions: [v1]
   sideEffects: None
   failurePolicy: Fail
+  timeoutSeconds: 30
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: hooks}}
 `, kind, name, name, srv.URL, base64.StdEncoding.EncodeToString(certPEM), rules))
 	s.t.Cleanup(func() { s.c.Kubectl(s.t, "delete", kind, name) })

@@ -21,7 +21,7 @@ import (
 func TestTransactionTokens(t *testing.T) {
 	tts := tokenservice.New(t)
 	s := Start(t, "--context-token-profile=transaction-token", "--context-token-issuer="+tts.URL, "--context-token-audience=platform",
-		"--context-token-tts-endpoint="+tts.URL+"/token", "--context-token-child-scope=work", "--oidc-namespace=transactions")
+		"--context-token-tts-endpoint="+tts.URL+"/token", "--context-token-tts-timeout=1m", "--context-token-child-scope=work", "--oidc-namespace=transactions")
 	s.namespace("transactions")
 	s.c.MustShell(t, `kubectl -n transactions create rolebinding callers --clusterrole=platform-editor --group=platform:context-token
 		until kubectl auth can-i create tasks -n transactions --as txn:ann --as-group platform:context-token; do :; done`)

@@ -22,7 +22,7 @@ func TestWaitingIsNotRunning(t *testing.T) {
 	s.c.Kubectl(t, "apply", "-f", filepath.Join("..", "..", "manifests", "base", "controller-rbac.yaml"))
 	harness.Start(t, nil, harness.Bin(t, "platform-controller"),
 		"--kubeconfig", s.kubeconfig(s.account(system, "platform-controller")), "--leader-elect=false", "--health-probe-bind-address=",
-		"--worker-image=test.example/worker:1", "--start-timeout=5s", "--watch-namespace=waiting")
+		"--worker-image=test.example/worker:1", "--start-timeout=30s", "--watch-namespace=waiting")
 	s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: runs, namespace: waiting}, spec: {hard: {limits.memory: 512Mi}}}`)
 	s.await(quotas, "waiting", "runs", func(u *unstructured.Unstructured) bool {
 		_, looked, _ := unstructured.NestedString(u.Object, "status", "hard", "limits.memory")

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -157,13 +158,26 @@ func (c *Cluster) Shell(t testing.TB, line string) harness.Result {
 // MustShell is Shell for a line that must succeed; it returns the output.
 func (c *Cluster) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	return c.Shell(t, line).Must(t, line)
+	return c.must(t, "bash", "-c", line)
+}
+
+// must runs a program that must succeed, again once kube-apiserver finds the API server available: on a busy machine its probe
+// of it may take too long, and it refuses requests for seconds.
+func (c *Cluster) must(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	r := harness.Run(t, c.Env(), program, args...)
+	if r.Code != 0 && strings.Contains(r.Output, "the server is currently unable to handle the request") {
+		harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), "wait", "--for=condition=Available", "--timeout=180s", "apiservices", "--all")
+		t.Logf("once more: %s %q: %s", program, args, r.Output)
+		r = harness.Run(t, c.Env(), program, args...)
+	}
+	return r.Must(t, fmt.Sprintf("%s %q", filepath.Base(program), args))
 }
 
 // Kubectl runs kubectl as the administrator; it must succeed. It returns the output.
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
-	return harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), args...).Must(t, fmt.Sprintf("kubectl %q", args))
+	return c.must(t, filepath.Join(binaries(), "kubectl"), args...)
 }
 
 // LoadImages loads images from tarballs into the node, as there is no registry.

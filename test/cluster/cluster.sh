@@ -117,7 +117,7 @@ up() {
   etcd
   apiserver
   controllers
-  await 60 kube-controller-manager kubectl -n default get serviceaccount default # no pod can be made before
+  await 300 kube-controller-manager kubectl -n default get serviceaccount default # no pod can be made before
 }
 
 etcd() {
@@ -144,7 +144,7 @@ apiserver() {
     --proxy-client-cert-file="$pki/front-proxy-client.crt" --proxy-client-key-file="$pki/front-proxy-client.key" \
     --kubelet-certificate-authority="$pki/ca.crt" --kubelet-client-certificate="$pki/apiserver-kubelet-client.crt" \
     --kubelet-client-key="$pki/apiserver-kubelet-client.key" --kubelet-preferred-address-types=InternalIP
-  await 90 kube-apiserver kubectl get --raw /readyz
+  await 300 kube-apiserver kubectl get --raw /readyz
 }
 
 controllers() {
@@ -179,7 +179,7 @@ node() {
     --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0 --conntrack-tcp-timeout-close-wait=0
   dns
   volumes
-  await 90 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
+  await 300 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
 }
 
 keep_sysctls() (

@@ -201,10 +201,10 @@ func TestApprovals(t *testing.T) { everywhere(t, approvals) }
 func approvals(t *testing.T, s place) {
 	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/approval.yaml"))
 	applyGated(t, s, "gated", "1h")
-	applyGated(t, s, "hasty", "25s")
+	applyGated(t, s, "hasty", "45s")
 	applyGated(t, s, "asking", "1h", "request_approval")
 	// Its expiry is later than the task's timeout.
-	applyGatedTask(t, s, "expires", "hasty", "run-it", "20s")
+	applyGatedTask(t, s, "expires", "hasty", "run-it", "40s")
 	// The other tests must not slow it down while its timeout runs.
 	s.MustShell(t, "kubectl wait --for=condition=WaitingForApproval --timeout=300s task/expires")
 	for task, prompt := range map[string]string{"approved": "run-it", "declined": "run-it", "cancelled": "run-it", "deleted": "run-it", "restarted": "run-it", "twice": "run-twice"} {

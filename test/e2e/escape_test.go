@@ -174,9 +174,9 @@ func TestFloodsInPods(t *testing.T) {
 	if got := p.MustShell(t, "kubectl exec neighbour -- echo alive"); got != "alive\n" {
 		t.Errorf("the neighbour says %q", got)
 	}
-	p.MustShell(t, "kubectl wait --for=condition=Ready --timeout=1s nodes --all")
+	p.MustShell(t, "kubectl wait --for=condition=Ready --timeout=300s nodes --all")
 	for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
-		p.MustShell(t, "kubectl wait --for=condition="+pressure+"=False --timeout=1s nodes --all")
+		p.MustShell(t, "kubectl wait --for=condition="+pressure+"=False --timeout=300s nodes --all")
 	}
 }
 

@@ -19,12 +19,12 @@ import (
 func TestWaitingForAQuota(t *testing.T) {
 	t.Parallel()
 	p := newTeam(t)
-	const timeout = 20 * time.Second
+	const timeout = 35 * time.Second
 	p.MustShell(t, "kubectl create quota one --hard=pods=1")
 	p.MustShell(t, `kubectl wait quota/one --for=jsonpath='{.status.hard.pods}'=1 --timeout=300s`)
 	names := []string{"a", "b", "c"}
 	for i, name := range names {
-		command(t, p, name, "sleep 12; echo worked", map[string]any{"timeout": timeout.String()})
+		command(t, p, name, "sleep 15; echo worked", map[string]any{"timeout": timeout.String()})
 		if i == 0 {
 			awaitEvent(t, p, name, v1alpha1.EventWorkerStarted) // it has the only Pod
 		}

@@ -124,7 +124,7 @@ func (w *world) about(gv schema.GroupVersion, r metav1.APIResource, verb, body s
 	case "list":
 		q.path, q.shows = all+narrowed, gv.Group == "core.platform.ai" && resource != "usagemeasurements" // of which the world has none
 	case "watch":
-		q.path = all + narrowed + "&watch=true&timeoutSeconds=2&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+		q.path = all + narrowed + "&watch=true&timeoutSeconds=60&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 		q.shows = gv.Group == "core.platform.ai"
 	case "create":
 		q.method, q.path, q.body = http.MethodPost, all+dry, body

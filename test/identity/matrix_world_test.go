@@ -4,6 +4,7 @@
 package identity
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -91,6 +92,10 @@ func newWorld(t *testing.T) *world {
 	}
 	add(caller{name: "editor of another namespace", token: w.account("elsewhere", "has-platform-editor", "platform-editor", nil)})
 	w.bind("team", "platform-viewer", "oidc:dev")
+	w.await(func() bool { // the keys of the provider have been read
+		code, _ := w.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+i.token("user-1"))
+		return code == http.StatusOK
+	})
 	dev := object{"groups": "dev"}
 	add(caller{name: "OIDC viewer", role: 'v', token: i.token("user-1", dev)})
 	add(caller{name: "OIDC without a role", token: i.token("user-2")})

@@ -33,6 +33,10 @@ func TestOpenIDProvider(t *testing.T) {
 	s := start(t, external.Options{OIDC: external.OIDC{Issuer: p.issuer, Audience: "platform", AllowedSubjects: []string{"user-?"}, Namespace: "team"}})
 	s.namespace("team", "other")
 	ann := p.token("user-1", "urn:platform")
+	s.await(func() bool { // the keys of the provider have been read
+		code, _ := s.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+ann)
+		return code == http.StatusOK
+	})
 
 	code, body := s.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+ann)
 	var got map[string]any
@@ -118,9 +122,7 @@ func TestRefusedTokens(t *testing.T) {
 		return code
 	}
 	valid := p.token("user-1", "urn:platform")
-	if code := whoami("Authorization", "Bearer "+valid); code != http.StatusOK {
-		t.Fatalf("a valid token: %d", code)
-	}
+	s.await(func() bool { return whoami("Authorization", "Bearer "+valid) == http.StatusOK }) // once the keys of the provider have been read
 	parts := strings.Split(valid, ".")
 	forge := func(header string, sign func(signed string) string) string {
 		signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + parts[1]

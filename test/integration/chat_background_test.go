@@ -141,9 +141,7 @@ func TestChatBackgroundAlone(t *testing.T) {
 	if got := c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello"}`); got.code != http.StatusTooManyRequests {
 		t.Errorf("the slot of a background turn: %d %s", got.code, got.body)
 	}
-	if got := restAs(t, p.Server, "default", "colleague", "platform-editor").do(http.MethodDelete, "/api/v1/chat/"+session, ""); got.code != http.StatusNoContent {
-		t.Fatalf("cancel: %d %s", got.code, got.body)
-	}
+	restAs(t, p.Server, "default", "colleague", "platform-editor").endChat(session)
 	c.chat(map[string]any{"message": "hello"}, http.StatusOK)
 
 	session = c.leave(map[string]any{"message": "wait for it", "background": true})

@@ -322,7 +322,7 @@ turns:
 models: [scripted-1]
 turns:
 - match: {contains: slow}
-  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = 3 * time.Second })
+  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = 15 * time.Second })
 	slow.neverEnds("forever")
 	c, cut := restAs(t, p.Server, "default", "editor", "platform-editor"), restAs(t, slow.Server, "default", "editor", "platform-editor")
 	for message, want := range map[string]struct {
@@ -360,7 +360,7 @@ func (p *platform) neverEnds(name string) {
 // TestChatHeartbeats: while nothing happens, both streams of a turn carry comments, three in the time that a client has to accept one.
 func TestChatHeartbeats(t *testing.T) {
 	t.Parallel()
-	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.StreamWriteTimeout = 3 * time.Second })
+	p, _ := withChat(t, waitingModel, func(o *standalone.Options) { o.StreamWriteTimeout = 15 * time.Second })
 	p.neverEnds("forever")
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")
 	for _, body := range []string{`{"message":"wait for it"}`, `{"message":"wait for it","sessionId":"s","background":true}`} {
@@ -553,4 +553,14 @@ func (p *platform) over(result string) {
 	if _, err := p.tasks().UpdateStatus(p.t.Context(), task, metav1.UpdateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// endChat ends a session's turn, and asks again as long as it has not ended.
+func (c *restClient) endChat(session string) {
+	c.t.Helper()
+	got := c.do(http.MethodDelete, "/api/v1/chat/"+session, "")
+	for got.code == http.StatusConflict {
+		got = c.do(http.MethodDelete, "/api/v1/chat/"+session, "")
+	}
+	got.want(c.t, http.StatusNoContent)
 }

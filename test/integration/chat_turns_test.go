@@ -77,9 +77,7 @@ func TestChatCancel(t *testing.T) {
 	p.poll("slot of a client that left", func() bool {
 		return c.with("Accept", "application/json").do(http.MethodPost, "/api/v1/chat", `{"message":"hello"}`).code == http.StatusOK
 	})
-	if got := c.do(http.MethodDelete, "/api/v1/chat/mine", ""); got.code != http.StatusNoContent {
-		t.Fatalf("cancel: %d %s", got.code, got.body)
-	}
+	c.endChat("mine")
 	kind, f := next()
 	for kind == "tool_result" || kind == "message" {
 		kind, f = next()
@@ -263,7 +261,7 @@ turns:
 		t.Errorf("with all slots taken: %d, Retry-After %q", busy.code, busy.header.Get("Retry-After"))
 	}
 	for i := range workers {
-		c.do(http.MethodDelete, fmt.Sprintf("/api/v1/chat/open-%d", i), "").want(t, http.StatusNoContent)
+		c.endChat(fmt.Sprintf("open-%d", i))
 	}
 	p.poll("end of the turns that were cancelled", func() bool { return running() == 0 })
 }

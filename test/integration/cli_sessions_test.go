@@ -5,9 +5,7 @@ package integration
 
 import (
 	"bytes"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -23,9 +21,7 @@ func TestCommandWatchesSessions(t *testing.T) {
 	p := newPlatform(t, `case $PLATFORM_TASK_NAME in
 slow*) trap 'exit 9' TERM; while :; do sleep 1; done;;
 esac
-`)
-	u := must[*url.URL](t)(url.Parse(p.URL))
-	p.opts.Port = must[int](t)(strconv.Atoi(u.Port())) // the command and the workers find the server again
+`, onAPort(t)) // the command and the workers find the server again
 	for _, name := range []string{"one", "two", "slow"} {
 		p.run(name, func(s *v1alpha1.TaskSpec) {
 			if name != "slow" {

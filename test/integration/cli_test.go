@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
 // platformCommand runs the command as the administrator. It returns what it printed and its exit code.
@@ -78,15 +76,7 @@ esac
 // each event once, in order.
 func TestCommandFollowsAcrossARestart(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := Start(t, func(o *standalone.Options) { o.Port = port })
+	s := Start(t, onAPort(t))
 	tasks := clientOf(t, s).Tasks("default")
 	if _, err := tasks.Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"},

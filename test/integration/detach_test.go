@@ -64,6 +64,7 @@ func TestDetach(t *testing.T) {
 		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
 	})
 	left := p.below("other")[0].Name
+	p.awaitPhase(left, v1alpha1.TaskRunning)
 	if out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "detach", "boss", left); code == 0 || !strings.Contains(errs, "was not delegated by task boss") {
 		t.Errorf("with another parent: %d %s%s", code, out, errs)
 	}

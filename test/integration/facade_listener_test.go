@@ -58,7 +58,7 @@ func TestRESTListener(t *testing.T) {
 // does not remain set.
 func TestRESTConnectionsAfterAStream(t *testing.T) {
 	t.Parallel()
-	const patience = 3 * time.Second
+	const patience = 10 * time.Second
 	s := Start(t, func(o *standalone.Options) { o.StreamWriteTimeout = patience })
 	restTask(t, s, "a")
 	code, body := get(t, s.client(), tasksPath+"/a", "")

@@ -6,11 +6,9 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -162,9 +160,7 @@ func TestIterationsSurvive(t *testing.T) {
 		fmt.Fprintf(&text, "- {match: {turn: 1, contains: 'Step %d is done.'}, reply: {toolCalls: [{name: update_plan, arguments: {summary: s, plan_document: 'Step %d is done.', goal_complete: %t}}]}}\n", i, i+1, i == steps-1)
 	}
 	text.WriteString("- {match: {turn: 1, contains: Count.}, reply: {toolCalls: [{name: update_plan, arguments: {summary: s, plan_document: 'Step 1 is done.'}}]}}\n")
-	p, _ := withModel(t, text.String())
-	u := must[*url.URL](t)(url.Parse(p.URL))
-	p.opts.Port = must[int](t)(strconv.Atoi(u.Port())) // living workers find the server again
+	p, _ := withModel(t, text.String(), onAPort(t)) // living workers find the server again
 	p.autonomous("counter", "Count.", 0, func(s *v1alpha1.TaskSpec) {
 		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
 	})

@@ -5,8 +5,6 @@ package integration
 
 import (
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
@@ -40,14 +39,7 @@ func (p *platform) onModel(name string, change func(*v1alpha1.TaskSpec)) {
 func TestRateLimitOfAProvider(t *testing.T) {
 	p, model := withModel(t, "turns: [{reply: {text: Hello.}}]")
 	providers := p.client().CoreV1alpha1().Providers("default")
-	provider, err := providers.Get(t.Context(), "model", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](1)}
-	if _, err := providers.Update(t.Context(), provider, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must[*v1alpha1.Provider](t)(providers.Patch(t.Context(), "model", types.MergePatchType, []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`), metav1.PatchOptions{}))
 	plain := func(*v1alpha1.TaskSpec) {}
 	p.onModel("first", plain)
 	p.awaitPhase("first", v1alpha1.TaskSucceeded)
@@ -179,9 +171,7 @@ func TestKilledInAModelRequest(t *testing.T) {
 turns:
 - {times: 1, reply: {text: "An answer that nobody reads"}, fault: {stall: true}}
 - {match: {turn: 1}, reply: {toolCalls: [{name: file_read, arguments: {path: none}}], usage: {input: 4000, output: 20}}}
-- {match: {turn: 2}, reply: {text: Hello., usage: {input: 70, output: 10}}}`)
-			u := must[*url.URL](t)(url.Parse(p.URL))
-			p.opts.Port = must[int](t)(strconv.Atoi(u.Port()))
+- {match: {turn: 2}, reply: {text: Hello., usage: {input: 70, output: 10}}}`, onAPort(t))
 			p.onModel("t", func(s *v1alpha1.TaskSpec) {
 				s.AI.TokenBudget, s.AI.Tools = &c.budget, []string{"file_read"}
 				s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
@@ -114,8 +115,8 @@ turns:
 	if !meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionSandboxReady) {
 		t.Errorf("conditions: %+v", a.Status.Conditions)
 	}
-	a.Spec.Sandbox.Network = "Everything"
-	if _, err := agents.Update(t.Context(), a, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "spec.sandbox.network") {
+	_, err = agents.Patch(t.Context(), "open", types.MergePatchType, []byte(`{"spec":{"sandbox":{"network":"Everything"}}}`), metav1.PatchOptions{})
+	if err == nil || !strings.Contains(err.Error(), "spec.sandbox.network") {
 		t.Errorf("an unknown network: %v", err)
 	}
 }

@@ -118,7 +118,7 @@ func TestOneSlot(t *testing.T) {
 // the server is restarted while they wait. None is lost. A change of a waiting task's priority counts.
 func TestPriorityOfManyTasks(t *testing.T) {
 	t.Parallel()
-	const tasks, clients = 60, 6
+	const tasks, clients = 24, 6
 	d := diary(t.TempDir())
 	p := newPlatform(t, d.script("first"), func(o *standalone.Options) { o.MaxRunning = 1 })
 	p.run("first")

@@ -575,7 +575,7 @@ func TestSlowStreamIsCut(t *testing.T) {
 		if n := s.metric("stream_reconnects_total", "task"); n != 1 {
 			t.Errorf("%v reconnects", n)
 		}
-	}, func(o *standalone.Options) { o.StreamWriteTimeout = 2 * time.Second })
+	}, func(o *standalone.Options) { o.StreamWriteTimeout = 10 * time.Second })
 }
 
 // Pages are counted as requests, with their outcome.

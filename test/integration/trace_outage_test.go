@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -43,7 +41,7 @@ func TestOutageDoesNotStretchTheTrace(t *testing.T) {
 	t.Cleanup(model.Close)
 	worker := harness.Bin(t, "platform-worker")
 	var dir string
-	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, dir = nil, worker, o.DataDir })}
+	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, dir = nil, worker, o.DataDir }, onAPort(t))}
 	c, ctx := p.client().CoreV1alpha1(), t.Context()
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 	must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(ctx, key, metav1.CreateOptions{}))
@@ -51,17 +49,19 @@ func TestOutageDoesNotStretchTheTrace(t *testing.T) {
 		Type: v1alpha1.ProviderOpenAI, BaseURL: model.URL + "/v1", DefaultModel: "scripted-1",
 		SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 	}}, metav1.CreateOptions{}))
+	began := time.Now()
 	must[*v1alpha1.Task](t)(c.Tasks("default").Create(ctx, &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: "answer", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}},
 	}}, metav1.CreateOptions{}))
 	<-asked
-	p.opts.Port = must[int](t)(strconv.Atoi(must[*url.URL](t)(url.Parse(p.URL)).Port())) // the worker knows this one
 	p.Stop(t)
 	close(stopped)
+	outage := time.Since(began)
 	eventually(t, func(context.Context) bool { // the worker has recorded the end of its work
 		ends, _ := filepath.Glob(filepath.Join(dir, "*", "*", "*", "spool", "end.json"))
 		return len(ends) == 1
 	})
+	time.Sleep(outage) // the end is received later than the start can have been
 	p.start(t)
 	c = p.client().CoreV1alpha1()
 	p.awaitPhase("t", v1alpha1.TaskSucceeded)

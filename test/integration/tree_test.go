@@ -9,10 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -69,9 +67,7 @@ func (p *platform) watching(errs io.Writer, args ...string) (next func() *v1alph
 // server to the end of all of its tasks: each event once, in the order of the store. REST returns the same tasks.
 func TestTreeIsShown(t *testing.T) {
 	t.Parallel()
-	p, goOn := newTree(t, 1)
-	u := must[*url.URL](t)(url.Parse(p.URL))
-	p.opts.Port = must[int](t)(strconv.Atoi(u.Port())) // the command and the workers find the server again
+	p, goOn := newTree(t, 1, onAPort(t)) // the command and the workers find the server again
 	p.commission("other", "Start it.")
 	p.commission("root", "Down.")
 	next, rest := p.treeEvents("root")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -22,14 +23,8 @@ func TestUsage(t *testing.T) {
 	p, _ := withModel(t, "turns: [{reply: {text: Hello.}}]")
 	ctx := t.Context()
 	providers := p.client().CoreV1alpha1().Providers("default")
-	provider, err := providers.Get(ctx, "model", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider.Spec.Prices = []v1alpha1.ProviderPrice{{Model: "*", EffectiveFrom: "2020-01-01", Currency: "USD", Input: "1", Output: "1"}}
-	if _, err := providers.Update(ctx, provider, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must[*v1alpha1.Provider](t)(providers.Patch(ctx, "model", types.MergePatchType,
+		[]byte(`{"spec":{"prices":[{"model":"*","effectiveFrom":"2020-01-01","currency":"USD","input":"1","output":"1"}]}}`), metav1.PatchOptions{}))
 	for i, name := range []string{"plan", "implement", "alone"} {
 		task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
 			Type: v1alpha1.TaskTypeAI, Prompt: "Say hello.", AI: &v1alpha1.TaskAI{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}},

@@ -19,25 +19,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
 )
 
 // A server that starts on a full disk is alive and not ready, and says why. It becomes ready when there is space.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := small(t, 48)
-	port, err := strconv.Atoi(harness.FreePort(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := Start(t, func(o *standalone.Options) {
-		o.DataDir, o.Port = dir, port
+	s := Start(t, onAPort(t), func(o *standalone.Options) {
+		o.DataDir = dir
 		o.DiskReserve.Quantity = resource.MustParse("-1") // no reserve that could be given up
 	})
 	restTask(t, s, "a")
 	s.Stop(t)
 	filler := filepath.Join(dir, "filler")
 	fill(t, filler)
+	port := strconv.Itoa(s.opts.Port)
 	started := make(chan struct{})
 	go func() {
 		defer close(started)
@@ -47,7 +43,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	await := func(path string, code int, text string) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			resp, err := insecure.Get("https://127.0.0.1:" + strconv.Itoa(port) + path)
+			resp, err := insecure.Get("https://127.0.0.1:" + port + path)
 			if err == nil {
 				body, _ := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()

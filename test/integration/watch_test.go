@@ -89,7 +89,7 @@ func TestInitialEventsEndOnce(t *testing.T) {
 	w, err := c.Watch(ctx, metav1.ListOptions{
 		SendInitialEvents: new(true), AllowWatchBookmarks: true,
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-		TimeoutSeconds:       new(int64(4)), // a last bookmark comes about 2 s before the end
+		TimeoutSeconds:       new(int64(20)), // a last bookmark comes about 2 s before the end
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -225,10 +225,7 @@ func TestPatience(t *testing.T) {
 	if code, text, _ := answer(t, r); code != http.StatusRequestTimeout {
 		t.Errorf("stalled: %d %s", code, text)
 	}
-	c, r = head(t, address, "Content-Length: 10\r\nWait: yes\r\n")
-	if _, err := io.WriteString(c, "0123456789"); err != nil {
-		t.Fatal(err)
-	}
+	_, r = head(t, address, "Content-Length: 12\r\nWait: yes\r\n\r\n0123456789") // all of it at once: head adds two bytes
 	if code, text, closes := answer(t, r); code != http.StatusOK || closes {
 		t.Errorf("whole: %d %s, closes %v", code, text, closes)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,10 @@ func TestConformance(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			r := <-results[m.name]
+			if r.err != nil && hurried.MatchString(r.output) {
+				t.Logf("once more, without the other modes:\n%s", r.output)
+				r = <-inProcess(t, m.name)
+			}
 			if r.err != nil {
 				t.Fatalf("%v\n%s", r.err, r.output)
 			}
@@ -135,6 +140,9 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// hurried is what the kit says when it did not wait long enough: 150 ms to 12 s, which cannot be changed.
+var hurried = regexp.MustCompile(`cannot receive enough events|Unexpected object watched \((no objects|timeout)\)|did not received a bookmark|deadline exceeded|Unexpected number of events|took too long|Too large resource version`)
 
 // result is how a process ended, and what it printed.
 type result struct {

@@ -51,7 +51,7 @@ func TestIdle(t *testing.T) {
 		t.Fatal("objects and events are not in memory")
 	}
 	clock.Step(h.db.opts.IdleAfter)
-	await(t, func() bool { return !unread.obj.Load().used.Load() })
+	await(t, func() bool { return !unread.obj.Load().used.Load() && !read.obj.Load().used.Load() })
 	get("read")
 	clock.Step(h.db.opts.IdleAfter)
 	await(t, func() bool { return unread.obj.Load() == nil })

@@ -18,7 +18,7 @@ const about = (page, name) => page.getByRole('article', { name });
 await run({
   'accept and apply': (b) => on(b, '/memory', async (page) => {
     const one = about(page, 'Staging is rebuilt at night');
-    await one.waitFor();
+    await one.getByRole('button', { name: 'Accept' }).waitFor(); // once it is known what the viewer may do
     do await page.keyboard.press('j'); while (!(await one.evaluate((e) => e === document.activeElement)));
     await page.keyboard.press('y'); // chooses
     await page.keyboard.press('Enter'); // confirms

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Decisions without a mouse.
-import { BASE, assert, run, signedIn } from './drive.mjs';
+import { BASE, assert, run, signedIn, went } from './drive.mjs';
 
 const { YES, NO, VIEWER } = process.env;
 
@@ -10,8 +10,7 @@ await run({
   'approve': async (b) => {
     const { page, complaints, close } = await signedIn(b);
     await page.getByText('waiting for a decision').first().waitFor();
-    await page.keyboard.press('g');
-    await page.keyboard.press('a');
+    await went(page, 'a', '/approvals');
     await page.getByRole('heading', { name: 'Approvals', exact: true }).waitFor();
     await page.getByText('a first action').first().waitFor();
     await page.keyboard.press('j');

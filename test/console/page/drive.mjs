@@ -79,6 +79,14 @@ export async function entered(browser, link) {
   return { page, complaints, close };
 }
 
+// went presses g and a letter until the view is there: a busy page may see the letter too late.
+export async function went(page, letter, path) {
+  do {
+    await page.keyboard.press('g');
+    await page.keyboard.press(letter);
+  } while (!(await page.evaluate((p) => location.pathname === p, `/console${path}`)));
+}
+
 // shown waits for a text on a page.
 export async function shown(page, path, text) {
   try {

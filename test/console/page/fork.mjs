@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A fork without a mouse, from the first page on.
-import { assert, run, signedIn } from './drive.mjs';
+import { assert, run, signedIn, went } from './drive.mjs';
 
 await run({
   'fork': async (b) => {
     const { page, complaints, close } = await signedIn(b);
     await page.locator('main h1').waitFor();
-    await page.keyboard.press('g');
-    await page.keyboard.press('t');
+    await went(page, 't', '/tasks');
     await page.getByRole('link', { name: 'plain' }).waitFor();
     do await page.keyboard.press('j'); while (!(await page.evaluate(() => document.activeElement.textContent)).includes('plain'));
     await page.keyboard.press('Enter');

@@ -9,6 +9,7 @@ await run({
     const { page, complaints, close } = await signedIn(b);
     await page.goto(`${BASE}/console/`);
     await shown(page, 'the task that failed', 'zz-failed');
+    await page.locator('table[aria-label="Active tasks"] tbody tr').nth(19).waitFor(); // another request's answer
     const cards = await page.evaluate(() => [...document.querySelectorAll('.card')].map((e) => e.innerText.replace(/\s+/g, ' ')));
     assert.deepEqual(cards.slice(0, 3), ['0 waiting for a decision', `${process.env.ACTIVE} active tasks`, '1 failed in 24 hours']);
     assert.equal(await page.locator('table[aria-label="Active tasks"] tbody tr').count(), 20);

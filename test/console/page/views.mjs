@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Every view shows its data in both themes and at a phone's width.
-import { BASE, assert, opened, run, signedIn } from './drive.mjs';
+import { BASE, assert, opened, run, signedIn, went } from './drive.mjs';
 import { SHOTS, dark, eachLook, light, looks, phone, rules } from './look.mjs';
 
 const { APPROVAL } = process.env;
@@ -121,9 +121,7 @@ await run({
     const links = (d) => [...d.querySelectorAll('header.top nav a')].map((a) => `${a.firstChild.data} ${a.getAttribute('href')}`.replace(/\?.*/, ''));
     const [html, now] = [await (await fetch(`${BASE}/console/`)).text(), await page.evaluate(`(${links})(document)`)];
     assert.deepEqual([...html.matchAll(/<a href="([^"]*)">([^<]*)</g)].map(([, to, text]) => `${text} ${to}`), now);
-    await page.keyboard.press('g');
-    await page.keyboard.press('t');
-    await page.waitForURL('**/console/tasks');
+    await went(page, 't', '/tasks');
     await page.getByRole('link', { name: 'plain' }).waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('plain');

@@ -149,7 +149,7 @@ const parts = {
     const framed = other.frames().filter((f) => f.url().startsWith(BASE));
     assert.equal(framed.length, 0, 'the console is in a frame');
     const opened = await other.evaluate((url) => { window.w = window.open(url); return !!window.w; }, `${BASE}/console/`);
-    await other.waitForFunction(() => !window.w || window.w.closed, null, { timeout: 10_000 });
+    await other.waitForFunction(() => !window.w || window.w.closed, null, { timeout: 120_000 });
     assert.ok(opened);
   },
 

@@ -77,7 +77,7 @@ const parts = {
 try {
   for (const [name, part] of Object.entries(parts)) {
     const context = await browser.newContext();
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(120_000);
     await part(context);
     await context.close();
     console.log(`ok: ${name}`);

@@ -99,7 +99,6 @@ func TestFoldersStay(t *testing.T) {
 		"not a worker of ours": "exit 0",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			f := newFixture(t, script, empties)
 			run := newRunSpec()
 			f.start(run)

@@ -64,7 +64,8 @@ func TestHelperWorker(t *testing.T) { //nolint:paralleltest // another process
 
 func newStandbyFixture(t *testing.T, change ...func(*Options)) *fixture {
 	t.Helper()
-	return newFixture(t, "exit 3", append(change, func(o *Options) {
+	still := func(o *Options) { o.Clock = clocktesting.NewFakeClock(time.Now()) } // so that nobody is dismissed meanwhile
+	return newFixture(t, "exit 3", append(append([]func(*Options){still}, change...), func(o *Options) {
 		o.ContainerCommand, o.Standby = []string{os.Args[0], "-test.run=^TestHelperWorker$"}, true
 	})...)
 }

@@ -33,13 +33,14 @@ const (
 	// pauseBetween is the shortest time between two fetches, whoever causes them: tokens with unknown keys cannot be
 	// used to flood the issuer.
 	pauseBetween = 5 * time.Second
-	// fetchTimeout bounds one fetch, of metadata and keys.
-	fetchTimeout = 5 * time.Second
 	// maxDocument is the maximum length of what an issuer answers, in bytes.
 	maxDocument = 1 << 20
 	// minKeyBits is the minimum length of a key (NIST SP 800-131A).
 	minKeyBits = 2048
 )
+
+// fetchTimeout bounds one fetch, of metadata and keys. Tests lengthen it.
+var fetchTimeout = 5 * time.Second
 
 // keySet has the keys of an issuer. It fetches them when they are needed first, so a server starts without its issuer.
 type keySet struct {

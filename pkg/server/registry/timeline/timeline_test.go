@@ -171,7 +171,7 @@ func (s *site) open(path string) *client {
 		}
 		return c, c.(*net.TCPConn).SetReadBuffer(64 << 10)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	s.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
 	if err != nil {
@@ -331,7 +331,9 @@ func TestStreamsEndWithTheRight(t *testing.T) {
 
 // A client that reads nothing is disconnected once a write has taken too long; all others are served.
 func TestSlowClientIsCut(t *testing.T) {
-	bothProtocols(t, func() options { return options{Options: Options{WriteTimeout: 2 * time.Second}} }, func(s *site) {
+	bothProtocols(t, func() options {
+		return options{Options: Options{WriteTimeout: 12 * time.Second, Heartbeat: time.Second}}
+	}, func(s *site) {
 		slow, good := s.open("/task/a"), s.open("/session/s?type=TaskStarted")
 		big := make([]v1alpha1.EventType, 50)
 		for i := range big {

@@ -258,12 +258,11 @@ func TestDrip(t *testing.T) {
 			}
 		}
 	})
-	s := spec(url, "")
-	s.HTTP = &v1alpha1.ToolHTTP{Timeout: v1alpha1.DurationOf(time.Second)}
-	tl, err := Open(t.Context(), "weather", s, Options{Guard: allowed(url)})
+	tl, err := Open(t.Context(), "weather", spec(url, ""), Options{Guard: allowed(url)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	tl.(*remote).server.timeout = time.Second // of the call alone
 	c, err := tool.NewCatalogue(tl)
 	if err != nil {
 		t.Fatal(err)
