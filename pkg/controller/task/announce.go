@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,7 +60,7 @@ func (a *announcer) changes() handler.EventHandler {
 		if !ok || !also || was.UID != now.UID {
 			return
 		}
-		if n := newsOf(was, now); n.reason != "" {
+		for _, n := range newsOf(was, now) {
 			select {
 			case a.queue <- n:
 			default:
@@ -68,8 +69,8 @@ func (a *announcer) changes() handler.EventHandler {
 	}}
 }
 
-// newsOf returns what to announce about a change of a task; the zero value if there is nothing.
-func newsOf(was, now *v1alpha1.Task) news {
+// newsOf returns what to announce about a change of a task.
+func newsOf(was, now *v1alpha1.Task) []news {
 	waited, waits := approvalOf(was), approvalOf(now)
 	n := news{task: now, typ: corev1.EventTypeWarning, message: now.Status.Message}
 	switch {
@@ -81,11 +82,27 @@ func newsOf(was, now *v1alpha1.Task) news {
 	case now.Status.Phase == v1alpha1.TaskPending && was.Status.Phase == v1alpha1.TaskRunning && now.Status.NextAttemptTime != nil:
 		n.reason = v1alpha1.EventReasonRetry
 	case waits != "" && waits != waited:
-		n.typ, n.reason, n.message, n.once = corev1.EventTypeNormal, v1alpha1.EventReasonApproval, waits, waits
+		asked := news{now, corev1.EventTypeNormal, v1alpha1.EventReasonApproval, waits, waits}
+		if waited != "" && firstOf(waited) != firstOf(waits) { // it was decided, and the next one requested, before anybody looked
+			return []news{decided(now, waited), asked}
+		}
+		return []news{asked}
 	case waited != "" && waits == "" && now.Status.Phase == v1alpha1.TaskRunning:
-		n.typ, n.reason, n.message, n.once = corev1.EventTypeNormal, v1alpha1.EventReasonDecided, "decided: "+waited, waited
+		return []news{decided(now, waited)}
+	default:
+		return nil
 	}
-	return n
+	return []news{n}
+}
+
+func decided(t *v1alpha1.Task, waited string) news {
+	return news{t, corev1.EventTypeNormal, v1alpha1.EventReasonDecided, "decided: " + waited, waited}
+}
+
+// firstOf returns what tellParked says about the first of several approvals.
+func firstOf(message string) string {
+	message, _, _ = strings.Cut(message, andMore)
+	return message
 }
 
 // approvalOf returns what a task says about the approvals that it waits for; empty if it waits for none.

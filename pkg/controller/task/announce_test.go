@@ -4,6 +4,7 @@
 package task
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,16 +43,17 @@ func TestNews(t *testing.T) {
 		"next iteration":      {running(), running(phase(v1alpha1.TaskPending)), ""},
 		"approval":            {running(), asks, "Normal ApprovalRequested a person decides"},
 		"approval still open": {asks, asks, ""},
-		"another approval":    {asks, running(with(v1alpha1.ConditionWaitingForApproval, "ApprovalPending", "a person decides again")), "Normal ApprovalRequested a person decides again"},
+		"another approval":    {asks, running(with(v1alpha1.ConditionWaitingForApproval, "ApprovalPending", "a person decides again")), "Normal ApprovalDecided decided: a person decides; Normal ApprovalRequested a person decides again"},
+		"one more approval":   {asks, running(with(v1alpha1.ConditionWaitingForApproval, "ApprovalPending", "a person decides (and 1 more)")), "Normal ApprovalRequested a person decides (and 1 more)"},
 		"decided":             {asks, running(), "Normal ApprovalDecided decided: a person decides"},
 		"ended while it asks": {asks, running(phase(v1alpha1.TaskCancelled)), ""},
 		"success":             {running(), running(phase(v1alpha1.TaskSucceeded)), ""},
 	} {
-		n, got := newsOf(tc.was, tc.now), ""
-		if n.reason != "" {
-			got = n.typ + " " + n.reason + " " + n.message
+		var all []string
+		for _, n := range newsOf(tc.was, tc.now) {
+			all = append(all, n.typ+" "+n.reason+" "+n.message)
 		}
-		if got != tc.want {
+		if got := strings.Join(all, "; "); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

@@ -72,6 +72,9 @@ func (s parked) settle(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approv
 	return waiting, s.append(ctx, t, over...)
 }
 
+// andMore begins how many more approvals a task waits for than the one it names.
+const andMore = " (and "
+
 // tellParked reports in the task's status what it waits for.
 func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 	if len(pending) == 0 {
@@ -84,7 +87,7 @@ func tellParked(t *v1alpha1.Task, pending []v1alpha1.Approval) {
 		message += ": " + a.Spec.Action
 	}
 	if more := len(pending) - 1; more > 0 {
-		message += fmt.Sprintf(" (and %d more)", more)
+		message += fmt.Sprintf("%s%d more)", andMore, more)
 	}
 	t.Status.Message = message
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionTrue, v1alpha1.ReasonApprovalPending, message)
