@@ -6,8 +6,10 @@ package integration
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -115,7 +117,13 @@ func TestDetachOnAFullDisk(t *testing.T) {
 	child := p.below("boss")[0].Name
 	p.awaitPhase(child, v1alpha1.TaskRunning)
 	filler := filepath.Join(volume, "filler")
-	fillVolume(t, filler, 4<<20)
+	if err := os.Mkdir(filler, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 { // the store gives space back for a while
+		fillVolume(t, filepath.Join(filler, strconv.Itoa(i)), 4<<20)
+		time.Sleep(100 * time.Millisecond)
+	}
 	p.awaitDiskFull(metrics)
 	detach := func() (int, string) {
 		out, errs, code := platformCommand(t.Context(), p.Kubeconfig, "task", "detach", "boss", child, "--reason", "it may go on")
@@ -127,7 +135,7 @@ func TestDetachOnAFullDisk(t *testing.T) {
 	if now := p.below("boss")[0]; now.Status.Delegation.Detached || len(now.OwnerReferences) != 1 || p.detached(child) > 0 {
 		t.Errorf("after the refusal: owned by %v, %+v, %d events", now.OwnerReferences, now.Status.Delegation, p.detached(child))
 	}
-	if err := os.Remove(filler); err != nil {
+	if err := os.RemoveAll(filler); err != nil {
 		t.Fatal(err)
 	}
 	p.poll("room on the disk", func() bool { code, _ := detach(); return code == 0 })
