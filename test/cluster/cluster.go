@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -161,17 +160,13 @@ func (c *Cluster) MustShell(t testing.TB, line string) string {
 	return c.must(t, "bash", "-c", line)
 }
 
-// must runs a program that must succeed, again once kube-apiserver finds the API server available: on a busy machine its probe
-// of it may take too long, and it refuses requests for seconds.
+// must runs a program that must succeed; it returns the output.
 func (c *Cluster) must(t testing.TB, program string, args ...string) string {
 	t.Helper()
-	r := harness.Run(t, c.Env(), program, args...)
-	if r.Code != 0 && strings.Contains(r.Output, "the server is currently unable to handle the request") {
-		harness.Run(t, c.Env(), filepath.Join(binaries(), "kubectl"), "wait", "--for=condition=Available", "--timeout=180s", "apiservices", "--all")
-		t.Logf("once more: %s %q: %s", program, args, r.Output)
-		r = harness.Run(t, c.Env(), program, args...)
-	}
-	return r.Must(t, fmt.Sprintf("%s %q", filepath.Base(program), args))
+	return harness.WhenAvailable(t,
+		func() harness.Result { return harness.Run(t, c.Env(), program, args...) },
+		func() { c.Shell(t, "kubectl wait --for=condition=Available --timeout=180s apiservices --all") },
+	).Must(t, fmt.Sprintf("%s %q", filepath.Base(program), args))
 }
 
 // Kubectl runs kubectl as the administrator; it must succeed. It returns the output.

@@ -139,17 +139,13 @@ func (p team) Shell(t testing.TB, line string) harness.Result {
 	return harness.Run(t, p.Env(t), "bash", "-c", "set -o pipefail; "+line)
 }
 
-// MustShell is Shell for a line that must succeed; it returns the output. On a busy machine kube-apiserver may find the server
-// unavailable for seconds and refuse what it would pass on; such a line is repeated once the server is available again.
+// MustShell is Shell for a line that must succeed; it returns the output.
 func (p team) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	r := p.Shell(t, line)
-	if r.Code != 0 && strings.Contains(r.Output, "the server is currently unable to handle the request") {
-		t.Logf("the server was unavailable; once more: %s", line)
-		p.Shell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService)
-		r = p.Shell(t, line)
-	}
-	return r.Must(t, line)
+	return harness.WhenAvailable(t,
+		func() harness.Result { return p.Shell(t, line) },
+		func() { p.Shell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService) },
+	).Must(t, line)
 }
 
 func (p team) Env(t testing.TB) []string {

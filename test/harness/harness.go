@@ -165,6 +165,19 @@ func (s *Server) Restart(t testing.TB) {
 	s.start(t)
 }
 
+// WhenAvailable returns what run returns. On a busy machine kube-apiserver may find an API server behind it unavailable for seconds and
+// refuse what it would pass on; run is then called once more, after await.
+func WhenAvailable(t testing.TB, run func() Result, await func()) Result {
+	t.Helper()
+	r := run()
+	if r.Code != 0 && strings.Contains(r.Output, "the server is currently unable to handle the request") {
+		t.Logf("the server was unavailable; once more: %s", r.Output)
+		await()
+		r = run()
+	}
+	return r
+}
+
 // Result is what one command did.
 type Result struct {
 	Output string // standard output and error, as a terminal shows them

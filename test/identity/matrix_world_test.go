@@ -4,7 +4,6 @@
 package identity
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -92,10 +91,7 @@ func newWorld(t *testing.T) *world {
 	}
 	add(caller{name: "editor of another namespace", token: w.account("elsewhere", "has-platform-editor", "platform-editor", nil)})
 	w.bind("team", "platform-viewer", "oidc:dev")
-	w.await(func() bool { // the keys of the provider have been read
-		code, _ := w.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+i.token("user-1"))
-		return code == http.StatusOK
-	})
+	w.awaitKeys(i.token("user-1"))
 	dev := object{"groups": "dev"}
 	add(caller{name: "OIDC viewer", role: 'v', token: i.token("user-1", dev)})
 	add(caller{name: "OIDC without a role", token: i.token("user-2")})

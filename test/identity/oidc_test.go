@@ -33,10 +33,7 @@ func TestOpenIDProvider(t *testing.T) {
 	s := start(t, external.Options{OIDC: external.OIDC{Issuer: p.issuer, Audience: "platform", AllowedSubjects: []string{"user-?"}, Namespace: "team"}})
 	s.namespace("team", "other")
 	ann := p.token("user-1", "urn:platform")
-	s.await(func() bool { // the keys of the provider have been read
-		code, _ := s.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+ann)
-		return code == http.StatusOK
-	})
+	s.awaitKeys(ann)
 
 	code, body := s.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+ann)
 	var got map[string]any
@@ -122,7 +119,7 @@ func TestRefusedTokens(t *testing.T) {
 		return code
 	}
 	valid := p.token("user-1", "urn:platform")
-	s.await(func() bool { return whoami("Authorization", "Bearer "+valid) == http.StatusOK }) // once the keys of the provider have been read
+	s.awaitKeys(valid)
 	parts := strings.Split(valid, ".")
 	forge := func(header string, sign func(signed string) string) string {
 		signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + parts[1]
@@ -203,6 +200,15 @@ func (p *provider) keys() jose.JSONWebKeySet {
 		p.t.Fatalf("keys: %v", err)
 	}
 	return set
+}
+
+// awaitKeys waits until a token is accepted, for which the keys of its issuer have to be read.
+func (s *server) awaitKeys(token string) {
+	s.t.Helper()
+	s.await(func() bool {
+		code, _ := s.send(http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+token)
+		return code == http.StatusOK
+	})
 }
 
 // await waits until a condition holds.

@@ -559,7 +559,7 @@ func (p *platform) over(result string) {
 func (c *restClient) endChat(session string) {
 	c.t.Helper()
 	got := c.do(http.MethodDelete, "/api/v1/chat/"+session, "")
-	for got.code == http.StatusConflict {
+	for deadline := time.Now().Add(patience); got.code == http.StatusConflict && time.Now().Before(deadline); {
 		got = c.do(http.MethodDelete, "/api/v1/chat/"+session, "")
 	}
 	got.want(c.t, http.StatusNoContent)

@@ -4,7 +4,6 @@
 package integration
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -80,10 +79,7 @@ func TestFlippedByteOfATable(t *testing.T) {
 	if code, body := get(t, s.client(), tasksPath+"/a/events", ""); code != http.StatusOK || !strings.Contains(body, `"hello"`) {
 		t.Errorf("events: %d %s", code, body)
 	}
-	eventually(t, func(context.Context) bool { // a busy disk may not be for a moment
-		code, _ := get(t, s.client(), "/readyz", "")
-		return code == http.StatusOK
-	})
+	s.awaitReadyz(t)
 }
 
 // unreadable checks the error about what lies in a damaged table.

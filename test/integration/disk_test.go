@@ -4,7 +4,6 @@
 package integration
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -83,10 +82,7 @@ func TestFullDisk(t *testing.T) {
 	read()
 	s.Restart(t)
 	read()
-	eventually(t, func(context.Context) bool { // a busy disk may not be for a moment
-		code, _ := get(t, s.client(), "/readyz", "")
-		return code == http.StatusOK
-	})
+	s.awaitReadyz(t)
 	admin := s.Kubernetes(t)
 	if err := admin.CoreV1().RESTClient().Delete().AbsPath(tasksPath + "/a").Do(t.Context()).Error(); err != nil {
 		t.Fatalf("delete on a full disk: %v", err)

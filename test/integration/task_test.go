@@ -54,6 +54,15 @@ func onAPort(t testing.TB) func(*standalone.Options) {
 	return func(o *standalone.Options) { o.Port = port }
 }
 
+// awaitReadyz waits until a server is ready: on a busy disk it may not be for a moment.
+func (s *Server) awaitReadyz(t *testing.T) {
+	t.Helper()
+	eventually(t, func(context.Context) bool {
+		code, _ := get(t, s.client(), "/readyz", "")
+		return code == http.StatusOK
+	})
+}
+
 // newPlatform runs script for each attempt, in the run's working folder, after the credentials were read.
 func newPlatform(t *testing.T, script string, configure ...func(*standalone.Options)) *platform {
 	t.Helper()

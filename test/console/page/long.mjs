@@ -47,15 +47,13 @@ await run({
   'a server that fails for a while': async (b) => {
     const { page, close } = await measured(b, '/tasks/long');
     await shows(page, `words ${count - 2}`);
-    let refused = 0;
     let seen = false;
-    const busy = (route) => (seen ? route.continue() : (refused++, route.fulfill({ status: 503, contentType: 'application/json', body: '{"message":"wait a little"}' })));
+    const busy = (route) => (seen ? route.continue() : route.fulfill({ status: 503, contentType: 'application/json', body: '{"message":"wait a little"}' }));
     await page.route('**/tasks/long/events?after=*', busy);
     await page.evaluate(() => (document.querySelector('.rows').scrollTop = document.querySelector('.rows').scrollHeight / 2));
     await page.getByText('wait a little').waitFor();
     seen = true;
     await shows(page, `words ${count / 2}`); // without a move
-    assert.ok(refused > 0);
     await close();
   },
   'open at the end': async (b) => {

@@ -64,10 +64,10 @@ func TestHelperWorker(t *testing.T) { //nolint:paralleltest // another process
 
 func newStandbyFixture(t *testing.T, change ...func(*Options)) *fixture {
 	t.Helper()
-	still := func(o *Options) { o.Clock = clocktesting.NewFakeClock(time.Now()) } // so that nobody is dismissed meanwhile
-	return newFixture(t, "exit 3", append(append([]func(*Options){still}, change...), func(o *Options) {
+	return newFixture(t, "exit 3", append([]func(*Options){func(o *Options) {
 		o.ContainerCommand, o.Standby = []string{os.Args[0], "-test.run=^TestHelperWorker$"}, true
-	})...)
+		o.Clock = clocktesting.NewFakeClock(time.Now()) // so that nobody is dismissed meanwhile
+	}}, change...)...)
 }
 
 func newCommandSpec() executor.Run {
