@@ -15,7 +15,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // The audit log records who did what, whichever path the request took, under the id in kube-apiserver's own log. It
@@ -83,7 +83,7 @@ func TestAudit(t *testing.T) {
 
 // The REST paths on a port without TLS accept the cluster's users. Without priority and fairness no FlowSchema applies.
 func TestOtherListenerOtherLimits(t *testing.T) {
-	address := "127.0.0.1:" + harness.FreePort(t)
+	address := "127.0.0.1:" + kit.FreePort(t)
 	s := Start(t, "--rest-bind-address", address, "--enable-priority-and-fairness=false")
 	plain := func(c *rest.Config) *rest.Config {
 		return &rest.Config{Host: "http://" + address, BearerToken: c.BearerToken}

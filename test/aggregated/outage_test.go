@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -155,7 +155,7 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watching.Stop()
-	second := harness.Start(t, nil, harness.Bin(t, "platform-apiserver"), s.args...)
+	second := kit.Start(t, nil, kit.Bin(t, "platform-apiserver"), s.args...)
 	second.Await(t, "Another server has the store open")
 	if err := s.Stop(); err != nil {
 		t.Errorf("the first ended with: %v", err)
@@ -167,7 +167,7 @@ func TestHandOver(t *testing.T) {
 	if err := c.Delete(ctx, "handed", metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
-	third := harness.Start(t, nil, harness.Bin(t, "platform-apiserver"), append(s.args, "--lock-timeout=0s")...)
+	third := kit.Start(t, nil, kit.Bin(t, "platform-apiserver"), append(s.args, "--lock-timeout=0s")...)
 	if err := third.Wait(); err == nil || !strings.Contains(third.Output(), "another server is running on "+s.DataDir) {
 		t.Errorf("a third that may not wait: %v\n%s", err, third.Output())
 	}
@@ -187,8 +187,8 @@ func TestGracefulEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl := func(args ...string) *harness.Process {
-		return harness.Start(t, s.c.Env(), harness.Bin(t, "kubectl"), append([]string{"--namespace", "default", "get"}, args...)...)
+	kubectl := func(args ...string) *kit.Process {
+		return kit.Start(t, s.c.Env(), kit.Bin(t, "kubectl"), append([]string{"--namespace", "default", "get"}, args...)...)
 	}
 	watch := kubectl("tasks", "--watch", "--output", `jsonpath={.metadata.name} at {.metadata.resourceVersion}{"\n"}`)
 	watch.Await(t, "streamed at ") // of the list before the watch
@@ -320,7 +320,7 @@ func TestCertificates(t *testing.T) {
 		return bundle != "" && condition(u, "Available") == "True"
 	})
 
-	own := newServer(t, s.c, t.TempDir(), harness.FreePort(t))
+	own := newServer(t, s.c, t.TempDir(), kit.FreePort(t))
 	cert, key := own.DataDir+"/tls.crt", own.DataDir+"/tls.key"
 	copyFile(t, s.DataDir+"/pki/serving.crt", cert)
 	copyFile(t, s.DataDir+"/pki/serving.key", key)

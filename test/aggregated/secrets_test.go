@@ -12,13 +12,13 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestSecretNames: REST shows the names and types of the cluster's Secrets to those who may list them there, on both listeners,
 // and no value. There is nothing else of the core API.
 func TestSecretNames(t *testing.T) {
-	address := "127.0.0.1:" + harness.FreePort(t)
+	address := "127.0.0.1:" + kit.FreePort(t)
 	s := Start(t, "--rest-bind-address", address)
 	s.namespace("hidden")
 	for i := range 60 { // two pages

@@ -36,7 +36,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/platform-ai/platform/test/cluster"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const (
@@ -79,7 +79,7 @@ spec:
 // Server is a platform-apiserver on a folder and a port of its own, registered with the cluster for its group.
 // It has many methods because each asks the API or the process for one thing.
 type Server struct {
-	*harness.Process
+	*kit.Process
 	t       testing.TB
 	c       *cluster.Cluster
 	DataDir string
@@ -106,7 +106,7 @@ var shared struct {
 // port is the port of the servers of this test binary.
 func port(t testing.TB) string {
 	t.Helper()
-	shared.once.Do(func() { shared.port = harness.FreePort(t) })
+	shared.once.Do(func() { shared.port = kit.FreePort(t) })
 	return shared.port
 }
 
@@ -137,7 +137,7 @@ func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...strin
 // Run starts the process and waits until it is ready; it may have been stopped or killed before.
 func (s *Server) Run() {
 	s.t.Helper()
-	s.Process = harness.Start(s.t, nil, harness.Bin(s.t, "platform-apiserver"), s.args...)
+	s.Process = kit.Start(s.t, nil, kit.Bin(s.t, "platform-apiserver"), s.args...)
 	s.Await(s.t, "is ready after")
 }
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const storeID, storeService = "platform.ai/store-id", "platform.ai/store-service"
@@ -28,7 +28,7 @@ var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 // beside returns a server with a folder and a port of its own that is not registered.
 func (s *Server) beside(dir string, args ...string) *Server {
 	s.t.Helper()
-	b := &Server{t: s.t, c: s.c, DataDir: dir, port: harness.FreePort(s.t)}
+	b := &Server{t: s.t, c: s.c, DataDir: dir, port: kit.FreePort(s.t)}
 	b.args = append([]string{
 		"--data-dir", dir, "--bind-address", "127.0.0.1", "--secure-port", b.port, "--namespace", system,
 		"--kubeconfig", b.kubeconfig(b.account(system, service)),
@@ -39,7 +39,7 @@ func (s *Server) beside(dir string, args ...string) *Server {
 // refused starts a server that does not become ready, and returns the reason that it gives.
 func (s *Server) refused(more ...string) string {
 	s.t.Helper()
-	s.Process = harness.Start(s.t, nil, harness.Bin(s.t, "platform-apiserver"), append(s.args, more...)...)
+	s.Process = kit.Start(s.t, nil, kit.Bin(s.t, "platform-apiserver"), append(s.args, more...)...)
 	s.Await(s.t, "This server is not ready")
 	return s.unready()
 }
@@ -217,7 +217,7 @@ func TestRegistrationIsRepaired(t *testing.T) {
 func TestStandby(t *testing.T) {
 	s := Start(t)
 	second := s.beside(s.DataDir, "--lock-timeout=1h")
-	second.Process = harness.Start(t, nil, harness.Bin(t, "platform-apiserver"), second.args...)
+	second.Process = kit.Start(t, nil, kit.Bin(t, "platform-apiserver"), second.args...)
 	await := func(path string, code int) {
 		t.Helper()
 		s.c.MustShell(t, fmt.Sprintf(`until test "$(curl -ks -o /dev/null -w '%%{http_code}' https://127.0.0.1:%s%s)" = %d; do :; done`, second.port, path, code))
@@ -249,7 +249,7 @@ func TestOrphansOfOtherStoresStay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	controller := harness.Start(t, nil, harness.Bin(t, "platform-controller"), "--kubeconfig", s.c.Kubeconfig, "--leader-elect=false",
+	controller := kit.Start(t, nil, kit.Bin(t, "platform-controller"), "--kubeconfig", s.c.Kubeconfig, "--leader-elect=false",
 		"--health-probe-bind-address=", "--worker-image=test.example/worker:1", "--watch-namespace=orphans")
 	// The controller checks the Jobs in the order of their names.
 	s.awaitGone(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "orphans", "c-own-1")

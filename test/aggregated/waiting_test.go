@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // A run whose Pod has no room in the quota, or on a node, reports that, and neither
@@ -20,7 +20,7 @@ func TestWaitingIsNotRunning(t *testing.T) {
 	s := Start(t)
 	s.namespace("waiting")
 	s.c.Kubectl(t, "apply", "-f", filepath.Join("..", "..", "manifests", "base", "controller-rbac.yaml"))
-	harness.Start(t, nil, harness.Bin(t, "platform-controller"),
+	kit.Start(t, nil, kit.Bin(t, "platform-controller"),
 		"--kubeconfig", s.kubeconfig(s.account(system, "platform-controller")), "--leader-elect=false", "--health-probe-bind-address=",
 		"--worker-image=test.example/worker:1", "--start-timeout=30s", "--watch-namespace=waiting")
 	s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: runs, namespace: waiting}, spec: {hard: {limits.memory: 512Mi}}}`)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // EnvNode is the environment variable with the folder of a running cluster that
@@ -149,9 +149,9 @@ func (c *Cluster) Env() []string {
 }
 
 // Shell runs a line of shell as the administrator, in the environment Env.
-func (c *Cluster) Shell(t testing.TB, line string) harness.Result {
+func (c *Cluster) Shell(t testing.TB, line string) kit.Result {
 	t.Helper()
-	return harness.Run(t, c.Env(), "bash", "-c", line)
+	return kit.Run(t, c.Env(), "bash", "-c", line)
 }
 
 // MustShell is Shell for a line that must succeed; it returns the output.
@@ -163,8 +163,8 @@ func (c *Cluster) MustShell(t testing.TB, line string) string {
 // must runs a program that must succeed; it returns the output.
 func (c *Cluster) must(t testing.TB, program string, args ...string) string {
 	t.Helper()
-	return harness.WhenAvailable(t,
-		func() harness.Result { return harness.Run(t, c.Env(), program, args...) },
+	return kit.WhenAvailable(t,
+		func() kit.Result { return kit.Run(t, c.Env(), program, args...) },
 		func() { c.Shell(t, "kubectl wait --for=condition=Available --timeout=180s apiservices --all") },
 	).Must(t, fmt.Sprintf("%s %q", filepath.Base(program), args))
 }

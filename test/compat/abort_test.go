@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 var aborts = flag.Int("aborts", 300, "requests that clients abort in TestAborted")
@@ -59,7 +59,7 @@ func TestAborted(t *testing.T) {
 	beganWith := storeMemory()
 	grown := func() uint64 { return max(storeMemory(), beganWith) - beganWith }
 	// The store keeps what it recorded of the requests in memory, within its own limits: four memtables and a cache.
-	harness.Leak{Do: abort, Settle: transport.CloseIdleConnections, Kept: grown}.Check(t, *aborts)
+	kit.Leak{Do: abort, Settle: transport.CloseIdleConnections, Kept: grown}.Check(t, *aborts)
 	t.Logf("%d clients left before the answer, %d after its beginning; the store has %d KiB more in memory", before.Load(), begun.Load(), grown()>>10)
 }
 

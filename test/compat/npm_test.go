@@ -15,7 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // The vendors' clients for JavaScript, and the AI SDK with both adapters, work unmodified.
@@ -82,7 +82,7 @@ func TestBrowser(t *testing.T) {
 	if _, err := exec.LookPath("chromium-headless-shell"); err != nil {
 		missing(t, "chromium-headless-shell is not installed")
 	}
-	port := harness.FreePort(t)
+	port := kit.FreePort(t)
 	origin := "http://127.0.0.1:" + port
 	s, token := onScript(t, func(o *standalone.Options) { o.CORSOrigins = []string{origin} })
 	env := []string{"TOKEN=" + token, "ORIGIN=" + port, "HOME=" + t.TempDir()}
@@ -93,7 +93,7 @@ func TestBrowser(t *testing.T) {
 // router starts the program platform-router for namespace team and returns its address. The server reviews tokens, too.
 func (s *server) router(env ...string) string {
 	routes, kubeconfig := s.routerFiles()
-	p := harness.Start(s.t, env, harness.Bin(s.t, "platform-router"), "--bind-address", "127.0.0.1:0", "--routes-file", routes, "--kubeconfig", kubeconfig)
+	p := kit.Start(s.t, env, kit.Bin(s.t, "platform-router"), "--bind-address", "127.0.0.1:0", "--routes-file", routes, "--kubeconfig", kubeconfig)
 	return "http://" + regexp.MustCompile(`address="([^"]+)"`).FindStringSubmatch(p.Await(s.t, "Serving"))[1]
 }
 

@@ -28,7 +28,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // endpoint is a web server whose requests a test counts.
@@ -319,7 +319,7 @@ func TestServerToolsReachJudged(t *testing.T) {
 // Programs run as tasks of the caller, if the operator allows such tasks.
 func TestServerToolsCode(t *testing.T) {
 	t.Parallel()
-	worker := harness.Bin(t, "platform-worker")
+	worker := kit.Bin(t, "platform-worker")
 	for _, allowed := range []bool{true, false} {
 		r := newReaching(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, o.AllowHostCommands = nil, worker, allowed })
 		token := r.token("team", "client", "chat-tools")

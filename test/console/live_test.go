@@ -21,8 +21,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/test/harness"
 	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // liveRate is how many events a second a run appends, in batches of liveBatch.
@@ -88,14 +88,14 @@ func TestLive(t *testing.T) {
 
 // live is a server in a process of its own, with a task that never begins.
 type live struct {
-	*harness.Server
+	*kit.Server
 	t   *testing.T
 	api *versioned.Clientset
 }
 
 func newLive(t *testing.T) *live {
 	t.Helper()
-	l := &live{t: t, Server: harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
+	l := &live{t: t, Server: kit.StartServer(t, t.TempDir(), "--allow-host-commands")}
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // provider starts the OpenID provider of walls/provider.mjs, and returns its address.
@@ -64,7 +64,7 @@ func provider(t *testing.T, redirect string) string {
 // People log in at an OpenID provider; the server gets the token, and the page never has it.
 func TestProvider(t *testing.T) {
 	t.Parallel()
-	address := "127.0.0.1:" + harness.FreePort(t)
+	address := "127.0.0.1:" + kit.FreePort(t)
 	issuer := provider(t, "http://"+address+"/console/provider/callback")
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("a secret/with+signs\n"), 0o600); err != nil {

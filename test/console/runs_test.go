@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/test/console/scene"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // tasksOfTheDemo runs the demo's tasks on a server, up to an approval that a task of the coordinator waits for, and prints a token
@@ -57,7 +57,7 @@ turns:
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	tools(t)
-	server := harness.StartServer(t, t.TempDir())
+	server := kit.StartServer(t, t.TempDir())
 	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.Await(t, "  REST  "))
 	script := filepath.Join(t.TempDir(), "talk.yaml")
 	if err := os.WriteFile(script, []byte(talk), 0o600); err != nil {
@@ -65,7 +65,7 @@ func TestRuns(t *testing.T) {
 	}
 	urls := ""
 	for name, path := range map[string]string{"MODEL_URL": root + "/test/scriptedmodel/scripts/demo.yaml", "TALK_URL": script} {
-		line := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--listen", "127.0.0.1:0", "--script", path).Await(t, "listening on")
+		line := kit.Start(t, nil, kit.Bin(t, "scriptedmodel"), "--listen", "127.0.0.1:0", "--script", path).Await(t, "listening on")
 		urls += name + "=" + line[strings.LastIndex(line, " ")+1:] + "\n"
 	}
 	said := server.MustShell(t, "ROOT="+root+"\n"+urls+tasksOfTheDemo)

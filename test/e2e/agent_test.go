@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // Secrets that must be found nowhere. No redaction pattern recognises them, so
@@ -33,7 +33,7 @@ const scripts = "../scriptedmodel/scripts/"
 // startModel runs the scripted model with a script and returns its base URL.
 func startModel(t *testing.T, s place, script string) string {
 	t.Helper()
-	model := harness.Start(t, nil, harness.Bin(t, "scriptedmodel"), "--script", script, "--listen", net.JoinHostPort(s.Address(), "0"))
+	model := kit.Start(t, nil, kit.Bin(t, "scriptedmodel"), "--script", script, "--listen", net.JoinHostPort(s.Address(), "0"))
 	line := model.Await(t, "listening on")
 	return line[strings.LastIndex(line, " ")+1:]
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // applyGated makes an agent that may run programs only if a person approves in time.
@@ -61,7 +61,7 @@ func awaitParked(t *testing.T, s place, task string) v1alpha1.Approval {
 func awaitPending(t *testing.T, s place, selector string) string {
 	t.Helper()
 	const kind = "approval.core.platform.ai/"
-	asked := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "approvals", "--field-selector", selector, "--watch", "--output", "name")
+	asked := kit.Start(t, s.Env(t), kit.Bin(t, "kubectl"), "get", "approvals", "--field-selector", selector, "--watch", "--output", "name")
 	line := asked.Await(t, kind)
 	_ = asked.Stop() // a signal ended it
 	return line[strings.Index(line, kind)+len(kind):]
@@ -160,13 +160,13 @@ func approvalsAndCrashes(t *testing.T, s place) {
 	applyTeam(t, s, startModel(t, s, "../scriptedmodel/scripts/approval.yaml"))
 	applyGated(t, s, "gated", "1h")
 	s.MustShell(t, `kubectl create -f - <<< '{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"crashes"},"spec":{"type":"ai","agentRef":{"name":"gated"},"prompt":"run-slow","retryPolicy":{"maxRetries":2,"initialDelay":"1s"}}}'`)
-	events := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
+	events := kit.Start(t, s.Env(t), kit.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName=crashes")
 	next := func() v1alpha1.Approval { // of the next attempt
 		t.Helper()
 		// The events of an attempt's end precede the status that reports it, so the status may still be that of the last approval.
 		name := awaitPending(t, s, "spec.taskName=crashes,status.state=pending")
 		// Of an object by name kubectl hides what changes between its get and its watch; of a list it does not.
-		status := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "tasks", "--field-selector=metadata.name=crashes", "--watch", "--output", `jsonpath={.status.message}{"\n"}`)
+		status := kit.Start(t, s.Env(t), kit.Bin(t, "kubectl"), "get", "tasks", "--field-selector=metadata.name=crashes", "--watch", "--output", `jsonpath={.status.message}{"\n"}`)
 		status.Await(t, name)
 		_ = status.Stop() // a signal ended it
 		return awaitParked(t, s, "crashes")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/corpus"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -31,7 +31,7 @@ func TestCanaries(t *testing.T) {
 	canaries := corpus.Canaries()
 	groups := grouped(canaries, 12_000)
 	notes := t.TempDir()
-	s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox-read-path="+notes)}
+	s := local{kit.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox-read-path="+notes)}
 	applyTeam(t, s, startModelWith(t, s, canaryScript(t, groups)))
 	s.MustShell(t, `kubectl patch agent coder --type=merge -p '{"spec":{"coordination":{"approvalRequiredTools":["file_write"]}}}'`)
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the expected output of the dialogues anew")
@@ -33,7 +33,7 @@ func TestDialogue(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".dialogue"), func(t *testing.T) {
-			s := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
+			s := local{kit.StartServer(t, t.TempDir(), "--allow-host-commands")}
 			if script := strings.TrimSuffix(file, ".dialogue") + ".script.yaml"; exists(script) {
 				t.Setenv("MODEL", startModel(t, s, script))
 			}

@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // place is where a scenario runs: a server of its own on this machine, or a
 // namespace of its own in a cluster where the platform is installed. Lines of
 // shell use the administrator's kubeconfig, with the place's namespace.
 type place interface {
-	Shell(t testing.TB, line string) harness.Result
+	Shell(t testing.TB, line string) kit.Result
 	MustShell(t testing.TB, line string) string
 	Env(t testing.TB) []string
 	// Namespace is where the scenario's objects are.
@@ -59,7 +59,7 @@ func everywhere(t *testing.T, scenario func(*testing.T, place)) {
 	t.Helper()
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
-		scenario(t, local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")})
+		scenario(t, local{kit.StartServer(t, t.TempDir(), "--allow-host-commands")})
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
@@ -68,7 +68,7 @@ func everywhere(t *testing.T, scenario func(*testing.T, place)) {
 }
 
 // local is platform-standalone.
-type local struct{ *harness.Server }
+type local struct{ *kit.Server }
 
 func (local) Namespace() string { return "default" }
 

@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const agents = "/apis/core.platform.ai/v1alpha1/namespaces/default/agents"
@@ -25,9 +25,9 @@ func applyAgent(t *testing.T, s place, name string) {
 // stopped and started again: the first watch ends by itself, and one that is
 // resumed at the last revision seen gets what came after, once.
 func TestWatchAcrossRestart(t *testing.T) {
-	s := local{harness.StartServer(t, t.TempDir())}
+	s := local{kit.StartServer(t, t.TempDir())}
 	applyAgent(t, s, "one")
-	watch := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "agents", "--watch", "--output", "name")
+	watch := kit.Start(t, s.Env(t), kit.Bin(t, "kubectl"), "get", "agents", "--watch", "--output", "name")
 	watch.Await(t, "agent.core.platform.ai/one")
 	applyAgent(t, s, "two")
 	watch.Await(t, "agent.core.platform.ai/two")
@@ -46,7 +46,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 		t.Errorf("kubectl get -w ended with %v", err)
 	}
 	s.Restart(t)
-	resumed := harness.Start(t, s.Env(t), harness.Bin(t, "kubectl"), "get", "--raw", agents+"?watch=true&resourceVersion="+revision)
+	resumed := kit.Start(t, s.Env(t), kit.Bin(t, "kubectl"), "get", "--raw", agents+"?watch=true&resourceVersion="+revision)
 	applyAgent(t, s, "four")
 	resumed.Await(t, `"name":"four"`)
 	got := resumed.Output()
@@ -59,7 +59,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 
 // TestSecondProcessRefused starts a second server on the folder of a running one.
 func TestSecondProcessRefused(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	r := s.Shell(t, "platform-standalone --secure-port 0 --data-dir "+s.DataDir)
 	if r.Code == 0 || !strings.Contains(r.Output, s.DataDir) {
 		t.Errorf("exit %d: %s", r.Code, r.Output)

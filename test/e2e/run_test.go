@@ -14,7 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // shellImage is what commands run in where the host has images.
@@ -31,7 +31,7 @@ func command(t *testing.T, p place, name, line string, more map[string]any) {
 // awaitEvent returns when a task's stream has an event of the type; it watches from the first event.
 func awaitEvent(t *testing.T, p place, task string, typ v1alpha1.EventType) {
 	t.Helper()
-	watch := harness.Start(t, p.Env(t), harness.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName="+task)
+	watch := kit.Start(t, p.Env(t), kit.Bin(t, "kubectl"), "get", "executionevents", "--watch", "--field-selector", "taskName="+task)
 	watch.Await(t, string(typ))
 	_ = watch.Stop() // a signal ended it
 }

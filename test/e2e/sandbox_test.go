@@ -19,7 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/test/escape"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -41,7 +41,7 @@ const nobody = 65534
 // asNobody makes the harness start the server as another user, and returns the flags for that.
 func asNobody(t *testing.T) []string {
 	t.Helper()
-	built, bin := filepath.Dir(harness.Bin(t, "platform-standalone")), t.TempDir()
+	built, bin := filepath.Dir(kit.Bin(t, "platform-standalone")), t.TempDir()
 	setpriv := fmt.Sprintf("setpriv --reuid=%d --regid=%d --clear-groups", nobody, nobody)
 	if out, err := exec.Command("sh", "-c", setpriv+" test -x "+built+"/platform-worker").CombinedOutput(); err != nil {
 		t.Skipf("another user cannot run the programs of %s: %v %s", built, err, out)
@@ -91,7 +91,7 @@ func TestSandbox(t *testing.T) {
 			if uid != os.Getuid() {
 				args = append(args, asNobody(t)...)
 			}
-			escapes(t, local{harness.StartServer(t, data, args...)}, program, owned)
+			escapes(t, local{kit.StartServer(t, data, args...)}, program, owned)
 		})
 	}
 }
@@ -210,7 +210,7 @@ func awaitFile(t *testing.T, pattern string) string {
 // TestSandboxOff: the operator can turn the sandbox off, and that is reported.
 func TestSandboxOff(t *testing.T) {
 	t.Parallel()
-	p := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox=off")}
+	p := local{kit.StartServer(t, t.TempDir(), "--allow-host-commands", "--sandbox=off")}
 	p.Await(t, "THE SANDBOX IS OFF")
 	command(t, p, "reads", "cat "+p.Kubeconfig, nil)
 	p.MustShell(t, "kubectl wait --for=condition=Succeeded --timeout=300s task/reads")

@@ -23,7 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scene"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
@@ -37,7 +37,7 @@ const sceneTime = 10 * time.Minute
 // the whole of it in order. TestCoordinationUnderKills plays it in a cluster.
 func TestCoordination(t *testing.T) {
 	t.Parallel()
-	p := local{harness.StartServer(t, t.TempDir(), "--allow-host-commands")}
+	p := local{kit.StartServer(t, t.TempDir(), "--allow-host-commands")}
 	ctx, cancel := context.WithTimeout(t.Context(), sceneTime)
 	defer cancel()
 	play := open(ctx, t, p, scene.Script(p.Image()), nil)
@@ -74,7 +74,7 @@ type play struct {
 	events     typed.ExecutionEventInterface
 	model      *script.Server
 	began      time.Time
-	watch      *harness.Process
+	watch      *kit.Process
 	complaints string // the file with what the watch said about errors
 }
 
@@ -96,7 +96,7 @@ func open(ctx context.Context, t *testing.T, p place, text string, again *v1alph
 		t.Fatal(err)
 	}
 	opened.began = time.Now()
-	opened.watch = harness.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+opened.complaints)
+	opened.watch = kit.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+opened.complaints)
 	return opened
 }
 

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/test/cluster"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // system is the namespace that the platform is installed in.
@@ -134,16 +134,16 @@ func (p team) state(t *testing.T) string {
 		" kubectl get "+apiService+" -o jsonpath={.status}").Output
 }
 
-func (p team) Shell(t testing.TB, line string) harness.Result {
+func (p team) Shell(t testing.TB, line string) kit.Result {
 	t.Helper()
-	return harness.Run(t, p.Env(t), "bash", "-c", "set -o pipefail; "+line)
+	return kit.Run(t, p.Env(t), "bash", "-c", "set -o pipefail; "+line)
 }
 
 // MustShell is Shell for a line that must succeed; it returns the output.
 func (p team) MustShell(t testing.TB, line string) string {
 	t.Helper()
-	return harness.WhenAvailable(t,
-		func() harness.Result { return p.Shell(t, line) },
+	return kit.WhenAvailable(t,
+		func() kit.Result { return p.Shell(t, line) },
 		func() { p.Shell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService) },
 	).Must(t, line)
 }
@@ -151,7 +151,7 @@ func (p team) MustShell(t testing.TB, line string) string {
 func (p team) Env(t testing.TB) []string {
 	t.Helper()
 	return append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "HOME="+p.home,
-		"PATH="+filepath.Dir(harness.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
+		"PATH="+filepath.Dir(kit.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
 }
 
 func (p team) Namespace() string { return p.namespace }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // tourTime is how long any command of the tour may take, in seconds.
@@ -32,7 +32,7 @@ func TestTour(t *testing.T) {
 	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := harness.Run(t, s.env(t), "bash", "-c", "cd ../.. && timeout "+tourTime+" bash "+file).Must(t, "the tour")
+	out := kit.Run(t, s.env(t), "bash", "-c", "cd ../.. && timeout "+tourTime+" bash "+file).Must(t, "the tour")
 	for _, want := range []string{
 		`23`, "TaskSucceeded", "approved by ", "0 held for approval", "The sum of these ten numbers is 129.", "task primes-again created", `"model/scripted-1"`, "user   system:serviceaccount:default:me",
 	} {
@@ -60,7 +60,7 @@ func TestRunScriptFailsAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := harness.Run(t, append(os.Environ(), "DATA_DIR="+t.TempDir()), "timeout", tourTime, "../../hack/run.sh", "--secure-port", port, "--rest-bind-address", "127.0.0.1:0")
+	r := kit.Run(t, append(os.Environ(), "DATA_DIR="+t.TempDir()), "timeout", tourTime, "../../hack/run.sh", "--secure-port", port, "--rest-bind-address", "127.0.0.1:0")
 	if r.Code != 1 || !strings.Contains(r.Output, "another --secure-port?") {
 		t.Errorf("exit %d: %s", r.Code, r.Output)
 	}
@@ -68,17 +68,17 @@ func TestRunScriptFailsAtOnce(t *testing.T) {
 
 // runScript is a running hack/run.sh.
 type runScript struct {
-	process    *harness.Process
+	process    *kit.Process
 	data, rest string
 	home       string
 }
 
 func startRunScript(t *testing.T) *runScript {
 	t.Helper()
-	s := &runScript{data: t.TempDir(), rest: "127.0.0.1:" + harness.FreePort(t), home: t.TempDir()}
-	t.Cleanup(func() { harness.EndRuns(s.data) })
+	s := &runScript{data: t.TempDir(), rest: "127.0.0.1:" + kit.FreePort(t), home: t.TempDir()}
+	t.Cleanup(func() { kit.EndRuns(s.data) })
 	env := append(os.Environ(), "DATA_DIR="+s.data, "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=")
-	s.process = harness.Start(t, env, "../../hack/run.sh", "--secure-port", harness.FreePort(t), "--rest-bind-address", s.rest)
+	s.process = kit.Start(t, env, "../../hack/run.sh", "--secure-port", kit.FreePort(t), "--rest-bind-address", s.rest)
 	s.process.Await(t, "Stop with Ctrl-C.")
 	return s
 }
@@ -98,7 +98,7 @@ func (s *runScript) hints() []string {
 
 func (s *runScript) env(t *testing.T) []string {
 	t.Helper()
-	return append(os.Environ(), "HOME="+s.home, "PATH="+filepath.Dir(harness.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
+	return append(os.Environ(), "HOME="+s.home, "PATH="+filepath.Dir(kit.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
 }
 
 // tour returns the commands of README's tour.

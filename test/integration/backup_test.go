@@ -26,7 +26,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestBackupAndRestore: a server on a restored store answers every question as the one that made the backup.
@@ -78,7 +78,7 @@ func TestBackupAndRestore(t *testing.T) {
 func restored(t *testing.T, file, dir string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), harness.Bin(t, "platform"), "restore", file, "--data-dir", dir)
+	cmd := exec.CommandContext(t.Context(), kit.Bin(t, "platform"), "restore", file, "--data-dir", dir)
 	cmd.Stdout, cmd.Stderr = &o, &e
 	if err := cmd.Run(); err != nil {
 		if _, ok := errors.AsType[*exec.ExitError](err); !ok {

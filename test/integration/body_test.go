@@ -23,7 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // bodyPaths are paths that read bodies, REST and native ones.
@@ -191,7 +191,7 @@ func TestLongObjects(t *testing.T) {
 // and whatever they ask for.
 func TestLogOfStrangers(t *testing.T) {
 	t.Parallel()
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	_, after, _ := strings.Cut(s.Output(), "REST ")
 	plain, _, _ := strings.Cut(strings.TrimSpace(after), "/api/v1")
 	native := must[*restclient.Config](t)(clientcmd.BuildConfigFromFlags("", s.Kubeconfig))

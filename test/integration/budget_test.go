@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestBudgetByKubectl: an administrator creates a Budget with kubectl and sees in kubectl get what chats spent. A chat that
@@ -30,7 +30,7 @@ func TestBudgetByKubectl(t *testing.T) {
 	}
 	kubectl := func(args ...string) string {
 		t.Helper()
-		r := harness.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="+p.Kubeconfig), harness.Bin(t, "kubectl"), args...)
+		r := kit.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="+p.Kubeconfig), kit.Bin(t, "kubectl"), args...)
 		if r.Code != 0 {
 			t.Fatalf("kubectl %v: %d %s", args, r.Code, r.Output)
 		}
@@ -74,7 +74,7 @@ func TestBudgetByKubectl(t *testing.T) {
 		t.Errorf("stream: %+v", last)
 	}
 	for verb, want := range map[string]string{"get": "yes", "update": "no", "create": "no", "delete": "no"} {
-		r := harness.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="+p.Kubeconfig), harness.Bin(t, "kubectl"), "auth", "can-i", verb, "budgets", "--as", "system:serviceaccount:default:editor")
+		r := kit.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="+p.Kubeconfig), kit.Bin(t, "kubectl"), "auth", "can-i", verb, "budgets", "--as", "system:serviceaccount:default:editor")
 		if strings.TrimSpace(r.Output) != want {
 			t.Errorf("an editor may %s: %s", verb, r.Output)
 		}

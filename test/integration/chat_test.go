@@ -23,7 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -229,7 +229,7 @@ func TestChatByKubectl(t *testing.T) {
 	t.Parallel()
 	p, _ := withChat(t, orchestrator)
 	dir := t.TempDir()
-	kubectl := func(spec string) harness.Result {
+	kubectl := func(spec string) kit.Result {
 		manifest := filepath.Join(dir, "chat.yaml")
 		if err := os.WriteFile(manifest, []byte("apiVersion: core.platform.ai/v1alpha1\nkind: Chat\nspec: "+spec), 0o600); err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestChatByKubectl(t *testing.T) {
 		if err := os.WriteFile(ca, p.Admin.CAData, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return harness.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="), harness.Bin(t, "kubectl"), "create", "-f", manifest, "-o", "yaml",
+		return kit.Run(t, append(os.Environ(), "HOME="+dir, "KUBECONFIG="), kit.Bin(t, "kubectl"), "create", "-f", manifest, "-o", "yaml",
 			"--server", p.URL, "--certificate-authority", ca, "--token", accountToken(t, p.Server, "default", "editor", "platform-editor"))
 	}
 	if r := kubectl("{message: hello}"); r.Code != 0 || !strings.Contains(r.Output, "message: Hello.") {

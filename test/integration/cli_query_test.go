@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const queriesPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/taskqueries"
@@ -102,7 +102,7 @@ func TestTaskQueries(t *testing.T) {
 		{"task list --agent x -w", 1, "", "--watch: cannot be combined"},
 		{"task list --text x --field-selector a=b", 1, "", "--field-selector: cannot be combined"},
 	})
-	r := harness.Run(t, append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+s.Kubeconfig), harness.Bin(t, "kubectl"), "create", "-o", "yaml", "-f", "../../artifacts/examples/create/taskquery.yaml")
+	r := kit.Run(t, append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+s.Kubeconfig), kit.Bin(t, "kubectl"), "create", "-o", "yaml", "-f", "../../artifacts/examples/create/taskquery.yaml")
 	if !strings.Contains(r.Output, "matched: 2") {
 		t.Errorf("kubectl create: %s", r.Output)
 	}

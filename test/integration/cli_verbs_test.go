@@ -18,7 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // step is a command, the code that it exits with, and what it prints.
@@ -143,7 +143,7 @@ func TestApprovalsByShortNames(t *testing.T) {
 // TestListGoesOnAcrossARestart: list -w shows a task that is created after the server was stopped and started.
 func TestListGoesOnAcrossARestart(t *testing.T) {
 	t.Parallel()
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	lines := follow(t, s.Kubeconfig, "task", "list", "-w", "-o", "custom-columns=N:.metadata.name,P:.status.phase")
 	create := func(name string) {
 		s.MustShell(t, "platform task create --name "+name+" --command true")
@@ -159,7 +159,7 @@ func TestListGoesOnAcrossARestart(t *testing.T) {
 // TestLogGoesOnAfterAKill: logs -f prints each byte of the log once, although the server is killed meanwhile.
 func TestLogGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	s.MustShell(t, `platform task create --name long --command sh --arg -c --arg 'i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo line $i; sleep 0.02; done'`)
 	lines := follow(t, s.Kubeconfig, "task", "logs", "-f", "long")
 	got := awaitLine(t, lines, "line 20")

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestDescribeShowsEvents: kubectl describe shows, in words, that a task failed and why, that it is tried again, and that a
@@ -38,7 +38,7 @@ exit 1`)
 	} {
 		var shown string
 		p.poll("events of "+name+" in kubectl describe", func() bool { // they are written after the status
-			r := harness.Run(t, append(os.Environ(), "HOME="+home, "KUBECONFIG="+p.Kubeconfig), harness.Bin(t, "kubectl"), "describe", "task", name)
+			r := kit.Run(t, append(os.Environ(), "HOME="+home, "KUBECONFIG="+p.Kubeconfig), kit.Bin(t, "kubectl"), "describe", "task", name)
 			_, shown, _ = strings.Cut(r.Output, "\nEvents:")
 			for _, w := range want {
 				if !strings.Contains(shown, w) {

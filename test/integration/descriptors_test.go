@@ -29,7 +29,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // What TestHelperDescriptors gets from the environment: the folder, the port, and how many files it may open.
@@ -76,7 +76,7 @@ func limitFiles(t *testing.T, pid, more int) {
 
 // limited is a server that may open few files.
 type limited struct {
-	*harness.Process
+	*kit.Process
 	url, kubeconfig string
 
 	client *http.Client
@@ -85,12 +85,12 @@ type limited struct {
 // startLimited starts a server that may open so many files.
 func startLimited(t *testing.T, files int) *limited {
 	t.Helper()
-	dir, port := t.TempDir(), harness.FreePort(t)
+	dir, port := t.TempDir(), kit.FreePort(t)
 	env := []string{envFolder + "=" + dir, envPort + "=" + port, envFiles + "=" + strconv.Itoa(files)}
 	s := &limited{url: "https://127.0.0.1:" + port, kubeconfig: filepath.Join(dir, "kubeconfig"), client: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}}
-	s.Process = harness.Start(t, env, os.Args[0], "-test.run=^TestHelperDescriptors$", "-test.v")
+	s.Process = kit.Start(t, env, os.Args[0], "-test.run=^TestHelperDescriptors$", "-test.v")
 	return s
 }
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // freezable mounts a file system that can be frozen: then it can be read, and nothing that is written returns.
@@ -72,7 +72,7 @@ var slow = regexp.MustCompile(`(?m)^platform_store_disk_slow_total (\d+)`)
 // the disk answers.
 func TestServerOnADiskThatHangs(t *testing.T) {
 	t.Parallel()
-	s := harness.StartServer(t, freezable(t))
+	s := kit.StartServer(t, freezable(t))
 	admin := must[*rest.Config](t)(clientcmd.BuildConfigFromFlags("", s.Kubeconfig))
 	answers := func(path string, want int, text string) {
 		t.Helper()

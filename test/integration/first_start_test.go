@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // errorLine matches an error in a log of klog.
@@ -15,7 +15,7 @@ var errorLine = regexp.MustCompile(`(?m)^[EF][0-9]{4} .*$`)
 
 // TestFirstStartLogsNoError: a server that starts on an empty folder, and runs its first task, logs no error.
 func TestFirstStartLogsNoError(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	s.MustShell(t, `kubectl create -f - <<'END'
 {"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"first"},"spec":{"type":"container","command":["true"]}}
 END

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestKubectlCreatesEveryKind: kubectl create, and apply where objects are kept, work for each kind with kubectl's own validation,
@@ -62,7 +62,7 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 			ways = []string{"create", "apply", "apply --server-side --force-conflicts"}
 		}
 		for _, way := range ways {
-			got := harness.Run(t, env, harness.Bin(t, "kubectl"), append(strings.Split(way, " "), "-f", file)...)
+			got := kit.Run(t, env, kit.Bin(t, "kubectl"), append(strings.Split(way, " "), "-f", file)...)
 			if want := refused[r.Kind]; (got.Code != 0) != (want != "") || !strings.Contains(got.Output, want) {
 				t.Errorf("%s, kubectl %s: want %q: %s", r.Kind, way, want, got.Output)
 			}

@@ -14,13 +14,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestProfiling: every long-running program serves its profiles at the address of its flag, nowhere else, and only on
 // loopback.
 func TestProfiling(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	ca := filepath.Join(s.DataDir, "pki", "ca.crt")
 	routes := filepath.Join(t.TempDir(), "routes.yaml")
 	if err := os.WriteFile(routes, []byte("namespaces: {}\n"), 0o600); err != nil {
@@ -45,8 +45,8 @@ func TestProfiling(t *testing.T) {
 		{"platform", nil, []string{"console", "--no-open", "--kubeconfig", s.Kubeconfig}},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			address := net.JoinHostPort("127.0.0.1", harness.FreePort(t))
-			started := harness.Start(t, p.env, harness.Bin(t, p.name), append(p.args, "--"+profiling.Flag, address)...)
+			address := net.JoinHostPort("127.0.0.1", kit.FreePort(t))
+			started := kit.Start(t, p.env, kit.Bin(t, p.name), append(p.args, "--"+profiling.Flag, address)...)
 			started.Await(t, "Profiles are served")
 			if command := profile(t, "http://"+address+"/debug/pprof/cmdline"); !strings.Contains(command, p.name) {
 				t.Errorf("the profile of the command line is %q", command)
@@ -54,7 +54,7 @@ func TestProfiling(t *testing.T) {
 			if goroutines := profile(t, "http://"+address+"/debug/pprof/goroutine?debug=1"); !strings.Contains(goroutines, "goroutine profile: total") {
 				t.Errorf("the profile of goroutines is %.100q", goroutines)
 			}
-			refused := harness.Run(t, p.env, harness.Bin(t, p.name), append(p.args, "--"+profiling.Flag, "0.0.0.0:0")...)
+			refused := kit.Run(t, p.env, kit.Bin(t, p.name), append(p.args, "--"+profiling.Flag, "0.0.0.0:0")...)
 			if refused.Code == 0 || !strings.Contains(refused.Output, "not a loopback address") {
 				t.Errorf("an address of the network: exit code %d, %s", refused.Code, refused.Output)
 			}

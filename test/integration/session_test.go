@@ -21,7 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -53,7 +53,7 @@ func withModel(t *testing.T, text string, configure ...func(*standalone.Options)
 	model := script.New(parsed, io.Discard)
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
-	worker := harness.Bin(t, "platform-worker")
+	worker := kit.Bin(t, "platform-worker")
 	workers := func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker }
 	p := &platform{t: t, Server: Start(t, append([]func(*standalone.Options){workers}, configure...)...)}
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}

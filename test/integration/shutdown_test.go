@@ -19,7 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // A server with 150 open watches, each on a connection of its own, ends all of them and itself soon after SIGTERM, also
@@ -27,7 +27,7 @@ import (
 func TestShutdownWithWatches(t *testing.T) {
 	// The server needs 2 s at most. The rest is for a machine that does other things; it was more than 5 s once.
 	const soon = 4500 * time.Millisecond
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // Server is a standalone server in this process.
@@ -40,7 +40,7 @@ func Start(t testing.TB, configure ...func(*standalone.Options)) *Server {
 		f(o)
 	}
 	s := &Server{opts: *o}
-	t.Cleanup(func() { harness.EndRuns(o.DataDir) }) // after the server's own end
+	t.Cleanup(func() { kit.EndRuns(o.DataDir) }) // after the server's own end
 	s.start(t)
 	t.Cleanup(func() { s.Stop(t) })
 	return s

@@ -33,7 +33,7 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // patience bounds every wait. It is far more than anything takes on a busy machine, and longer than a worker waits for the
@@ -50,7 +50,7 @@ type platform struct {
 // onAPort gives a server a port on which clients find it again after a restart. Nobody else is assigned it meanwhile.
 func onAPort(t testing.TB) func(*standalone.Options) {
 	t.Helper()
-	port := must[int](t)(strconv.Atoi(harness.FreePort(t)))
+	port := must[int](t)(strconv.Atoi(kit.FreePort(t)))
 	return func(o *standalone.Options) { o.Port = port }
 }
 

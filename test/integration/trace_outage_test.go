@@ -18,7 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -39,7 +39,7 @@ func TestOutageDoesNotStretchTheTrace(t *testing.T) {
 		answers.ServeHTTP(w, r)
 	}))
 	t.Cleanup(model.Close)
-	worker := harness.Bin(t, "platform-worker")
+	worker := kit.Bin(t, "platform-worker")
 	var dir string
 	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, dir = nil, worker, o.DataDir }, onAPort(t))}
 	c, ctx := p.client().CoreV1alpha1(), t.Context()

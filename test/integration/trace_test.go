@@ -25,7 +25,7 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -59,7 +59,7 @@ func TestTraceOfARun(t *testing.T) {
 	}
 	model := httptest.NewServer(script.New(parsed, io.Discard))
 	t.Cleanup(model.Close)
-	worker := harness.Bin(t, "platform-worker")
+	worker := kit.Bin(t, "platform-worker")
 	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker })}
 	c, ctx := clientOf(t, p.Server), t.Context()
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const measurementsOf = "/apis/core.platform.ai/v1alpha1/namespaces/%/usagemeasurements"
@@ -87,7 +87,7 @@ func TestUsageOfAnotherTenant(t *testing.T) {
 	}
 	viewer.do("DELETE", measurements("default")+"/"+id, "").want(t, 403)
 	viewer.do("GET", measurements("default")+"?watch=true", "").want(t, 403)
-	if r := harness.Run(t, append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+p.Kubeconfig), harness.Bin(t, "kubectl"), "get", "um"); !regexp.MustCompile(
+	if r := kit.Run(t, append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+p.Kubeconfig), kit.Bin(t, "kubectl"), "get", "um"); !regexp.MustCompile(
 		`(?m)^NAME +TASK +SESSION +MODEL +STATE +INPUT +OUTPUT +GAP +AGE\n` + id + ` +hidden-task +scripted-1 +completed +\d+ +\d+ +`).MatchString(r.Output) {
 		t.Errorf("kubectl get um: %s", r.Output)
 	}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -90,7 +90,7 @@ func TestUsageOnAFullDisk(t *testing.T) {
 	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) {
 		o.DataDir, o.Metrics = filepath.Join(volume, "data"), metrics
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
-		o.Controllers, o.WorkerBinary = nil, harness.Bin(t, "platform-worker")
+		o.Controllers, o.WorkerBinary = nil, kit.Bin(t, "platform-worker")
 	})}
 	p.answers("default", vendor.URL)
 	ai := func(prompt string) v1alpha1.TaskSpec {

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestFlags checks that each program has the flags that the manifests set.
@@ -47,7 +47,7 @@ func TestFlags(t *testing.T) {
 // flagsOf are the flags in the help of a program.
 func flagsOf(t *testing.T, name string) map[string]bool {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), harness.Bin(t, name), "--help").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), kit.Bin(t, name), "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s --help: %v\n%s", name, err, out)
 	}

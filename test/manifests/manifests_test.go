@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const folder = "../../manifests"
@@ -81,7 +81,7 @@ func kustomization(t *testing.T, overlay string, components []string, more strin
 // render builds a kustomization and expects no warning.
 func render(t *testing.T, dir string) []unstructured.Unstructured {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), harness.Bin(t, "kubectl"), "kustomize", dir)
+	cmd := exec.CommandContext(t.Context(), kit.Bin(t, "kubectl"), "kustomize", dir)
 	var out, warnings bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &warnings
 	if err := cmd.Run(); err != nil || warnings.Len() > 0 {

@@ -25,7 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestBackupsUnderLoad takes backups with the command while writers append and watchers watch, restores each with the
@@ -33,7 +33,7 @@ import (
 // What it has is exactly what the live server has up to one revision.
 func TestBackupsUnderLoad(t *testing.T) {
 	n := rounds(t)
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	c := newClient(t, s.Kubeconfig)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Minute+5*time.Minute)
 	defer cancel()
@@ -91,12 +91,12 @@ func TestBackupsUnderLoad(t *testing.T) {
 const listUIDs = `kubectl get tasks -o jsonpath='{range .items[*]}{.metadata.name}={.metadata.uid} {end}'`
 
 // checkRestored restores a backup into a folder of its own and compares a server on it with the live one.
-func checkRestored(t *testing.T, ctx context.Context, s *harness.Server, file string, before, live []record, uids string) {
+func checkRestored(t *testing.T, ctx context.Context, s *kit.Server, file string, before, live []record, uids string) {
 	t.Helper()
 	m := manifest(t, file)
 	dir := t.TempDir()
 	s.MustShell(t, fmt.Sprintf("cp -r %s/pki %s/ && platform restore %s --data-dir %[2]s", s.DataDir, dir, file))
-	found := harness.StartServer(t, dir)
+	found := kit.StartServer(t, dir)
 	c := newClient(t, found.Kubeconfig)
 	events, now, err := c.list(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func fill(t *testing.T, ctx context.Context, c *client) {
 // TestServerKilledDuringBackup kills the server while a client reads a backup: the command fails and leaves no file,
 // and after the next start nothing is left of the copy.
 func TestServerKilledDuringBackup(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	c := newClient(t, s.Kubeconfig)
 	ctx := t.Context()
 	fill(t, ctx, c)
@@ -228,7 +228,7 @@ func TestServerKilledDuringBackup(t *testing.T) {
 // TestBackupOfAServerThatStops: a server that is told to stop does not wait for a client that has stopped reading, and
 // leaves no copy. The client does not take the backup for complete.
 func TestBackupOfAServerThatStops(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
 	slow := newClient(t, s.Kubeconfig).get(t, t.Context(), archive.Path)
 	defer slow.Close()
@@ -248,7 +248,7 @@ func TestBackupOfAServerThatStops(t *testing.T) {
 
 // TestClientLeavesBackup: when the client disconnects, the copy is deleted.
 func TestClientLeavesBackup(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	c := newClient(t, s.Kubeconfig)
 	fill(t, t.Context(), c)
 	ctx, leave := context.WithCancel(t.Context())
@@ -270,7 +270,7 @@ func TestClientLeavesBackup(t *testing.T) {
 // TestRestoreKilled kills the command at random moments. Either the whole store is there or none, and a later restore
 // works.
 func TestRestoreKilled(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
 	file := filepath.Join(t.TempDir(), "x.tar")
 	s.MustShell(t, "platform backup "+file)
@@ -279,7 +279,7 @@ func TestRestoreKilled(t *testing.T) {
 	}
 	began := time.Now()
 	restore := func(dir string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), harness.Bin(t, "platform"), "restore", file, "--data-dir", dir)
+		return exec.CommandContext(t.Context(), kit.Bin(t, "platform"), "restore", file, "--data-dir", dir)
 	}
 	if out, err := restore(t.TempDir()).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -310,7 +310,7 @@ func TestRestoreKilled(t *testing.T) {
 		if err := os.CopyFS(filepath.Join(dir, "pki"), os.DirFS(filepath.Join(s.DataDir, "pki"))); err != nil {
 			t.Fatal(err)
 		}
-		found := harness.StartServer(t, dir)
+		found := kit.StartServer(t, dir)
 		if got := found.MustShell(t, "kubectl get configmaps --no-headers | grep -c ^big-"); got != "40\n" {
 			t.Errorf("%s of 40 objects", got)
 		}
@@ -326,11 +326,11 @@ func TestRestoreKilled(t *testing.T) {
 
 // TestServerIgnoresHalfARestore: a server ignores what a killed restore leaves behind.
 func TestServerIgnoresHalfARestore(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
 	whole := []byte(s.MustShell(t, "platform backup - 2>/dev/null"))
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), harness.Bin(t, "platform"), "restore", "-", "--data-dir", dir)
+	cmd := exec.CommandContext(t.Context(), kit.Bin(t, "platform"), "restore", "-", "--data-dir", dir)
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -348,7 +348,7 @@ func TestServerIgnoresHalfARestore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "store")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is a store: %v", err)
 	}
-	fresh := harness.StartServer(t, dir)
+	fresh := kit.StartServer(t, dir)
 	if got := fresh.MustShell(t, "kubectl get configmaps -o name"); strings.Contains(got, "big-") {
 		t.Errorf("the server opened %s", got)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -42,7 +42,7 @@ func TestTurnKilledInATool(t *testing.T) {
 	model := script.New(parsed, io.Discard)
 	vendor := httptest.NewServer(model)
 	defer vendor.Close()
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	c := newChatClient(t, s.Kubeconfig)
 	c.answers(t, vendor.URL)
 	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "later"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "x", Schedule: "0 0 1 1 *"}}

@@ -28,7 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -164,7 +164,7 @@ func TestBackgroundTurnKilled(t *testing.T) {
 		model.CloseClientConnections() // the server still reads what is left of the cancelled turn's answer, for its usage
 		model.Close()
 	}()
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	one, two := newChatClient(t, s.Kubeconfig), newChatClient(t, s.Kubeconfig)
 	one.answers(t, model.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/platform-ai/platform/pkg/server/sparse"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const tasksPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks"
@@ -46,7 +46,7 @@ type listener struct {
 }
 
 // listeners returns the secure listener with the administrator's certificate, and the plain one with a token of an editor.
-func listeners(t *testing.T, s *harness.Server) map[string]listener {
+func listeners(t *testing.T, s *kit.Server) map[string]listener {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
@@ -97,7 +97,7 @@ func listeners(t *testing.T, s *harness.Server) map[string]listener {
 // clients that begin with it.
 func TestRapidResets(t *testing.T) {
 	const resets, batch = 20_000, 200
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	for name, l := range listeners(t, s) {
 		before, began := len(s.Output()), time.Now()
 		paths := []string{"/api/v1/tasks", "/api/v1/tasks/none/stream", "/api/v1/tasks/none/events", "/healthz", "/no/such/path", "/api/v1/tasks?limit=never"}
@@ -130,7 +130,7 @@ func TestRapidResets(t *testing.T) {
 // that serves the secure listener writes these lines to the standard error itself.
 func TestBrokenConnections(t *testing.T) {
 	const connections, atOnce = 400, 50
-	s := harness.StartServer(t, t.TempDir(), "--v=0") // these lines are not in the log of a server that only warns
+	s := kit.StartServer(t, t.TempDir(), "--v=0") // these lines are not in the log of a server that only warns
 	for name, l := range listeners(t, s) {
 		before, began := len(s.Output()), time.Now()
 		var all errgroup.Group
@@ -243,7 +243,7 @@ func (l listener) reset(paths []string, most, batch int, named bool) (sent int, 
 // TestLongBodiesAreAnswered: a client of HTTP/1 that sends more than a path takes, and reads while it writes, gets the answer
 // 413 with the limit before the connection ends, whether it says the length or not, on either listener.
 func TestLongBodiesAreAnswered(t *testing.T) {
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	for name, l := range listeners(t, s) {
 		for path, limit := range map[string]string{
 			tasksPath: "15728640", tasksPath + "/none/result": "10485760", tasksPath + "/none/events": "15728640",

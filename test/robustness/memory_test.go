@@ -15,7 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestProposalsUnderKills kills the server while proposals are made, reviewed and applied. What was acknowledged stays,
@@ -24,7 +24,7 @@ func TestProposalsUnderKills(t *testing.T) {
 	const proposals = 60
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	client := func(as string) *versioned.Clientset {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/spool"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // errBrokeOutage: the outcome of a task does not depend on whether the server was available.
@@ -76,7 +76,7 @@ type outageTask struct {
 type outages struct {
 	*testing.T
 	ctx    context.Context
-	server *harness.Server
+	server *kit.Server
 	client *client
 	random *rand.Rand
 	tasks  []outageTask
@@ -94,7 +94,7 @@ func TestTasksUnderOutages(t *testing.T) {
 	n := rounds(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*4*time.Minute)
 	defer cancel()
-	server := harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
+	server := kit.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
 	o := &outages{T: t, ctx: ctx, server: server, client: newClient(t, server.Kubeconfig), random: rand.New(rand.NewPCG(seed, 0))}
 	o.makeTeam()
 	go o.approve(newClient(t, server.Kubeconfig))
@@ -152,7 +152,7 @@ func (o *outages) makeTeam() {
 	if err := os.WriteFile(script, []byte(outageScript), 0o600); err != nil {
 		o.Fatal(err)
 	}
-	model := harness.Start(o, nil, harness.Bin(o, "scriptedmodel"), "--script", script)
+	model := kit.Start(o, nil, kit.Bin(o, "scriptedmodel"), "--script", script)
 	line := model.Await(o, "listening on")
 	o.create("secrets", map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "key"}, "stringData": map[string]any{"api-key": "k-0123456789"},

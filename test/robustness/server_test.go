@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const (
@@ -44,7 +44,7 @@ func TestServerKilledUnderLoad(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	n := rounds(t)
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	c := newClient(t, s.Kubeconfig)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Minute+5*time.Minute)
 	defer cancel()
@@ -141,7 +141,7 @@ func maxRevision(all []record) (rev uint64) {
 }
 
 // openTasks makes tasks that run until they are deleted, so that their streams are open.
-func openTasks(t *testing.T, ctx context.Context, c *client, s *harness.Server) []string {
+func openTasks(t *testing.T, ctx context.Context, c *client, s *kit.Server) []string {
 	t.Helper()
 	var names []string
 	for i := range tasks {
@@ -161,7 +161,7 @@ func openTasks(t *testing.T, ctx context.Context, c *client, s *harness.Server) 
 }
 
 // deleteTasks ends the runs, which would outlive the server.
-func deleteTasks(t *testing.T, s *harness.Server) {
+func deleteTasks(t *testing.T, s *kit.Server) {
 	t.Helper()
 	if r := s.Shell(t, "kubectl delete tasks --all --wait --timeout=60s"); r.Code != 0 {
 		t.Errorf("tasks are left behind: %s", r.Output)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const (
@@ -38,7 +38,7 @@ func TestReadersUnderKills(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	n := rounds(t)
-	s := harness.StartServer(t, t.TempDir())
+	s := kit.StartServer(t, t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Minute+5*time.Minute)
 	defer cancel()
 	world := newWorld(t, ctx, s)
@@ -85,7 +85,7 @@ func TestReadersUnderKills(t *testing.T) {
 
 // world is the tasks and sessions, and everybody who reads their events through the proxy.
 type world struct {
-	s     *harness.Server
+	s     *kit.Server
 	proxy *proxy
 	admin *client // does not go through the proxy
 	tasks []string
@@ -101,7 +101,7 @@ type world struct {
 func sessionOf(task int) string { return fmt.Sprintf("session-%d", task%streamedSessions) }
 
 // newWorld makes tasks that wait for their schedule: their streams are open, and nothing runs.
-func newWorld(t *testing.T, ctx context.Context, s *harness.Server) *world {
+func newWorld(t *testing.T, ctx context.Context, s *kit.Server) *world {
 	t.Helper()
 	cfg := config(t, "", s.Kubeconfig)
 	u, err := url.Parse(cfg.Host)
@@ -163,7 +163,7 @@ func (w *world) read(t *testing.T, ctx context.Context, wait *sync.WaitGroup) {
 	for i := range streamedSessions {
 		w.sessions[sessionOf(i)] = newStreamer(clients[i%len(clients)], base+"sessions/"+sessionOf(i)+"/stream", i%4 < 2)
 	}
-	k := &kubectl{program: harness.Bin(t, "kubectl"), server: w.proxy.url(), env: w.s.Env(t)}
+	k := &kubectl{program: kit.Bin(t, "kubectl"), server: w.proxy.url(), env: w.s.Env(t)}
 	for _, path := range []string{base + "tasks/" + w.tasks[0] + "/stream", base + "sessions/" + sessionOf(1) + "/stream"} {
 		w.raw[path] = newStreamer(nil, path, false)
 		w.raw[path].open = k.stream

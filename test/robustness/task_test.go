@@ -21,7 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // The guarantees of a task.
@@ -47,7 +47,7 @@ func TestTasksUnderKills(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	n := rounds(t)
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
 	c := newClient(t, s.Kubeconfig)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*time.Minute+5*time.Minute)
 	defer cancel()

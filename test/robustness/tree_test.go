@@ -24,7 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/spool"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -32,7 +32,7 @@ var errBrokeOneEnd = errors.New("broke OneEnd - a coordinator reads one end of e
 
 // team is a server with agents that delegate, and the model that they ask, which outlives the server.
 type team struct {
-	*harness.Server
+	*kit.Server
 	api   typed.CoreV1alpha1Interface
 	raw   *client
 	model *script.Server
@@ -47,7 +47,7 @@ func newTeam(t *testing.T, text string, agents ...v1alpha1.Agent) *team {
 	model := script.New(parsed, io.Discard)
 	vendor := httptest.NewServer(model)
 	t.Cleanup(vendor.Close)
-	s := harness.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands", "--keep-run-folders")
 	cfg := config(t, "", s.Kubeconfig)
 	api, err := typed.NewForConfig(cfg)
 	if err != nil {

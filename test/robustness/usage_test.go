@@ -21,7 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/usage"
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestUsageKilled kills the server, and the worker of a task, while a vendor has three requests: of the task, of a chat and
@@ -44,8 +44,8 @@ func TestUsageKilled(t *testing.T) {
 	}))
 	t.Cleanup(vendor.Close)
 	t.Cleanup(func() { close(over) })
-	s := harness.StartServer(t, t.TempDir())
-	t.Cleanup(func() { harness.EndRuns(s.DataDir) })
+	s := kit.StartServer(t, t.TempDir())
+	t.Cleanup(func() { kit.EndRuns(s.DataDir) })
 	c := newChatClient(t, s.Kubeconfig)
 	c.answers(t, vendor.URL)
 	api := c.api.CoreV1alpha1()

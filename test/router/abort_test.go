@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 var aborts = flag.Int("aborts", 300, "streams that clients abort in TestAborted")
@@ -48,7 +48,7 @@ func TestAborted(t *testing.T) {
 		}
 		all.Wait()
 	}
-	harness.Leak{
+	kit.Leak{
 		Do: abort, Settle: transport.CloseIdleConnections,
 		Kept: func() uint64 { return 3 * uint64(len(s.logs())) }, // in a buffer of the test that doubles
 	}.Check(t, *aborts)

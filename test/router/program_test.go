@@ -15,12 +15,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/platform-ai/platform/test/harness"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // The program stops when its requests have ended, and uses no proxy from its environment.
 func TestProgram(t *testing.T) {
-	bin := harness.Bin(t, "platform-router")
+	bin := kit.Bin(t, "platform-router")
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
@@ -31,7 +31,7 @@ func TestProgram(t *testing.T) {
 	s.writeRoutes(t, map[string]string{"team-a": in.URL, "team-b": "http://installation.invalid"})
 	kubeconfig := h.kubeconfig(t)
 	h.awaitReviews(t, kubeconfig)
-	p := harness.Start(t, []string{"HTTP_PROXY=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL, "NO_PROXY=", "PLATFORM_CORS_ALLOWED_ORIGINS=https://page.example"},
+	p := kit.Start(t, []string{"HTTP_PROXY=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL, "NO_PROXY=", "PLATFORM_CORS_ALLOWED_ORIGINS=https://page.example"},
 		bin, "--bind-address", "127.0.0.1:0", "--routes-file", s.routesFile, "--kubeconfig", kubeconfig)
 	s.url = "http://" + regexp.MustCompile(`address="([^"]+)"`).FindStringSubmatch(p.Await(t, "Serving"))[1]
 
@@ -60,7 +60,7 @@ func TestProgram(t *testing.T) {
 
 // A second signal ends the program at once.
 func TestProgramSecondSignal(t *testing.T) {
-	bin := harness.Bin(t, "platform-router")
+	bin := kit.Bin(t, "platform-router")
 	h := standalone(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
@@ -69,7 +69,7 @@ func TestProgramSecondSignal(t *testing.T) {
 	s.writeRoutes(t, map[string]string{"team-a": in.URL})
 	kubeconfig := h.kubeconfig(t)
 	h.awaitReviews(t, kubeconfig)
-	p := harness.Start(t, nil, bin, "--bind-address", "127.0.0.1:0", "--routes-file", s.routesFile, "--kubeconfig", kubeconfig)
+	p := kit.Start(t, nil, bin, "--bind-address", "127.0.0.1:0", "--routes-file", s.routesFile, "--kubeconfig", kubeconfig)
 	s.url = "http://" + regexp.MustCompile(`address="([^"]+)"`).FindStringSubmatch(p.Await(t, "Serving"))[1]
 	s.open(t, http.DefaultTransport, "/openai/v1/chat/completions", `{"stream":true}`, "Authorization", "Bearer "+h.token(t, "team-a", "client"))
 	if err := syscall.Kill(p.Pid(), syscall.SIGTERM); err != nil {
@@ -95,7 +95,7 @@ func TestProgramSecondSignal(t *testing.T) {
 // A program that cannot start reports why, with the flag and the path of what is wrong, and never quotes what may be
 // secret.
 func TestProgramRefusesToStart(t *testing.T) {
-	bin := harness.Bin(t, "platform-router")
+	bin := kit.Bin(t, "platform-router")
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -1,10 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package harness runs the built programs as real processes on loopback for the
+// Package kit runs the built programs as real processes on loopback for the
 // end-to-end and robustness tests: the standalone server, the scripted model
 // and kubectl. Every process is stopped by its own pid.
-package harness
+package kit
 
 import (
 	"bytes"
