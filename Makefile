@@ -31,17 +31,34 @@ IMAGE_PREFIX ?= platform.ai/
 IMAGE_TAG    ?= dev
 export IMAGE_PREFIX IMAGE_TAG
 
-# Lint vets, once; vetting in each test would analyse all dependencies again. Nobody debugs the binaries of these tests, and linking
-# them without debugging information takes half as long.
-TESTFLAGS := -vet=off -ldflags=-w
+# The tests are in three tiers; CONTRIBUTING.md has the table. What a test needs decides which tier runs it: kit.Needs in the test, or
+# its package here. All others are quick: they need Go and the programs of this repository.
+NEEDS_CONTROL := test/aggregated test/manifests test/rbac
+NEEDS_NODE    := test/cluster test/e2e test/kubernetes test/manifests/uninstall
+NEEDS_BROWSER := test/console
+NEEDS_MINUTES := test/robustness
+# What the gate does of them. Through both hosts: install, a task of each type, kubectl, approval, fork, uninstall. In a browser: each
+# view is opened once.
+WALK_NODE     := -run '^(TestWalk|TestUninstall)$$'
+WALK_BROWSER  := -run '^(TestViews)$$'
+# The parts of "make acceptance", in their order: part-NAME is how one is run. PARTS selects some.
+ACCEPTANCE    := code quick modules race control node robustness console fuzz demo release
+PARTS         ?=
+
+quick = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v $(NEEDS_CONTROL:%=-e /%$$) $(NEEDS_NODE:%=-e /%$$) $(NEEDS_BROWSER:%=-e /%$$) $(NEEDS_MINUTES:%=-e /%$$))
+with  = PLATFORM_TEST_WITH=$(1) PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh
+
+# Lint vets, once; vetting in each test would analyse all dependencies again. Nobody debugs the binaries of these tests, and without
+# debugging information and symbols they are linked in half the time. The time limit only ends tests that hang.
+TESTFLAGS := -vet=off -ldflags=-s -timeout=30m
 export TESTFLAGS GO
 
 # Without cgo the programs are static and smaller in memory; the race detector needs it.
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel generate verify fmt lint test test-unit race race-unit compile-tests fuzz bench robustness figures figures-long e2e demo run debug release clean
-.PHONY: images control cluster cluster-up cluster-down
+.PHONY: help build kubectl etcd scriptedmodel tier generate verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
+.PHONY: images control cluster cluster-up cluster-down npm walk-node walk-browser
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -59,6 +76,10 @@ etcd: ## build the real etcd that the benchmark compares with
 scriptedmodel: ## build the scripted stand-in for a model vendor
 	$(GO) build -o $(BIN)/ ./test/scriptedmodel
 
+tier: ## build what runs a tier of the tests
+	$(GO) build -o $(BIN)/ ./hack/tier
+	cd hack/tools && $(GO) build -o ../../$(BIN)/ gotest.tools/gotestsum
+
 generate: ## write all generated code, the roles' manifest, the chart, the reference and the console's page anew
 	hack/update-codegen.sh
 	$(GO) test ./pkg/server/host/rbac -run TestManifest -rewrite
@@ -75,39 +96,60 @@ lint: ## golangci-lint, at the pinned version; vet is one of its linters
 	$(TOOLS) golangci-lint config verify
 	$(TOOLS) golangci-lint run ./...
 
-test-unit: ## tests that need no cluster and no built programs; ARGS='-run TestName' and PKG=./pkg/event/... narrow it
+test-unit: ## one package, one test: PKG=./pkg/event/... ARGS='-run TestName -v'
 	$(GO) test $(TESTFLAGS) $(or $(PKG),./pkg/... ./hack/reference/... ./test/arch/... ./test/corpus/...) $(ARGS)
+
+test: build kubectl scriptedmodel tier ## all tests that need neither a Kubernetes nor a browser nor minutes: unit, conformance of the store, integration
+	$(BIN)/tier run -rest 'make acceptance' test $(MAKE) --no-print-directory test-quick
+
+# Without -count=1 Go keeps the results of packages that did not change.
+test-quick:
+	$(call with,) quick "$(quick)" $(TESTFLAGS) $(ARGS)
 
 $(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
-# How many packages are tested at a time: more than there are processors, because many mostly wait.
-AT_A_TIME := $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n)))
+npm: $(NPM_CLIENTS) ## install the JavaScript clients of the tests, and what checks the console's page
 
-# What runs under the race detector: the packages that hack/raced.sh finds, and of the integration tests those in which many act at
-# once. With RACE=1, "make test" runs these packages so and not once more without it, except expression, whose bounds on memory
-# hold only without it.
-RACED   := GORACE=atexit_sleep_ms=50 PLATFORM_BIN=$(CURDIR)/$(BIN) CGO_ENABLED=1 hack/gotest.sh -race $(TESTFLAGS) -p $(AT_A_TIME) -timeout 30m
+# The packages that hack/raced.sh finds: those in which things happen at once.
+race: build kubectl scriptedmodel tier ## the packages where things happen at once, under the race detector
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race "$$(hack/raced.sh) ./hack/tier" -race $(TESTFLAGS) $(ARGS)
+
+modules: tier ## tests of the modules that build images, write the chart and check the alerts
+	cd hack/images && ../gotest.sh images ./... $(TESTFLAGS)
+	cd hack/chart && ../gotest.sh chart ./... $(TESTFLAGS)
+	cd test/alerts && ../../hack/gotest.sh alerts ./... $(TESTFLAGS)
+
+console: build kubectl scriptedmodel tier npm ## the console in a real browser; ARGS='-run TestViews'
+	$(call with,browser$(comma)npm) console "$(NEEDS_BROWSER:%=./%)" $(TESTFLAGS) -count=1 $(ARGS)
+
+# The gate's own steps; .ci/run has their order.
+walk-node:
+	$(MAKE) --no-print-directory e2e ARGS="$(WALK_NODE)" NEEDS_NODE='test/e2e test/manifests/uninstall'
+walk-browser:
+	$(MAKE) --no-print-directory console ARGS="$(WALK_BROWSER)"
+
+acceptance: tier ## everything, in parts, of which those that passed on this commit are kept; PARTS='node fuzz' runs only these
+	$(BIN)/tier parts -only '$(PARTS)' acceptance $(ACCEPTANCE)
+
+.PHONY: $(ACCEPTANCE:%=part-%)
+part-code: verify lint
+part-quick: build kubectl scriptedmodel tier npm
+	$(call with,minutes$(comma)npm) quick "$(quick)" $(TESTFLAGS) -count=1
+part-modules: modules
+part-race: race # and of the integration tests those in which many act at once
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race-at-once ./test/integration/... -race $(TESTFLAGS) -run '$(AT_ONCE)'
+part-control: build kubectl scriptedmodel tier control
+	$(call with,control-plane) control "$(NEEDS_CONTROL:%=./%) ./test/router" $(TESTFLAGS) -count=1 -p 1
+part-node: e2e
+part-robustness: robustness
+part-console: console figures figures-long
+part-fuzz: fuzz
+part-demo: demo
+part-release: release
+
 AT_ONCE := AtOnce|Storm|Watch|Slow|Shutdown|OneDecision|OneSlot|Turn|Background|BusySession|GoesAway|Rates
-ONCE    := $(if $(RACE),| grep -v -x -F -f <(hack/raced.sh))
-
-# Packages below test come first: their tests wait for servers, which the others fill.
-test: build kubectl scriptedmodel control $(if $(shell command -v npm),$(NPM_CLIENTS)) ## all tests but e2e and robustness: unit, conformance, integration, behind a real kube-apiserver; RACE=1: with "make race", and unit tests only there
-	$(if $(RACE),$(MAKE) race)
-	PLATFORM_BIN=$(CURDIR)/$(BIN) hack/gotest.sh $(TESTFLAGS) -p $(AT_A_TIME) -timeout 45m $$($(GO) list ./test/... ./... | grep -v -e /test/e2e$$ -e /test/robustness$$ $(ONCE)) $(if $(RACE),./pkg/server/expression)
-	cd hack/images && $(GO) test $(TESTFLAGS) ./...
-	cd hack/chart && $(GO) test $(TESTFLAGS) ./...
-	cd test/alerts && $(GO) test $(TESTFLAGS) ./...
-
-race-unit: build kubectl scriptedmodel ## unit tests under the race detector
-	$(RACED) $$(hack/raced.sh)
-
-race: race-unit ## unit tests, and integration tests in which many act at once, under the race detector
-	$(RACED) ./test/integration -run '$(AT_ONCE)'
-
-compile-tests: ## compile what "make test RACE=1" tests; it is linked there, because Go keeps no linked tests
-	CGO_ENABLED=1 $(GO) list -race -test -export $$(hack/raced.sh) ./test/integration >/dev/null
-	$(GO) list -test -export $$($(GO) list ./... | grep -v -x -F -f <(hack/raced.sh)) >/dev/null
+comma   := ,
 
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
@@ -115,8 +157,8 @@ fuzz: ## each fuzz test for a few seconds
 bench: build etcd kubectl control ## our store beside etcd, our server beside kube-apiserver, events beside fsync; writes _output/bench.json
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -kube $(OUT)/cluster/bin -rows '$(ROWS)' -out $(OUT)/bench.json
 
-robustness: build kubectl scriptedmodel ## kill -9 under load; ROUNDS=n
-	PLATFORM_BIN=$(CURDIR)/$(BIN) ROUNDS=$(ROUNDS) hack/gotest.sh $(TESTFLAGS) -count=1 -v -timeout 60m ./test/robustness
+robustness: build kubectl scriptedmodel tier ## kill -9 under load; ROUNDS=n
+	ROUNDS=$(ROUNDS) $(call with,minutes) robustness "$(NEEDS_MINUTES:%=./%)" $(TESTFLAGS) -count=1 -timeout=60m $(ARGS)
 
 $(BIN)/helm: hack/chart/go.mod
 	cd hack/chart && $(GO) build -o ../../$@ helm.sh/helm/v3/cmd/helm
@@ -128,9 +170,9 @@ figures-long: build $(NPM_PAGE) ## the same for a million events, and what ten m
 	CONSOLE_SIZES=100000,1000000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestFigures
 	CONSOLE_LIVE=10m CONSOLE_KILLS=20 PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestLive
 
-e2e: build kubectl scriptedmodel cluster $(BIN)/helm ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
+e2e: build kubectl scriptedmodel tier cluster $(BIN)/helm ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
 	hack/images.sh $(IMAGES) test-model
-	CLUSTER_DIR=$(CLUSTER_DIR) NETNS=$(NETNS) PLATFORM_BIN=$(CURDIR)/$(BIN) hack/e2e.sh $(ARGS)
+	CLUSTER_DIR=$(CLUSTER_DIR) NETNS=$(NETNS) PLATFORM_BIN=$(CURDIR)/$(BIN) NEEDS_NODE="$(NEEDS_NODE:%=./%)" hack/e2e.sh $(ARGS)
 
 images: ## write the images for a cluster to _output/images, as OCI tarballs
 	hack/images.sh $(IMAGES)

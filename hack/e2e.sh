@@ -5,14 +5,15 @@
 # Runs the end-to-end tests, against standalone servers and against a real cluster.
 # As root the cluster has a node: the tests run in its network namespace, and it is
 # removed completely afterwards. Arguments are passed to "go test".
-#   CLUSTER_DIR=FOLDER [NETNS=NAME] PLATFORM_BIN=FOLDER [TESTFLAGS=FLAGS] hack/e2e.sh [-run NAME ...]
+#   CLUSTER_DIR=FOLDER [NETNS=NAME] PLATFORM_BIN=FOLDER NEEDS_NODE=PACKAGES [TESTFLAGS=FLAGS] hack/e2e.sh [-run NAME ...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${CLUSTER_DIR:?}" "${PLATFORM_BIN:?}" "${TESTFLAGS:=}"
-packages=(./test/cluster ./test/kubernetes ./test/e2e ./test/manifests/uninstall) # the last takes the platform out
+: "${NEEDS_NODE:?}" # the packages; the last one takes the platform out
+export PLATFORM_TEST_WITH=control-plane
 
 if [[ -z ${NETNS:-} ]]; then
-  hack/gotest.sh $TESTFLAGS -count=1 -v -timeout 30m "${packages[@]}" "$@"
+  hack/gotest.sh e2e "$NEEDS_NODE" $TESTFLAGS -count=1 "$@"
   exit
 fi
 
@@ -37,4 +38,4 @@ test/cluster/cluster.sh node
 test/cluster/cluster.sh load _output/images/*.tar >/dev/null
 echo "the cluster is up after $SECONDS s"
 # one package at a time, because they share the node; four tests at a time, because they mostly wait for the cluster
-PLATFORM_TEST_CLUSTER=$CLUSTER_DIR hack/gotest.sh $TESTFLAGS -count=1 -v -p 1 -parallel 4 -timeout 60m -exec "nsenter --net=/run/netns/$NETNS" "${packages[@]}" "$@"
+PLATFORM_TEST_WITH+=,node PLATFORM_TEST_CLUSTER=$CLUSTER_DIR hack/gotest.sh e2e "$NEEDS_NODE" $TESTFLAGS -count=1 -p 1 -parallel 4 -timeout=60m -exec "nsenter --net=/run/netns/$NETNS" "$@"

@@ -2,26 +2,20 @@
 # Copyright The Platform Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# "go test" with its arguments, without what servers that run in the same process log beside errors. If it fails, what the failed
-# tests said is repeated at the end.
-set -uo pipefail
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-"${GO:-go}" test "$@" 2>&1 | tee "$log" | grep --line-buffered -v -E '^[IW][0-9]{4} [0-9:.]+ '
-code=${PIPESTATUS[0]}
-((code == 0)) && exit
-
-printf '\n=== what failed\n'
-# Without -v a test's messages follow its line "--- FAIL", with -v they come before it. Messages are indented.
-awk '
-  /^=== (RUN|NAME|CONT|PAUSE) / { test = $3; said = 0; next }
-  /^( +[a-z0-9_]+\.go:[0-9]+: )?[IWEF][0-9][0-9][0-9][0-9] / { next } # the log of a server
-  /^ *--- FAIL: / { print; for (i = 1; i <= n[$3]; i++) print line[$3, i]; n[$3] = 0; said = 1; next }
-  /^ *--- (PASS|SKIP): / { n[$3] = 0; said = 0; next }
-  /^(panic: |fatal error: |WARNING: DATA RACE)/ { left = 60 }
-  /^(FAIL\t|# )/ { print; said = 0; next }
-  left > 0 { print; left--; next }
-  /^    / { if (said) print; else if (test != "") line[test, ++n[test]] = $0; next }
-  { said = 0 }
-' "$log" | head -n 500
-exit "$code"
+# "go test ARGS PACKAGES" as a step of a tier: a line for each package, the output of what failed, and the events for hack/tier.
+#   hack/gotest.sh STEP "PACKAGES" ARGS...
+# What failed stays failed, as a second try would hide races and leaks. Only the gate sets TIER_RERUN: there up to five tests that
+# failed run once more, alone; hack/tier lists them, and a race, a panic or a leak is final.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+step=$1 packages=$2
+shift 2
+out=${TIER_OUT:-$root/_output/tests/$step}
+mkdir -p "$out"
+rerun=()
+[[ -z ${TIER_RERUN:-} ]] || rerun=(--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race)
+# The servers that run in the process of a test log more than what failed; of that only errors are shown.
+"$root/_output/bin/gotestsum" --format pkgname --format-icons text --format-hide-empty-pkg --hide-summary skipped \
+  --jsonfile "$out/$step.json" --packages "$packages" ${rerun[@]+"${rerun[@]}"} -- "$@" 2>&1 |
+  grep --line-buffered -v -E '^ *([a-z0-9_]+\.go:[0-9]+: )?[IW][0-9]{4} [0-9:.]+ '
+exit "${PIPESTATUS[0]}"

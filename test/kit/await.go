@@ -22,7 +22,7 @@ func Await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience) // also in clean-ups
 	defer cancel()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(look) // what ok looks at announces nothing
 	defer tick.Stop()
 	for !ok() {
 		select {

@@ -1,0 +1,126 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// envOut names the folder for the events of the tests, see hack/gotest.sh.
+	envOut = "TIER_OUT"
+	// loadFile is where the load of the machine is kept beside the events: a line a sample.
+	loadFile = "load.tsv"
+	// loadEvery is the time between two samples.
+	loadEvery = 5 * time.Second
+	// grace is how long a command that is interrupted has to end by itself: clusters are taken down meanwhile.
+	grace = time.Minute
+)
+
+// runTier runs a command with a folder for temporary files of its own, writes its summary to dir, and fails if the command failed or
+// left something behind.
+func runTier(ctx context.Context, dir, rest string, ending time.Duration, command []string, out io.Writer) error {
+	if err := os.RemoveAll(dir); err != nil { // only what this run writes is reported
+		return err
+	}
+	began := time.Now()
+	failed, err := runOne(ctx, dir, ending, command)
+	if err != nil {
+		return err
+	}
+	s, err := summarize(dir)
+	if err != nil {
+		return err
+	}
+	s.took = time.Since(began)
+	if err := s.write(dir); err != nil {
+		return err
+	}
+	s.print(out, rest)
+	return errors.Join(failed, s.err())
+}
+
+// runOne runs a command. Failed is set if it failed or left something behind; err if it could not be run.
+func runOne(ctx context.Context, dir string, ending time.Duration, command []string) (failed, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	temporary, err := os.MkdirTemp("", "tier") // short: sockets of tests lie in it
+	if err != nil {
+		return nil, err
+	}
+	before, err := look(temporary)
+	if err != nil {
+		return nil, err
+	}
+	if err := adoptOrphans(); err != nil {
+		return nil, err
+	}
+	sampled := make(chan error, 1)
+	sampling, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { sampled <- sampleLoad(sampling, filepath.Join(dir, loadFile)) }() // ends with stop
+
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), envOut+"="+dir, "TMPDIR="+temporary)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	failed = cmd.Run()
+	if failed != nil {
+		failed = fmt.Errorf("%s: %w", command[0], failed)
+	}
+	stop()
+	if err := <-sampled; err != nil {
+		return nil, err
+	}
+	left, err := before.left(ending)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(temporary); err != nil {
+		left = append(left, err.Error())
+	}
+	for _, l := range left {
+		failed = errors.Join(failed, errors.New("left behind: "+l))
+	}
+	return failed, nil
+}
+
+// sampleLoad appends the time and the load of the last minute to a file until the context ends.
+func sampleLoad(ctx context.Context, path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for tick := time.NewTicker(loadEvery); ; {
+		load, err := os.ReadFile("/proc/loadavg")
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(f, "%d\t%s", time.Now().Unix(), load); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return nil
+		case <-tick.C:
+		}
+	}
+}
