@@ -164,11 +164,11 @@ $(BIN)/helm: hack/chart/go.mod
 	cd hack/chart && $(GO) build -o ../../$@ helm.sh/helm/v3/cmd/helm
 
 figures: $(NPM_PAGE) ## what long runs cost the console's page, beside the aims, in two minutes
-	CONSOLE_SIZES=5000,100000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 10m ./test/console -run TestFigures
+	CONSOLE_SIZES=5000,100000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 PLATFORM_TEST_WITH=browser,npm $(GO) test $(TESTFLAGS) -count=1 -v -timeout 10m ./test/console -run TestFigures
 
 figures-long: build $(NPM_PAGE) ## the same for a million events, and what ten minutes of following cost while the server is killed 20 times
-	CONSOLE_SIZES=100000,1000000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestFigures
-	CONSOLE_LIVE=10m CONSOLE_KILLS=20 PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestLive
+	CONSOLE_SIZES=100000,1000000 CONSOLE_SPANS=10000 CONSOLE_RUNS=3 PLATFORM_TEST_WITH=browser,npm $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestFigures
+	CONSOLE_LIVE=10m CONSOLE_KILLS=20 PLATFORM_TEST_WITH=browser,npm PLATFORM_BIN=$(CURDIR)/$(BIN) $(GO) test $(TESTFLAGS) -count=1 -v -timeout 1h ./test/console -run TestLive
 
 e2e: build kubectl scriptedmodel tier cluster $(BIN)/helm ## whole runs on both hosts: real processes, and a real cluster (with a node for root)
 	hack/images.sh $(IMAGES) test-model
