@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 var quotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
@@ -28,7 +30,7 @@ var quotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequota
 // by a watch, so they take effect a moment later.
 func (s *Server) until(namespace string, wanted func(*unstructured.Unstructured, error) bool) (*unstructured.Unstructured, error) {
 	s.t.Helper()
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace(namespace)
+	c := s.Dynamic(s.t).Resource(tasks).Namespace(namespace)
 	for {
 		u, err := c.Create(s.t.Context(), task("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if wanted(u, err) || s.t.Context().Err() != nil {
@@ -89,7 +91,7 @@ subjects: [{kind: ServiceAccount, name: platform-apiserver, namespace: platform-
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("a long name: %v", err)
 	}
-	c := s.dynamic(s.c.Config()).Resource(tasks)
+	c := s.Dynamic(t).Resource(tasks)
 	if _, err := c.Namespace("vap").Create(t.Context(), task("ok"), metav1.CreateOptions{}); err != nil {
 		t.Errorf("a short name: %v", err)
 	}
@@ -97,7 +99,7 @@ subjects: [{kind: ServiceAccount, name: platform-apiserver, namespace: platform-
 		t.Errorf("a long name elsewhere: %v", err)
 	}
 	// Neither REST nor a direct connection bypasses it.
-	straight := s.dynamic(s.direct(s.c.Config())).Resource(tasks).Namespace("vap")
+	straight := s.dynamic(s.direct(s.Config())).Resource(tasks).Namespace("vap")
 	if _, err := straight.Create(t.Context(), task("toolong"), metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("a long name, straight: %v", err)
 	}
@@ -133,15 +135,15 @@ func TestPolicyOnEvents(t *testing.T) {
 	w := newWorkload(t, s, "events")
 	_, worker := w.run(t, "a", "")
 	s.policy("events", "executionevents", "good-events.test", "", "!has(object.summary) || object.summary != 'bad'", "events say nothing bad", "Deny")
-	s.poll(func() bool {
-		r := s.send(t, s.c.Config(), "POST", w.path("executionevents")+"?dryRun=All", `{"taskName": "a", "type": "ModelMessage", "summary": "bad"}`)
-		return r.code == http.StatusUnprocessableEntity
+	kit.Await(t, "the verdict of the policy", func() bool {
+		r := s.send(t, s.Config(), "POST", w.path("executionevents")+"?dryRun=All", `{"taskName": "a", "type": "ModelMessage", "summary": "bad"}`)
+		return r.Code == http.StatusUnprocessableEntity
 	})
 	for way, via := range s.ways() {
 		for summary, code := range map[string]int{"good": http.StatusCreated, "bad": http.StatusUnprocessableEntity} {
 			r := s.send(t, via(worker), "POST", w.events("a"), `{"type": "ModelMessage", "summary": "`+summary+`"}`)
-			if r.code != code || summary == "bad" && !strings.Contains(r.body, "events say nothing bad") {
-				t.Errorf("%s, %s: %d %s", way, summary, r.code, r.body)
+			if r.Code != code || summary == "bad" && !strings.Contains(r.Body, "events say nothing bad") {
+				t.Errorf("%s, %s: %d %s", way, summary, r.Code, r.Body)
 			}
 		}
 	}
@@ -187,7 +189,7 @@ spec:
 		t.Fatal(err)
 	}
 	s.Run()
-	u, err = s.dynamic(s.direct(s.c.Config())).Resource(tasks).Namespace("map").Create(t.Context(), task("first"), metav1.CreateOptions{})
+	u, err = s.dynamic(s.direct(s.Config())).Resource(tasks).Namespace("map").Create(t.Context(), task("first"), metav1.CreateOptions{})
 	if !mutated(u, err) {
 		t.Errorf("after a restart: %v %v", u, err)
 	}
@@ -262,7 +264,7 @@ func TestWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("hooks")
+	c := s.Dynamic(t).Resource(tasks).Namespace("hooks")
 	if u, err := c.Create(t.Context(), task("ok"), metav1.CreateOptions{}); err != nil || u.GetAnnotations()["hooked"] != "yes" {
 		t.Errorf("created: %v %v", u, err)
 	}
@@ -312,7 +314,7 @@ func TestQuota(t *testing.T) {
 	}
 	used("0")
 	followed("status unknown for quota")
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("quota")
+	c := s.Dynamic(t).Resource(tasks).Namespace("quota")
 	for _, name := range []string{"a", "b"} {
 		if _, err := c.Create(ctx, task(name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

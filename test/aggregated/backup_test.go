@@ -19,7 +19,7 @@ func TestBackup(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("backed")
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("backed")
+	c := s.Dynamic(t).Resource(tasks).Namespace("backed")
 	before, err := c.Create(ctx, task("before"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 	"github.com/platform-ai/platform/test/tokenservice"
@@ -52,7 +51,7 @@ func TestChat(t *testing.T) {
 		{Verbs: []string{"create"}, APIGroups: []string{tasks.Group}, Resources: []string{"chats"}},
 		{Verbs: []string{"list"}, APIGroups: []string{tasks.Group}, Resources: []string{"providers", "tasks"}},
 	}}
-	if _, err := s.host().RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Kubernetes(t).RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.c.Kubectl(t, "delete", "clusterrole", "talks-only") })
@@ -69,19 +68,19 @@ func TestChat(t *testing.T) {
 
 	// REST: a stream, and a turn in the background that is read twice, from its beginning and after its first frame.
 	got := s.send(t, editor, http.MethodPost, "/api/v1/chat", `{"message":"hello"}`)
-	if got.want(t, http.StatusOK, "event: done").want(t, http.StatusOK, "Hello."); !strings.HasPrefix(got.header.Get("Content-Type"), "text/event-stream") {
-		t.Errorf("a stream: %v", got.header)
+	if got.Want(t, http.StatusOK, "event: done").Want(t, http.StatusOK, "Hello."); !strings.HasPrefix(got.Header.Get("Content-Type"), "text/event-stream") {
+		t.Errorf("a stream: %v", got.Header)
 	}
 	var started struct{ SessionID string }
 	got = s.send(t, editor, http.MethodPost, "/api/v1/chat", `{"message":"hello","background":true}`, "Accept", "application/json")
-	got.want(t, http.StatusAccepted, `"outcome":"Running"`)
-	if err := json.Unmarshal([]byte(got.body), &started); err != nil {
+	got.Want(t, http.StatusAccepted, `"outcome":"Running"`)
+	if err := json.Unmarshal([]byte(got.Body), &started); err != nil {
 		t.Fatal(err)
 	}
 	frames := func(after string) []string {
 		got := s.send(t, editor, http.MethodGet, "/api/v1/chat/"+started.SessionID+"/stream"+after, "")
-		got.want(t, http.StatusOK, "event: done")
-		return strings.SplitAfter(got.body, "\n\n")
+		got.Want(t, http.StatusOK, "event: done")
+		return strings.SplitAfter(got.Body, "\n\n")
 	}
 	all := frames("")
 	first, _, _ := strings.Cut(all[0][strings.Index(all[0], "id: ")+len("id: "):], "\n")
@@ -91,12 +90,12 @@ func TestChat(t *testing.T) {
 
 	// The cluster's RBAC denies the talker a task, in a chat and through a vendor's API, and gives the editor one.
 	const ask = `{"model":"default/m","messages":[{"role":"user","content":"run it"}]}`
-	s.send(t, talker, http.MethodPost, "/api/v1/chat", `{"message":"run it"}`, "Accept", "application/json").want(t, http.StatusOK, "The tool said permission_denied")
+	s.send(t, talker, http.MethodPost, "/api/v1/chat", `{"message":"run it"}`, "Accept", "application/json").Want(t, http.StatusOK, "The tool said permission_denied")
 	got = s.send(t, talker, http.MethodPost, "/openai/v1/chat/completions", ask)
-	if got.want(t, http.StatusOK, "The tool said permission_denied"); got.header.Get("X-Platform-Tools") != "enabled" {
-		t.Errorf("the server's tools: %v", got.header)
+	if got.Want(t, http.StatusOK, "The tool said permission_denied"); got.Header.Get("X-Platform-Tools") != "enabled" {
+		t.Errorf("the server's tools: %v", got.Header)
 	}
-	s.send(t, editor, http.MethodPost, "/openai/v1/chat/completions", ask).want(t, http.StatusOK, "The tool said")
+	s.send(t, editor, http.MethodPost, "/openai/v1/chat/completions", ask).Want(t, http.StatusOK, "The tool said")
 	if out := s.c.MustShell(t, "kubectl --namespace talks get tasks -o name"); strings.Count(out, "proxy-") != 1 || strings.Count(out, "\n") != 1 {
 		t.Errorf("tasks: %s", out)
 	}
@@ -106,7 +105,7 @@ func TestChat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	person := s.direct(rest.AnonymousClientConfig(s.c.Config()))
-	s.send(t, person, http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+token).want(t, http.StatusOK, "oidc").want(t, http.StatusOK, "ann")
-	s.send(t, person, http.MethodPost, "/api/v1/chat", `{"message":"hello"}`, "Authorization", "Bearer "+token).want(t, http.StatusForbidden, "chats")
+	person := s.direct(s.Anonymous())
+	s.send(t, person, http.MethodGet, "/api/v1/auth/whoami", "", "Authorization", "Bearer "+token).Want(t, http.StatusOK, "oidc").Want(t, http.StatusOK, "ann")
+	s.send(t, person, http.MethodPost, "/api/v1/chat", `{"message":"hello"}`, "Authorization", "Bearer "+token).Want(t, http.StatusForbidden, "chats")
 }

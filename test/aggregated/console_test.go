@@ -16,6 +16,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/test/console/scene"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // page sends a request as the console's page does, and returns the answer.
@@ -66,7 +68,7 @@ func TestConsole(t *testing.T) {
 	s.namespace("console-a")
 	ann := s.member("console-a", "ann", "platform-viewer", "list")
 
-	base, secret := scene.Console(t, "--kubeconfig", s.kubeconfig(ann), "-n", "console-a")
+	base, secret := scene.Console(t, "--kubeconfig", host.Kubeconfig(t, ann, ""), "-n", "console-a")
 	direct := s.direct(ann)
 	client, err := rest.HTTPClientFor(rest.AnonymousClientConfig(direct))
 	if err != nil {
@@ -118,10 +120,10 @@ func TestConsole(t *testing.T) {
 // that have those of the platform are among them.
 func TestConsoleOfRoles(t *testing.T) {
 	const root = "../.."
-	scene.Tools(t, root)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	s := Start(t)
 	s.namespace("console-b")
-	sc := scene.New(t, root, s.c.Config(), "console-b")
+	sc := scene.New(t, root, s.Config(), "console-b")
 	sc.Objects()
 	approval := sc.Ask("asks", "remove the old files", map[string]string{"code": "rm -r old"})
 	accounts := map[string]*rest.Config{"nobody": s.account("console-b", "nobody")}
@@ -130,7 +132,7 @@ func TestConsoleOfRoles(t *testing.T) {
 	}
 	links := map[string]string{}
 	for role, c := range accounts {
-		base, secret := scene.Console(t, "--kubeconfig", s.kubeconfig(c), "-n", "console-b")
+		base, secret := scene.Console(t, "--kubeconfig", host.Kubeconfig(t, c, ""), "-n", "console-b")
 		links[role] = base + "/console/login#once=" + secret
 	}
 	text, err := json.Marshal(links)

@@ -28,7 +28,7 @@ func BenchmarkEventsOfOneWorker(b *testing.B) {
 	s.c.Kubectl(b, "--namespace", namespace, "create", "role", "producer", "--verb=create", "--resource=tasks.core.platform.ai/events")
 	s.c.Kubectl(b, "--namespace", namespace, "create", "rolebinding", "producer", "--role=producer", "--serviceaccount="+namespace+":producer")
 	s.awaitAllowed(namespace, "system:serviceaccount:"+namespace+":producer", "create", "events")
-	platform, err := versioned.NewForConfig(s.c.Config())
+	platform, err := versioned.NewForConfig(s.Config())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (w *workload) imitate(t *testing.T, genuine *corev1.Pod, name string, chang
 	// The Job controller deletes surplus Pods; these stay nevertheless.
 	p.Finalizers, p.Spec.NodeName = []string{"example.test/stays"}, "nowhere"
 	change(&p.Spec)
-	p, err := w.host.CoreV1().Pods(w.namespace).Create(t.Context(), p, metav1.CreateOptions{})
+	p, err := w.kube.CoreV1().Pods(w.namespace).Create(t.Context(), p, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (w *workload) imitate(t *testing.T, genuine *corev1.Pod, name string, chang
 // first when there are more than it wants.
 func (w *workload) place(t *testing.T, p *corev1.Pod) {
 	t.Helper()
-	pods := w.host.CoreV1().Pods(w.namespace)
+	pods := w.kube.CoreV1().Pods(w.namespace)
 	b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
 	if err := pods.Bind(t.Context(), b, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func (w *workload) place(t *testing.T, p *corev1.Pod) {
 // begin has an executor start the first attempt of a task.
 func (w *workload) begin(t *testing.T, o *v1alpha1.Task) (*kubernetes.Executor, executor.Run, executor.State) {
 	t.Helper()
-	runs, err := kubernetes.New(kubernetes.Options{Client: w.host, Namespaces: []string{w.namespace}, WorkerImage: "none"})
+	runs, err := kubernetes.New(kubernetes.Options{Client: w.kube, Namespaces: []string{w.namespace}, WorkerImage: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,26 +87,26 @@ func TestForgedPods(t *testing.T) {
 	}
 	w.publish(t, o, v1alpha1.TaskRunning, "t-1", state.UID)
 	for way, via := range s.ways() {
-		s.send(t, via(w.worker(t, forged)), "POST", w.events("t"), message).want(t, 403, "containers[worker] differ from the Job's template")
-		r := s.send(t, via(w.worker(t, genuine)), "POST", w.events("t"), message).want(t, 503, "has not accepted a Pod")
-		if r.header.Get("Retry-After") != "1" {
-			t.Errorf("%s: %v", way, r.header)
+		s.send(t, via(w.worker(t, forged)), "POST", w.events("t"), message).Want(t, 403, "containers[worker] differ from the Job's template")
+		r := s.send(t, via(w.worker(t, genuine)), "POST", w.events("t"), message).Want(t, 503, "has not accepted a Pod")
+		if r.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %v", way, r.Header)
 		}
 	}
 	w.publish(t, o, v1alpha1.TaskRunning, "t-1", state.UID, genuine)
 	for way, via := range s.ways() {
 		t.Run(way, func(t *testing.T) {
-			s.send(t, via(w.worker(t, genuine)), "POST", w.events("t"), message).want(t, 201, "")
-			s.send(t, via(w.worker(t, genuine)), "POST", w.path("tasks/t/result"), "done").want(t, 204, "")
+			s.send(t, via(w.worker(t, genuine)), "POST", w.events("t"), message).Want(t, 201, "")
+			s.send(t, via(w.worker(t, genuine)), "POST", w.path("tasks/t/result"), "done").Want(t, 204, "")
 			for p, why := range map[*corev1.Pod]string{forged: "differ from the Job's template", second: "is not the one that the controller accepted"} {
-				s.send(t, via(w.worker(t, p)), "POST", w.events("t"), `{"type": "WorkerCompleted"}`).want(t, 403, why)
-				s.send(t, via(w.worker(t, p)), "POST", w.path("tasks/t/result"), "forged").want(t, 403, why)
+				s.send(t, via(w.worker(t, p)), "POST", w.events("t"), `{"type": "WorkerCompleted"}`).Want(t, 403, why)
+				s.send(t, via(w.worker(t, p)), "POST", w.path("tasks/t/result"), "forged").Want(t, 403, why)
 			}
 		})
 	}
 	// The controller recorded the Pod as it was; with another image the Pod runs another program.
 	patch := []byte(`{"spec": {"containers": [{"name": "worker", "image": "other"}]}}`)
-	if _, err := w.host.CoreV1().Pods(w.namespace).Patch(t.Context(), genuine.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.kube.CoreV1().Pods(w.namespace).Patch(t.Context(), genuine.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	changed, err := runs.State(t.Context(), run.Ref)
@@ -121,7 +121,7 @@ func TestForgedJob(t *testing.T) {
 	w := newWorkload(t, s, "forgedjob")
 	o := w.task(t, "t", "")
 	runs, run, state := w.begin(t, o)
-	jobs := w.host.BatchV1().Jobs(w.namespace)
+	jobs := w.kube.BatchV1().Jobs(w.namespace)
 	made, err := jobs.Get(t.Context(), "t-1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestForgedVerdict(t *testing.T) {
 	w := newWorkload(t, s, "verdict")
 	runs, run, state := w.begin(t, w.task(t, "t", ""))
 	forged := []byte(`{"metadata": {"annotations": {"platform.ai/given-up": "{\"reason\": \"NodeLost\", \"message\": \"forged\"}"}}}`)
-	if _, err := w.host.BatchV1().Jobs(w.namespace).Patch(t.Context(), run.JobName(), types.MergePatchType, forged, metav1.PatchOptions{}); err != nil {
+	if _, err := w.kube.BatchV1().Jobs(w.namespace).Patch(t.Context(), run.JobName(), types.MergePatchType, forged, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := runs.State(t.Context(), run.Ref)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 func TestMain(m *testing.M) { cluster.Main(m) }
@@ -50,7 +50,7 @@ func TestKubectl(t *testing.T) {
 	if out := k("kubectl get tasks 2>&1"); !strings.Contains(out, "No resources found") {
 		t.Errorf("after deletion: %s", out)
 	}
-	if code, body := s.get(s.c.Config(), "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/none"); code != http.StatusNotFound {
+	if code, body := s.get(s.Config(), "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/none"); code != http.StatusNotFound {
 		t.Errorf("a task that is not there: %d %s", code, body)
 	}
 }
@@ -78,7 +78,7 @@ func TestPermissions(t *testing.T) {
 		if _, err := s.dynamic(as(stranger)).Resource(tasks).Namespace("perm").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: the stranger lists: %v", way, err)
 		}
-		anonymous := as(rest.AnonymousClientConfig(s.c.Config()))
+		anonymous := as(s.Anonymous())
 		if code, body := s.get(anonymous, allTasks); code != http.StatusForbidden {
 			t.Errorf("%s: anonymous: %d %s", way, code, body)
 		}
@@ -99,14 +99,14 @@ func TestCallersCannotNameThemselves(t *testing.T) {
 	named := []string{"X-Remote-User", "admin", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes.authentication.kubernetes.io", "x"}
 	stranger := s.direct(s.account("default", "spoofer"))
 	for who, c := range map[string]*rest.Config{
-		"anonymous": s.direct(rest.AnonymousClientConfig(s.c.Config())), "a ServiceAccount": stranger,
+		"anonymous": s.direct(s.Anonymous()), "a ServiceAccount": stranger,
 	} {
 		if code, body := s.get(c, allTasks, named...); code != http.StatusForbidden || strings.Contains(body, `"admin"`) {
 			t.Errorf("%s: %d %s", who, code, body)
 		}
 	}
 	// A client certificate of a user of the cluster is not accepted as the proxy's.
-	admin := s.direct(s.c.Config())
+	admin := s.direct(s.Config())
 	if code, body := s.get(admin, allTasks, "X-Remote-User", "nobody", "X-Remote-Group", "nothing"); code != http.StatusOK {
 		t.Errorf("the administrator's own certificate: %d %s", code, body)
 	}
@@ -124,7 +124,7 @@ func TestCallersCannotNameThemselves(t *testing.T) {
 
 func TestHealthAndMetrics(t *testing.T) {
 	s := Start(t)
-	anonymous, admin := s.direct(rest.AnonymousClientConfig(s.c.Config())), s.direct(s.c.Config())
+	anonymous, admin := s.direct(s.Anonymous()), s.direct(s.Config())
 	for path, want := range map[string]int{"/healthz": 200, "/livez": 200, "/readyz": 200, "/metrics": 403, "/debug/pprof/": 403} {
 		if code, body := s.get(anonymous, path); code != want {
 			t.Errorf("%s: %d %s", path, code, body)
@@ -145,7 +145,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	// Priority and fairness names the FlowSchema of each request, once it has read them from the cluster.
 	var resp http.Header
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		resp = s.header(admin, allTasks)
+		resp = s.Ask(t, admin, http.MethodGet, allTasks, "").Header
 		return resp.Get("X-Kubernetes-Pf-Flowschema-Uid") != "", nil
 	})
 	if err != nil {
@@ -155,7 +155,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		t.Error(err)
 	}
 	profiled := Start(t, "--profiling")
-	if code, _ := profiled.get(profiled.direct(s.c.Config()), "/debug/pprof/"); code != 200 {
+	if code, _ := profiled.get(profiled.direct(s.Config()), "/debug/pprof/"); code != 200 {
 		t.Errorf("/debug/pprof/ with --profiling: %d", code)
 	}
 }

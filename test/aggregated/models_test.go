@@ -42,9 +42,9 @@ func TestVendorsAPIs(t *testing.T) {
 		request := fmt.Sprintf(body, provider)
 		_, last, _ := strings.Cut(path, "/v1")
 		got := s.send(t, member, http.MethodPost, path, request, "X-Platform-Tools", "disabled")
-		if got.want(t, http.StatusOK, "Hello."); got.body != answers["/v1"+last] {
-			t.Errorf("%s: %s", path, got.body)
+		if got.Want(t, http.StatusOK, "Hello."); got.Body != answers["/v1"+last] {
+			t.Errorf("%s: %s", path, got.Body)
 		}
-		s.send(t, viewer, http.MethodPost, path, request, "X-Platform-Tools", "disabled").want(t, http.StatusForbidden, "permission_error")
+		s.send(t, viewer, http.MethodPost, path, request, "X-Platform-Tools", "disabled").Want(t, http.StatusForbidden, "permission_error")
 	}
 }

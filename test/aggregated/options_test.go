@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // The audit log records who did what, whichever path the request took, under the id in kube-apiserver's own log. It
@@ -44,9 +45,9 @@ func TestAudit(t *testing.T) {
 	}
 	const user = "system:serviceaccount:audited:writer"
 	want := map[string]record{}
-	sent := func(r reply, verb, name string, code int) {
+	sent := func(r host.Answer, verb, name string, code int) {
 		t.Helper()
-		id := r.want(t, code, "").header.Get("Audit-Id")
+		id := r.Want(t, code, "").Header.Get("Audit-Id")
 		want[id] = record{user, verb, "tasks", name, int32(code)}
 	}
 	for way, as := range s.ways() {
@@ -91,10 +92,10 @@ func TestOtherListenerOtherLimits(t *testing.T) {
 	s.namespace("plain")
 	reader := s.member("plain", "reader", "platform-viewer", "list")
 	// The namespace is the one of the caller's account.
-	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks", "").want(t, http.StatusOK, "items")
-	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks?namespace=default", "").want(t, http.StatusForbidden, `"error"`)
+	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks", "").Want(t, http.StatusOK, "items")
+	s.send(t, plain(reader), http.MethodGet, "/api/v1/tasks?namespace=default", "").Want(t, http.StatusForbidden, `"error"`)
 	// There are no anonymous callers here, although everybody may read health and discovery natively.
-	for _, c := range []*rest.Config{plain(&rest.Config{}), s.direct(rest.AnonymousClientConfig(s.c.Config()))} {
+	for _, c := range []*rest.Config{plain(&rest.Config{}), s.direct(s.Anonymous())} {
 		for _, header := range [][]string{
 			nil,
 			{"Authorization", "Basic eDp5"},
@@ -104,15 +105,15 @@ func TestOtherListenerOtherLimits(t *testing.T) {
 			{"X-Remote-User", "admin", "X-Remote-Group", "system:masters"},
 		} {
 			for _, path := range []string{"/api/v1/tasks", "/api/v1/tasks/x/events", "/api/v1/auth/validate", "/api/v1/auth/whoami"} {
-				s.send(t, c, http.MethodGet, path, "", header...).want(t, http.StatusUnauthorized, `{"error":{"code":401,"message":"Unauthorized"}}`)
+				s.send(t, c, http.MethodGet, path, "", header...).Want(t, http.StatusUnauthorized, `{"error":{"code":401,"message":"Unauthorized"}}`)
 			}
 		}
 	}
-	s.send(t, plain(reader), http.MethodGet, "/apis/core.platform.ai/v1alpha1/namespaces/plain/tasks", "").want(t, http.StatusNotFound, `"error"`)
-	if id := s.header(s.direct(reader), "/apis/core.platform.ai/v1alpha1/namespaces/plain/tasks").Get("X-Kubernetes-Pf-Flowschema-Uid"); id != "" {
+	s.send(t, plain(reader), http.MethodGet, "/apis/core.platform.ai/v1alpha1/namespaces/plain/tasks", "").Want(t, http.StatusNotFound, `"error"`)
+	if id := s.Ask(t, s.direct(reader), http.MethodGet, "/apis/core.platform.ai/v1alpha1/namespaces/plain/tasks", "").Header.Get("X-Kubernetes-Pf-Flowschema-Uid"); id != "" {
 		t.Errorf("FlowSchema %s decides", id)
 	}
-	if code, body := s.get(s.direct(s.c.Config()), "/metrics"); code != http.StatusOK || !bytes.Contains([]byte(body), []byte("apiserver_current_inflight_requests")) {
+	if code, body := s.get(s.direct(s.Config()), "/metrics"); code != http.StatusOK || !bytes.Contains([]byte(body), []byte("apiserver_current_inflight_requests")) {
 		t.Errorf("/metrics: %d", code)
 	}
 }

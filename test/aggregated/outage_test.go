@@ -18,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -60,7 +62,7 @@ func TestOutage(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("outage-full")
-	if _, err := s.dynamic(s.c.Config()).Resource(tasks).Namespace("outage-full").Create(ctx, task("a"), metav1.CreateOptions{}); err != nil {
+	if _, err := s.Dynamic(t).Resource(tasks).Namespace("outage-full").Create(ctx, task("a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.c.Kubectl(t, "create", "namespace", "outage-empty")
@@ -97,7 +99,7 @@ func TestNothingIsLost(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("kept")
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("kept")
+	c := s.Dynamic(t).Resource(tasks).Namespace("kept")
 	acknowledged := make(chan string, 1000)
 	ended := make(chan struct{})
 	for w := range 4 {
@@ -146,7 +148,7 @@ func TestNothingIsLost(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("default")
+	c := s.Dynamic(t).Resource(tasks).Namespace("default")
 	if _, err := c.Create(ctx, task("handed"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -177,13 +179,14 @@ func TestHandOver(t *testing.T) {
 // the process. A watch that begins where kubectl's stood misses nothing and repeats nothing.
 func TestGracefulEnd(t *testing.T) {
 	s := Start(t)
-	c := s.dynamic(s.c.Config()).Resource(tasks).Namespace("default")
+	c := s.Dynamic(t).Resource(tasks).Namespace("default")
 	if _, err := c.Create(t.Context(), task("streamed"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	resp := s.do(s.direct(s.c.Config()), allTasks+"/streamed/stream")
+	straight := s.direct(s.Config())
+	resp := host.Open(t, kit.Must[*http.Client](t)(rest.HTTPClientFor(straight)), http.MethodGet, straight.Host+allTasks+"/streamed/stream", "")
 	defer resp.Body.Close()
-	w, err := s.dynamic(s.direct(s.c.Config())).Resource(tasks).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	w, err := s.dynamic(s.direct(s.Config())).Resource(tasks).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +233,7 @@ func TestGarbageCollector(t *testing.T) {
 	s := Start(t)
 	ctx := t.Context()
 	s.namespace("gc")
-	c, host := s.dynamic(s.c.Config()).Resource(tasks).Namespace("gc"), s.host()
+	c, host := s.Dynamic(t).Resource(tasks).Namespace("gc"), s.Kubernetes(t)
 	owned := func(name string) string {
 		t.Helper()
 		owner, err := c.Create(ctx, task(name), metav1.CreateOptions{})
@@ -272,11 +275,11 @@ func TestGarbageCollector(t *testing.T) {
 // The cluster's collectors watch only metadata.
 func TestMetadataOfEveryKind(t *testing.T) {
 	s := Start(t)
-	client, err := metadata.NewForConfig(s.c.Config())
+	client, err := metadata.NewForConfig(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.host().Discovery().ServerResourcesForGroupVersion(tasks.GroupVersion().String())
+	list, err := s.Kubernetes(t).Discovery().ServerResourcesForGroupVersion(tasks.GroupVersion().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +312,7 @@ func TestCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.host().CoreV1().ConfigMaps(system).Get(t.Context(), "platform-apiserver-ca", metav1.GetOptions{})
+	m, err := s.Kubernetes(t).CoreV1().ConfigMaps(system).Get(t.Context(), "platform-apiserver-ca", metav1.GetOptions{})
 	if err != nil || m.Data["ca.crt"] != string(ca) {
 		t.Errorf("the published CA: %v %v", m.Data, err)
 	}

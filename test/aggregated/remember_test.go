@@ -51,7 +51,7 @@ func TestWorkersAreRemembered(t *testing.T) {
 	w.publish(t, o, v1alpha1.TaskRunning, j.Name, j.UID, p)
 
 	asked := &counter{}
-	config := s.c.Config()
+	config := s.Config()
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		asked.next = rt
 		return asked

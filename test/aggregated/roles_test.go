@@ -7,32 +7,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/test/cluster"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/cluster"
+	"github.com/platform-ai/platform/test/kit/host"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/roles"
 )
 
@@ -41,8 +35,7 @@ type place struct {
 	t         *testing.T
 	c         *cluster.Cluster // for its kubectl
 	namespace string
-	admin     *rest.Config
-	host      kubernetes.Interface
+	host.Host
 }
 
 // TestRoles: the platform's roles allow what they are meant for and nothing else, in a cluster and in the standalone host,
@@ -50,22 +43,20 @@ type place struct {
 func TestRoles(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		s := Start(t)
-		newPlace(t, s.c, s.c.Config()).test()
+		newPlace(t, s.c, s.Host).test()
 	})
 	t.Run("standalone", func(t *testing.T) {
-		newPlace(t, cluster.Control(t), integration.Start(t).Admin).test()
+		newPlace(t, cluster.Control(t), standalone.Start(t).Host).test()
 	})
 }
 
-func newPlace(t *testing.T, c *cluster.Cluster, admin *rest.Config) *place {
+func newPlace(t *testing.T, c *cluster.Cluster, h host.Host) *place {
 	t.Helper()
-	admin = rest.CopyConfig(admin)
-	admin.QPS = -1
-	p := &place{t: t, c: c, namespace: "roles", admin: admin, host: must(kubernetes.NewForConfig(admin))(t)}
-	ctx := context.WithoutCancel(t.Context())
-	must(p.host.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}, metav1.CreateOptions{}))(t)
+	p := &place{t: t, c: c, namespace: "roles", Host: h}
+	p.Namespaces(t, p.namespace)
+	ctx, namespaces := context.WithoutCancel(t.Context()), p.Kubernetes(t).CoreV1().Namespaces()
 	t.Cleanup(func() {
-		if err := p.host.CoreV1().Namespaces().Delete(ctx, p.namespace, metav1.DeleteOptions{}); err != nil {
+		if err := namespaces.Delete(ctx, p.namespace, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -86,25 +77,12 @@ func must[T any](v T, err error) func(testing.TB) T {
 // have the role of workers.
 func (p *place) account(role string) *rest.Config {
 	p.t.Helper()
-	ctx, accounts := p.t.Context(), p.host.CoreV1().ServiceAccounts(p.namespace)
 	name := "has-" + role
 	if role == v1alpha1.ClusterRoleWorker {
 		name = v1alpha1.ServiceAccountAIWorker
 	}
-	must(accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(p.t)
-	must(p.host.RbacV1().RoleBindings(p.namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: name}},
-	}, metav1.CreateOptions{}))(p.t)
-	token := must(accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(p.t)
-	c := rest.AnonymousClientConfig(p.admin)
-	c.BearerToken, c.QPS = token.Status.Token, -1
-	for !p.may(c, "list", "tasks") { // until the authorizer has seen the binding
-		if ctx.Err() != nil {
-			p.t.Fatal(ctx.Err())
-		}
-	}
+	c := p.With(p.Token(p.t, p.namespace, name, role))
+	kit.Await(p.t, "the binding of "+role+" in effect", func() bool { return p.may(c, "list", "tasks") })
 	return c
 }
 
@@ -144,7 +122,7 @@ func (p *place) complete() {
 	for _, row := range roles.Permissions() {
 		known[row.Verb+" "+row.Resource] = true
 	}
-	served := must(p.host.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String()))(p.t)
+	served := must(p.Kubernetes(p.t).Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String()))(p.t)
 	for _, r := range served.APIResources {
 		for _, verb := range r.Verbs {
 			if !known[verb+" "+r.Name] {
@@ -186,16 +164,7 @@ func (p *place) permissions(c *rest.Config, letter rune) {
 // kubectl is the start of a command as the account.
 func (p *place) kubectl(c *rest.Config) string {
 	p.t.Helper()
-	k := clientcmdapi.NewConfig()
-	k.Clusters["c"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthority: c.CAFile, CertificateAuthorityData: c.CAData}
-	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
-	k.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: p.namespace}
-	k.CurrentContext = "c"
-	file := filepath.Join(p.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*k, file); err != nil {
-		p.t.Fatal(err)
-	}
-	return "kubectl --kubeconfig=" + file + " "
+	return "kubectl --kubeconfig=" + host.Kubeconfig(p.t, c, p.namespace) + " "
 }
 
 func (p *place) canI(kubectl, verb, resource string, allowed bool) {
@@ -233,21 +202,13 @@ func (p *place) try(c *rest.Config, verb, resource string, letter rune, allowed 
 		method = http.MethodDelete
 		path += "?labelSelector=of=nobody"
 	}
-	client := must(rest.HTTPClientFor(c))(p.t)
-	req := must(http.NewRequestWithContext(p.t.Context(), method, c.Host+path, strings.NewReader(body)))(p.t)
-	req.Header.Set("Content-Type", kind)
-	resp, err := client.Do(req)
-	if err != nil {
-		p.t.Fatal(err)
+	a := p.Ask(p.t, c, method, path, body, "Content-Type", kind)
+	denied := a.Code == http.StatusForbidden && strings.Contains(a.Body, fmt.Sprintf(`cannot %s resource \"%s`, verb, resource))
+	if letter == 'w' && allowed && a.Code < http.StatusBadRequest {
+		p.t.Errorf("%s %s: %d %s; the account has no task", method, path, a.Code, a.Body)
 	}
-	defer resp.Body.Close()
-	text := must(io.ReadAll(resp.Body))(p.t)
-	denied := resp.StatusCode == http.StatusForbidden && strings.Contains(string(text), fmt.Sprintf(`cannot %s resource \"%s`, verb, resource))
-	if letter == 'w' && allowed && resp.StatusCode < http.StatusBadRequest {
-		p.t.Errorf("%s %s: %d %s; the account has no task", method, path, resp.StatusCode, text)
-	}
-	if denied == allowed || resp.StatusCode >= 500 || !allowed && !denied {
-		p.t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	if denied == allowed || a.Code >= 500 || !allowed && !denied {
+		p.t.Errorf("%s %s: %d %s", method, path, a.Code, a.Body)
 	}
 }
 
@@ -256,9 +217,9 @@ func (p *place) work(accounts map[string]*rest.Config) {
 	ctx, t := p.t.Context(), p.t
 	as := map[string]core.CoreV1alpha1Interface{}
 	for role, c := range accounts {
-		as[role] = must(versioned.NewForConfig(c))(t).CoreV1alpha1()
+		as[role] = host.CoreOf(t, c)
 	}
-	admin := must(versioned.NewForConfig(p.admin))(t).CoreV1alpha1()
+	admin := p.Core(t)
 	newTask := func(name string) *v1alpha1.Task {
 		return &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
 			Type: v1alpha1.TaskTypeAI, Prompt: "find it", AI: &v1alpha1.TaskAI{Provider: v1alpha1.ProviderOpenAI, Model: "m"},

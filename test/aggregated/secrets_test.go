@@ -29,21 +29,21 @@ func TestSecretNames(t *testing.T) {
 	viewer := s.member("hidden", "viewer", "platform-viewer", "list")
 	for name, c := range map[string]*rest.Config{"secure": s.direct(lister), "plain": {Host: "http://" + address, BearerToken: lister.BearerToken}} {
 		got := s.send(t, c, http.MethodGet, "/api/v1/secrets", "")
-		got.want(t, http.StatusOK, `{"name":"s100","namespace":"hidden","type":"Opaque"}`)
-		got.want(t, http.StatusOK, `{"name":"pull","namespace":"hidden","type":"kubernetes.io/dockerconfigjson"}`)
+		got.Want(t, http.StatusOK, `{"name":"s100","namespace":"hidden","type":"Opaque"}`)
+		got.Want(t, http.StatusOK, `{"name":"pull","namespace":"hidden","type":"kubernetes.io/dockerconfigjson"}`)
 		var list struct{ Items []map[string]string }
-		if err := json.Unmarshal([]byte(got.body), &list); err != nil || len(list.Items) != 61 || len(list.Items[0]) != 3 || strings.Contains(got.body, "hidden-value") || strings.Contains(got.body, "aGlkZGVu") {
-			t.Errorf("%s: %d Secrets, %v: %.500s", name, len(list.Items), err, got.body)
+		if err := json.Unmarshal([]byte(got.Body), &list); err != nil || len(list.Items) != 61 || len(list.Items[0]) != 3 || strings.Contains(got.Body, "hidden-value") || strings.Contains(got.Body, "aGlkZGVu") {
+			t.Errorf("%s: %d Secrets, %v: %.500s", name, len(list.Items), err, got.Body)
 		}
-		s.send(t, c, http.MethodGet, "/api/v1/secrets?namespace=default", "").want(t, http.StatusForbidden, `"error"`)
+		s.send(t, c, http.MethodGet, "/api/v1/secrets?namespace=default", "").Want(t, http.StatusForbidden, `"error"`)
 	}
-	s.send(t, s.direct(viewer), http.MethodGet, "/api/v1/secrets", "").want(t, http.StatusForbidden, `cannot list resource \"secrets\"`)
+	s.send(t, s.direct(viewer), http.MethodGet, "/api/v1/secrets", "").Want(t, http.StatusForbidden, `cannot list resource \"secrets\"`)
 	const native = "/api/v1/namespaces/hidden/"
 	for path, want := range map[string]int{
 		"secrets": http.StatusOK, "secrets?limit=1": http.StatusOK, "secrets/s100": http.StatusNotFound, "secrets?watch=true": http.StatusNotFound,
 		"secrets?fieldSelector=metadata.name%3Dpull": http.StatusBadRequest, "secrets?labelSelector=a": http.StatusBadRequest, "pods": http.StatusNotFound,
 	} {
-		if code, body := s.get(s.direct(s.c.Config()), native+path); code != want || strings.Contains(body, "aGlkZGVu") || strings.Contains(body, "last-applied") {
+		if code, body := s.get(s.direct(s.Config()), native+path); code != want || strings.Contains(body, "aGlkZGVu") || strings.Contains(body, "last-applied") {
 			t.Errorf("%s: %d %.300s", path, code, body)
 		}
 	}

@@ -6,7 +6,6 @@
 package aggregated
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -17,7 +16,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -27,16 +25,15 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/platform-ai/platform/test/cluster"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/cluster"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 const (
@@ -80,11 +77,12 @@ spec:
 // It has many methods because each asks the API or the process for one thing.
 type Server struct {
 	*kit.Process
-	t       testing.TB
-	c       *cluster.Cluster
-	DataDir string
-	args    []string
-	port    string
+	host.Host // kube-apiserver
+	t         testing.TB
+	c         *cluster.Cluster
+	DataDir   string
+	args      []string
+	port      string
 }
 
 // Start starts a server and waits until the cluster finds it available. It is stopped at the end of the test.
@@ -121,7 +119,7 @@ func New(t testing.TB, args ...string) *Server {
 // newServer is like New, with a folder and a port of its own.
 func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, c: c, DataDir: dir, port: port}
+	s := &Server{Host: c.Host, t: t, c: c, DataDir: dir, port: port}
 	s.apply(fmt.Sprintf(registration, s.port))
 	shared.roles.Do(func() {
 		manifests := filepath.Join("..", "..", "manifests", "base")
@@ -129,7 +127,7 @@ func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...strin
 	})
 	s.args = append([]string{
 		"--data-dir", s.DataDir, "--bind-address", "127.0.0.1", "--secure-port", s.port, "--namespace", system,
-		"--kubeconfig", s.kubeconfig(s.account(system, service)),
+		"--kubeconfig", host.Kubeconfig(t, s.account(system, service), ""),
 	}, args...)
 	return s
 }
@@ -145,8 +143,8 @@ func (s *Server) Run() {
 func (s *Server) AwaitAvailable(status string) {
 	s.t.Helper()
 	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool { return condition(u, "Available") == status })
-	s.poll(func() bool {
-		code, _ := s.get(s.c.Config(), "/apis/core.platform.ai/v1alpha1")
+	kit.Await(s.t, "availability "+status+" in effect", func() bool {
+		code, _ := s.get(s.Admin, "/apis/core.platform.ai/v1alpha1")
 		return (code == http.StatusOK) == (status == "True")
 	})
 }
@@ -154,8 +152,8 @@ func (s *Server) AwaitAvailable(status string) {
 // AwaitDiscovered waits until discovery reports the group's resources as Current or Stale.
 func (s *Server) AwaitDiscovered(freshness string) {
 	s.t.Helper()
-	s.poll(func() bool {
-		_, body := s.get(s.c.Config(), "/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	kit.Await(s.t, "discovery "+freshness, func() bool {
+		_, body := s.get(s.Admin, "/apis", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		var groups apidiscovery.APIGroupDiscoveryList
 		if err := json.Unmarshal([]byte(body), &groups); err != nil {
 			s.t.Fatal(err)
@@ -169,7 +167,7 @@ func (s *Server) AwaitDiscovered(freshness string) {
 // await waits until an object exists and is as wanted.
 func (s *Server) await(gvr schema.GroupVersionResource, namespace, name string, wanted func(*unstructured.Unstructured) bool) {
 	s.t.Helper()
-	c := s.dynamic(s.c.Config()).Resource(gvr).Namespace(namespace)
+	c := s.Dynamic(s.t).Resource(gvr).Namespace(namespace)
 	one := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		return o
@@ -239,77 +237,23 @@ func (s *Server) apply(objects string) {
 	s.c.Kubectl(s.t, "apply", "-f", file)
 }
 
-// poll waits for what nothing can be watched for. It leaves the processor to the servers.
-func (s *Server) poll(done func() bool) {
-	s.t.Helper()
-	err := wait.PollUntilContextCancel(s.t.Context(), 20*time.Millisecond, true, func(context.Context) (bool, error) { return done(), nil })
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
+// dynamic returns a client of somebody for any kind.
 func (s *Server) dynamic(c *rest.Config) dynamic.Interface {
 	s.t.Helper()
-	client, err := dynamic.NewForConfig(c)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return client
-}
-
-func (s *Server) host() kubernetes.Interface {
-	s.t.Helper()
-	client, err := kubernetes.NewForConfig(s.c.Config())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return client
+	return kit.Must[*dynamic.DynamicClient](s.t)(dynamic.NewForConfig(c))
 }
 
 // get requests a path; header has pairs of names and values.
 func (s *Server) get(c *rest.Config, path string, header ...string) (code int, body string) {
 	s.t.Helper()
-	resp := s.do(c, path, header...)
-	defer resp.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(resp.Body); err != nil {
-		s.t.Fatal(err)
-	}
-	return resp.StatusCode, b.String()
-}
-
-// header returns the headers of the answer to a path.
-func (s *Server) header(c *rest.Config, path string) http.Header {
-	s.t.Helper()
-	resp := s.do(c, path)
-	defer resp.Body.Close()
-	return resp.Header
-}
-
-func (s *Server) do(c *rest.Config, path string, header ...string) *http.Response {
-	s.t.Helper()
-	client, err := rest.HTTPClientFor(c)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, c.Host+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return resp
+	a := s.Ask(s.t, c, http.MethodGet, path, "", header...)
+	return a.Code, a.Body
 }
 
 // namespace makes a namespace that is deleted at the end of the test.
 func (s *Server) namespace(name string) {
 	s.t.Helper()
-	namespaces := s.host().CoreV1().Namespaces()
+	namespaces := s.Kubernetes(s.t).CoreV1().Namespaces()
 	if _, err := namespaces.Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}

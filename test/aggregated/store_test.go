@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 const storeID, storeService = "platform.ai/store-id", "platform.ai/store-service"
@@ -28,10 +29,10 @@ var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 // beside returns a server with a folder and a port of its own that is not registered.
 func (s *Server) beside(dir string, args ...string) *Server {
 	s.t.Helper()
-	b := &Server{t: s.t, c: s.c, DataDir: dir, port: kit.FreePort(s.t)}
+	b := &Server{Host: s.Host, t: s.t, c: s.c, DataDir: dir, port: kit.FreePort(s.t)}
 	b.args = append([]string{
 		"--data-dir", dir, "--bind-address", "127.0.0.1", "--secure-port", b.port, "--namespace", system,
-		"--kubeconfig", b.kubeconfig(b.account(system, service)),
+		"--kubeconfig", host.Kubeconfig(s.t, b.account(system, service), ""),
 	}, args...)
 	return b
 }
@@ -47,7 +48,7 @@ func (s *Server) refused(more ...string) string {
 // unready returns what /readyz/registration reports for a server that is not ready.
 func (s *Server) unready() string {
 	s.t.Helper()
-	anyCA := s.direct(s.c.Config())
+	anyCA := s.direct(s.Config())
 	anyCA.TLSClientConfig.CAFile, anyCA.Insecure = "", true
 	if code, body := s.get(anyCA, "/readyz"); code == http.StatusOK {
 		s.t.Errorf("it is ready: %s", body)
@@ -62,7 +63,7 @@ func (s *Server) unready() string {
 // registered returns the current APIService.
 func (s *Server) registered() *unstructured.Unstructured {
 	s.t.Helper()
-	u, err := s.dynamic(s.c.Config()).Resource(apiServices).Get(s.t.Context(), apiService, metav1.GetOptions{})
+	u, err := s.Dynamic(s.t).Resource(apiServices).Get(s.t.Context(), apiService, metav1.GetOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestOtherStoreIsNotServed(t *testing.T) {
 	s := Start(t)
 	before := s.registered()
 	id := before.GetAnnotations()[storeID]
-	if got := s.header(s.c.Config(), "/apis/core.platform.ai/v1alpha1").Get("Platform-Store-Id"); got != id || len(id) != 36 {
+	if got := s.Ask(t, s.Config(), http.MethodGet, "/apis/core.platform.ai/v1alpha1", "").Header.Get("Platform-Store-Id"); got != id || len(id) != 36 {
 		t.Fatalf("the store says it is %q, and %q is registered", got, id)
 	}
 	other := s.beside(t.TempDir())
@@ -114,7 +115,7 @@ func TestOtherStoreIsNotServed(t *testing.T) {
 		}
 	}
 	s.Run()
-	published, err := s.host().CoreV1().ConfigMaps(system).Get(t.Context(), service+"-ca", metav1.GetOptions{})
+	published, err := s.Kubernetes(t).CoreV1().ConfigMaps(system).Get(t.Context(), service+"-ca", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestStandby(t *testing.T) {
 		t.Error(err)
 	}
 	second.Await(t, "is ready after")
-	if code, body := s.get(second.direct(s.c.Config()), "/readyz"); code != http.StatusOK {
+	if code, body := s.get(second.direct(s.Config()), "/readyz"); code != http.StatusOK {
 		t.Errorf("it serves, and is not ready: %s", body)
 	}
 }
@@ -238,7 +239,7 @@ func TestStandby(t *testing.T) {
 func TestOrphansOfOtherStoresStay(t *testing.T) {
 	s := Start(t)
 	s.namespace("orphans")
-	ctx, jobs := t.Context(), s.host().BatchV1().Jobs("orphans")
+	ctx, jobs := t.Context(), s.Kubernetes(t).BatchV1().Jobs("orphans")
 	id := s.registered().GetAnnotations()[storeID]
 	for name, store := range map[string]string{"a-unmarked": "", "b-of-another": "0d6c5b0e-0000-4000-8000-000000000000", "c-own": id} {
 		job := orphan(name)
@@ -258,7 +259,7 @@ func TestOrphansOfOtherStoresStay(t *testing.T) {
 			t.Errorf("%s: %v %v", name, job, err)
 		}
 	}
-	if _, err := s.dynamic(s.c.Config()).Resource(tasks).Namespace("orphans").Create(ctx, task("marked"), metav1.CreateOptions{}); err != nil {
+	if _, err := s.Dynamic(t).Resource(tasks).Namespace("orphans").Create(ctx, task("marked"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.c.Kubectl(t, "--namespace", "orphans", "wait", "--for=create", "--timeout=2m", "job/marked-1")

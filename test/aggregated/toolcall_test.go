@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // Policies of the cluster judge the calls of agents' tools, which its own admission never sees: one is denied, one is held for
@@ -26,7 +28,7 @@ func TestToolCallPolicies(t *testing.T) {
 	const curl, pay = `{"language": "bash", "code": "curl x"}`, `{"amount": 101}`
 	// The server learns of policies by a watch, so they take effect a moment later.
 	for _, probe := range []struct{ tool, arguments, verdict string }{{"code_exec", curl, "Denied"}, {"pay", pay, "ApprovalRequired"}} {
-		for !strings.Contains(s.send(t, worker, "POST", w.path("toolcalls?dryRun=All"), call(probe.tool, probe.arguments)).body, `"verdict":"`+probe.verdict+`"`) {
+		for !strings.Contains(s.send(t, worker, "POST", w.path("toolcalls?dryRun=All"), call(probe.tool, probe.arguments)).Body, `"verdict":"`+probe.verdict+`"`) {
 			if t.Context().Err() != nil {
 				t.Fatal("the policies have no effect")
 			}
@@ -35,12 +37,12 @@ func TestToolCallPolicies(t *testing.T) {
 	for way, via := range s.ways() {
 		t.Run(way, func(t *testing.T) {
 			c := via(worker)
-			post := func(tool, arguments string) reply {
+			post := func(tool, arguments string) host.Answer {
 				return s.send(t, c, "POST", w.path("toolcalls"), call(tool, arguments))
 			}
-			post("code_exec", curl).want(t, 201, `"verdict":"Denied"`).want(t, 201, `"message":"no curl"`)
-			post("pay", pay).want(t, 201, `"verdict":"ApprovalRequired"`).want(t, 201, `"message":"above 100"`)
-			post("pay", `{"amount": 100}`).want(t, 201, `"verdict":"Allowed"`)
+			post("code_exec", curl).Want(t, 201, `"verdict":"Denied"`).Want(t, 201, `"message":"no curl"`)
+			post("pay", pay).Want(t, 201, `"verdict":"ApprovalRequired"`).Want(t, 201, `"message":"above 100"`)
+			post("pay", `{"amount": 100}`).Want(t, 201, `"verdict":"Allowed"`)
 		})
 	}
 	events, err := w.platform.CoreV1alpha1().ExecutionEvents(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=judged,type=ToolCallJudged"})

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/tokenservice"
@@ -29,10 +28,10 @@ func TestTransactionTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller := s.direct(rest.AnonymousClientConfig(s.c.Config()))
-	s.send(t, caller, http.MethodPost, "/api/v1/tasks", `{"name":"boss","type":"container","command":["true"]}`, "Txn-Token", incoming).want(t, http.StatusCreated, "txn-1")
+	caller := s.direct(s.Anonymous())
+	s.send(t, caller, http.MethodPost, "/api/v1/tasks", `{"name":"boss","type":"container","command":["true"]}`, "Txn-Token", incoming).Want(t, http.StatusCreated, "txn-1")
 	task := &v1alpha1.Task{}
-	_, body := s.get(s.c.Config(), "/apis/core.platform.ai/v1alpha1/namespaces/transactions/tasks/boss")
+	_, body := s.get(s.Config(), "/apis/core.platform.ai/v1alpha1/namespaces/transactions/tasks/boss")
 	if err := json.Unmarshal([]byte(body), task); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +39,7 @@ func TestTransactionTokens(t *testing.T) {
 	if name == "" || task.Annotations[v1alpha1.AnnotationTransactionTokenPending] != "" {
 		t.Fatalf("annotations: %v", task.Annotations)
 	}
-	secret, err := s.host().CoreV1().Secrets("transactions").Get(t.Context(), name, metav1.GetOptions{})
+	secret, err := s.Kubernetes(t).CoreV1().Secrets("transactions").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // A run whose Pod has no room in the quota, or on a node, reports that, and neither
@@ -21,7 +22,7 @@ func TestWaitingIsNotRunning(t *testing.T) {
 	s.namespace("waiting")
 	s.c.Kubectl(t, "apply", "-f", filepath.Join("..", "..", "manifests", "base", "controller-rbac.yaml"))
 	kit.Start(t, nil, kit.Bin(t, "platform-controller"),
-		"--kubeconfig", s.kubeconfig(s.account(system, "platform-controller")), "--leader-elect=false", "--health-probe-bind-address=",
+		"--kubeconfig", host.Kubeconfig(t, s.account(system, "platform-controller"), ""), "--leader-elect=false", "--health-probe-bind-address=",
 		"--worker-image=test.example/worker:1", "--start-timeout=30s", "--watch-namespace=waiting")
 	s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: runs, namespace: waiting}, spec: {hard: {limits.memory: 512Mi}}}`)
 	s.await(quotas, "waiting", "runs", func(u *unstructured.Unstructured) bool {

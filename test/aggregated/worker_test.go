@@ -4,9 +4,7 @@
 package aggregated
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -25,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 const (
@@ -38,16 +37,16 @@ type workload struct {
 	*Server
 	namespace string
 	platform  versioned.Interface
-	host      kubernetes.Interface
+	kube      kubernetes.Interface
 }
 
 // newWorkload makes two namespaces. RBAC grants the workers of the first their usual rights in both, so that whatever is
 // refused is refused because of the worker's identity.
 func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 	t.Helper()
-	w := &workload{Server: s, namespace: namespace, host: s.host()}
+	w := &workload{Server: s, namespace: namespace, kube: s.Kubernetes(t)}
 	var err error
-	if w.platform, err = versioned.NewForConfig(s.c.Config()); err != nil {
+	if w.platform, err = versioned.NewForConfig(s.Config()); err != nil {
 		t.Fatal(err)
 	}
 	for _, ns := range []string{namespace, namespace + "-other"} {
@@ -62,7 +61,7 @@ func newWorkload(t *testing.T, s *Server, namespace string) *workload {
 				s.apply(fmt.Sprintf("{apiVersion: v1, kind: ServiceAccount, metadata: {name: %s, namespace: %s}}", account, ns))
 			}
 		}
-		if _, err := w.host.RbacV1().RoleBindings(ns).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
+		if _, err := w.kube.RbacV1().RoleBindings(ns).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		s.awaitAllowed(ns, "system:serviceaccount:"+namespace+":"+v1alpha1.ServiceAccountContainerWorker, "create", "events")
@@ -119,7 +118,7 @@ func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (
 	if owner != nil {
 		j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
 	}
-	j, err := w.host.BatchV1().Jobs(w.namespace).Create(t.Context(), j, metav1.CreateOptions{})
+	j, err := w.kube.BatchV1().Jobs(w.namespace).Create(t.Context(), j, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +128,7 @@ func (w *workload) job(t *testing.T, name, label string, owner *v1alpha1.Task) (
 // pod waits for the Pod of a Job.
 func (w *workload) pod(t *testing.T, job string) *corev1.Pod {
 	t.Helper()
-	lw := cache.NewFilteredListWatchFromClient(w.host.CoreV1().RESTClient(), "pods", w.namespace, func(o *metav1.ListOptions) {
+	lw := cache.NewFilteredListWatchFromClient(w.kube.CoreV1().RESTClient(), "pods", w.namespace, func(o *metav1.ListOptions) {
 		o.LabelSelector = batchv1.JobNameLabel + "=" + job
 	})
 	e, err := watchtools.UntilWithSync(t.Context(), lw, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) { return e.Type == watch.Added, nil })
@@ -142,7 +141,7 @@ func (w *workload) pod(t *testing.T, job string) *corev1.Pod {
 // end marks a Pod as failed, as the kubelet does.
 func (w *workload) end(t *testing.T, p *corev1.Pod) {
 	t.Helper()
-	_, err := w.host.CoreV1().Pods(w.namespace).Patch(t.Context(), p.Name, types.MergePatchType, []byte(`{"status": {"phase": "Failed"}}`), metav1.PatchOptions{}, "status")
+	_, err := w.kube.CoreV1().Pods(w.namespace).Patch(t.Context(), p.Name, types.MergePatchType, []byte(`{"status": {"phase": "Failed"}}`), metav1.PatchOptions{}, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,18 +159,12 @@ func (w *workload) run(t *testing.T, name, session string) (*v1alpha1.Task, *res
 // worker returns the configuration of a worker in a Pod; without a Pod the token is bound only to the ServiceAccount.
 func (w *workload) worker(t *testing.T, p *corev1.Pod) *rest.Config {
 	t.Helper()
-	r, account := &authenticationv1.TokenRequest{}, v1alpha1.ServiceAccountAIWorker
+	spec, account := authenticationv1.TokenRequestSpec{}, v1alpha1.ServiceAccountAIWorker
 	if p != nil {
 		account = p.Spec.ServiceAccountName
-		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+		spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
 	}
-	r, err := w.host.CoreV1().ServiceAccounts(w.namespace).CreateToken(t.Context(), account, r, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := rest.AnonymousClientConfig(w.c.Config())
-	c.BearerToken = r.Status.Token
-	return c
+	return w.With(w.TokenOf(t, w.namespace, account, spec))
 }
 
 func (w *workload) events(task string) string { return w.path("tasks/" + task + "/events") }
@@ -180,49 +173,13 @@ func (w *workload) path(resource string) string {
 	return "/apis/core.platform.ai/v1alpha1/namespaces/" + w.namespace + "/" + resource
 }
 
-// reply is an answer to a request.
-type reply struct {
-	code   int
-	body   string
-	header http.Header
-}
-
-// want checks the code, and that the body has a text.
-func (r reply) want(t *testing.T, code int, text string) reply {
+// send makes one request, whose body is JSON; header has pairs of names and values.
+func (s *Server) send(t *testing.T, c *rest.Config, method, path, body string, header ...string) host.Answer {
 	t.Helper()
-	if r.code != code || !strings.Contains(r.body, text) {
-		t.Errorf("got %d %s\nwant %d with %q", r.code, r.body, code, text)
-	}
-	return r
-}
-
-// send makes one request; header has pairs of names and values.
-func (s *Server) send(t *testing.T, c *rest.Config, method, path, body string, header ...string) reply {
-	t.Helper()
-	client, err := rest.HTTPClientFor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, c.Host+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
+		header = append([]string{"Content-Type", "application/json"}, header...)
 	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	return reply{resp.StatusCode, b.String(), resp.Header}
+	return s.Ask(t, c, method, path, body, header...)
 }
 
 // ways returns the two paths to the server: through kube-apiserver and directly.
@@ -253,33 +210,33 @@ func TestWorkers(t *testing.T) {
 	for way, via := range s.ways() {
 		t.Run(way, func(t *testing.T) {
 			c := via(mine)
-			s.send(t, c, "POST", w.events("mine"), message).want(t, 201, `"streamID":"mine"`)
-			s.send(t, c, "POST", w.events("other"), message).want(t, 403, "the caller's credential is for another task")
-			s.send(t, c, "GET", w.events("mine"), "").want(t, 200, "ModelMessage")
-			s.send(t, c, "GET", w.events("other"), "").want(t, 403, "for another task")
-			s.send(t, c, "POST", w.path("executionevents"), `{"taskName": "mine", "type": "ModelMessage"}`).want(t, 201, `"streamID":"mine"`)
-			s.send(t, c, "POST", w.path("executionevents"), `{"taskName": "other", "type": "ModelMessage"}`).want(t, 403, "for another task")
-			s.send(t, c, "POST", w.path("tasks/mine/result"), "done").want(t, 204, "")
-			s.send(t, c, "POST", w.path("tasks/other/result"), "done").want(t, 403, "for another task")
-			s.send(t, c, "POST", w.events("mine"), `{"type": "TaskSucceeded"}`).want(t, 403, "controller-owned paths")
-			s.send(t, c, "GET", w.path("sessions/talk/transcript"), "").want(t, 200, "")
-			s.send(t, c, "GET", w.path("sessions/secret/transcript"), "").want(t, 403, "does not use this session")
+			s.send(t, c, "POST", w.events("mine"), message).Want(t, 201, `"streamID":"mine"`)
+			s.send(t, c, "POST", w.events("other"), message).Want(t, 403, "the caller's credential is for another task")
+			s.send(t, c, "GET", w.events("mine"), "").Want(t, 200, "ModelMessage")
+			s.send(t, c, "GET", w.events("other"), "").Want(t, 403, "for another task")
+			s.send(t, c, "POST", w.path("executionevents"), `{"taskName": "mine", "type": "ModelMessage"}`).Want(t, 201, `"streamID":"mine"`)
+			s.send(t, c, "POST", w.path("executionevents"), `{"taskName": "other", "type": "ModelMessage"}`).Want(t, 403, "for another task")
+			s.send(t, c, "POST", w.path("tasks/mine/result"), "done").Want(t, 204, "")
+			s.send(t, c, "POST", w.path("tasks/other/result"), "done").Want(t, 403, "for another task")
+			s.send(t, c, "POST", w.events("mine"), `{"type": "TaskSucceeded"}`).Want(t, 403, "controller-owned paths")
+			s.send(t, c, "GET", w.path("sessions/talk/transcript"), "").Want(t, 200, "")
+			s.send(t, c, "GET", w.path("sessions/secret/transcript"), "").Want(t, 403, "does not use this session")
 			s.send(t, c, "GET", strings.Replace(w.path("tasks"), "/work/", "/work-other/", 1), "").
-				want(t, 403, `worker identity: the ServiceAccount's namespace is \"work\", the request's is \"work-other\"`)
-			s.send(t, c, "GET", "/apis/core.platform.ai/v1alpha1", "").want(t, 200, "APIResourceList")
+				Want(t, 403, `worker identity: the ServiceAccount's namespace is \"work\", the request's is \"work-other\"`)
+			s.send(t, c, "GET", "/apis/core.platform.ai/v1alpha1", "").Want(t, 200, "APIResourceList")
 		})
 	}
 	t.Run("REST", func(t *testing.T) {
 		c := s.direct(mine)
-		s.send(t, c, "POST", "/internal/v1/events/work/task/mine", message).want(t, 201, `"seq"`)
-		s.send(t, c, "POST", "/internal/v1/events/work/task/other", message).want(t, 403, "for another task")
-		s.send(t, c, "POST", "/internal/v1/results/work/mine", "done").want(t, 204, "")
-		s.send(t, c, "POST", "/internal/v1/results/work/other", "done").want(t, 403, "for another task")
-		s.send(t, c, "POST", "/internal/v1/events/work-other/task/mine", message).want(t, 403, "worker identity")
-		s.send(t, s.direct(w.worker(t, nil)), "POST", "/internal/v1/events/work/task/mine", message).want(t, 403, "not bound to one Pod")
+		s.send(t, c, "POST", "/internal/v1/events/work/task/mine", message).Want(t, 201, `"seq"`)
+		s.send(t, c, "POST", "/internal/v1/events/work/task/other", message).Want(t, 403, "for another task")
+		s.send(t, c, "POST", "/internal/v1/results/work/mine", "done").Want(t, 204, "")
+		s.send(t, c, "POST", "/internal/v1/results/work/other", "done").Want(t, 403, "for another task")
+		s.send(t, c, "POST", "/internal/v1/events/work-other/task/mine", message).Want(t, 403, "worker identity")
+		s.send(t, s.direct(w.worker(t, nil)), "POST", "/internal/v1/events/work/task/mine", message).Want(t, 403, "not bound to one Pod")
 	})
 	t.Run("metrics", func(t *testing.T) {
-		s.send(t, s.direct(s.c.Config()), "GET", "/metrics", "").want(t, 200, `platform_worker_identity_proofs_total{outcome="proved"}`)
+		s.send(t, s.direct(s.Config()), "GET", "/metrics", "").Want(t, 200, `platform_worker_identity_proofs_total{outcome="proved"}`)
 	})
 }
 
@@ -296,9 +253,9 @@ func TestAttempts(t *testing.T) {
 			c := via(w.worker(t, p1))
 			later := func(text string) {
 				t.Helper()
-				r := s.send(t, c, "POST", w.events(name), message).want(t, 503, text)
-				if r.header.Get("Retry-After") != "1" || !strings.Contains(r.body, `"kind":"Status"`) {
-					t.Errorf("the answer is %v %s", r.header, r.body)
+				r := s.send(t, c, "POST", w.events(name), message).Want(t, 503, text)
+				if r.Header.Get("Retry-After") != "1" || !strings.Contains(r.Body, `"kind":"Status"`) {
+					t.Errorf("the answer is %v %s", r.Header, r.Body)
 				}
 			}
 			later("names no Job")
@@ -309,21 +266,21 @@ func TestAttempts(t *testing.T) {
 			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, j1.UID)
 			later("has not accepted a Pod")
 			w.publish(t, o, v1alpha1.TaskRunning, j1.Name, j1.UID, p1)
-			s.send(t, c, "POST", w.events(name), message).want(t, 201, "")
+			s.send(t, c, "POST", w.events(name), message).Want(t, 201, "")
 
 			j2, p2 := w.job(t, name+"-2", name, o)
 			second := via(w.worker(t, p2))
-			s.send(t, second, "POST", w.events(name), message).want(t, 403, "this is another attempt")
+			s.send(t, second, "POST", w.events(name), message).Want(t, 403, "this is another attempt")
 			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, j2.UID, p2)
-			s.send(t, second, "POST", w.events(name), message).want(t, 201, "")
-			s.send(t, c, "POST", w.events(name), message).want(t, 403, "this is another attempt")
+			s.send(t, second, "POST", w.events(name), message).Want(t, 201, "")
+			s.send(t, c, "POST", w.events(name), message).Want(t, 403, "this is another attempt")
 			w.publish(t, o, v1alpha1.TaskRunning, j2.Name, "of-another-job")
-			s.send(t, second, "POST", w.events(name), message).want(t, 403, "by its UID: this is another attempt")
+			s.send(t, second, "POST", w.events(name), message).Want(t, 403, "by its UID: this is another attempt")
 
 			w.publish(t, o, v1alpha1.TaskFailed, j2.Name, j2.UID)
-			s.send(t, second, "POST", w.events(name), message).want(t, 409, "the task has ended and its event stream is closed")
-			s.send(t, second, "GET", w.path("tasks/"+name), "").want(t, 403, "has ended")
-			s.send(t, second, "POST", w.path("tasks/"+name+"/result"), "late").want(t, 403, "has ended")
+			s.send(t, second, "POST", w.events(name), message).Want(t, 409, "the task has ended and its event stream is closed")
+			s.send(t, second, "GET", w.path("tasks/"+name), "").Want(t, 403, "has ended")
+			s.send(t, second, "POST", w.path("tasks/"+name+"/result"), "late").Want(t, 403, "has ended")
 		})
 	}
 }
@@ -340,12 +297,12 @@ func TestBrokenChains(t *testing.T) {
 	_, gone := w.job(t, "gone", "a", o)
 	_, debugged := w.job(t, "debugged", "a", o)
 	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the cluster changes new Pods, too
-		now, err := w.host.CoreV1().Pods(w.namespace).Get(t.Context(), debugged.Name, metav1.GetOptions{})
+		now, err := w.kube.CoreV1().Pods(w.namespace).Get(t.Context(), debugged.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		now.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "none"}}}
-		_, err = w.host.CoreV1().Pods(w.namespace).UpdateEphemeralContainers(t.Context(), debugged.Name, now, metav1.UpdateOptions{})
+		_, err = w.kube.CoreV1().Pods(w.namespace).UpdateEphemeralContainers(t.Context(), debugged.Name, now, metav1.UpdateOptions{})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -354,7 +311,7 @@ func TestBrokenChains(t *testing.T) {
 
 	bare := own.DeepCopy()
 	bare.ObjectMeta = metav1.ObjectMeta{Name: "bare", Labels: map[string]string{v1alpha1.LabelTask: "a"}}
-	bare, err := w.host.CoreV1().Pods(w.namespace).Create(t.Context(), bare, metav1.CreateOptions{})
+	bare, err := w.kube.CoreV1().Pods(w.namespace).Create(t.Context(), bare, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +326,7 @@ func TestBrokenChains(t *testing.T) {
 	endedToken := w.worker(t, ended)
 	for way, via := range s.ways() {
 		t.Run(way, func(t *testing.T) {
-			s.send(t, via(w.worker(t, own)), "POST", w.events("a"), message).want(t, 201, "")
+			s.send(t, via(w.worker(t, own)), "POST", w.events("a"), message).Want(t, 201, "")
 			for want, c := range map[string]*rest.Config{
 				"the token is not bound to one Pod":         unbound,
 				"Pod bare is not controlled by a Job":       w.worker(t, bare),
@@ -378,15 +335,15 @@ func TestBrokenChains(t *testing.T) {
 				"Pod " + ended.Name + " has ended":          endedToken,
 				"has ephemeral containers":                  w.worker(t, debugged),
 			} {
-				s.send(t, via(c), "POST", w.events("a"), message).want(t, 403, want)
-				s.send(t, via(c), "GET", w.path("tasks"), "").want(t, 403, want)
+				s.send(t, via(c), "POST", w.events("a"), message).Want(t, 403, want)
+				s.send(t, via(c), "GET", w.path("tasks"), "").Want(t, 403, want)
 			}
 			// kube-apiserver, which is asked on both paths, learns of the deletion by a watch.
 			for {
-				if r := s.send(t, via(lost[way]), "GET", w.path("tasks"), ""); r.code == 401 {
+				if r := s.send(t, via(lost[way]), "GET", w.path("tasks"), ""); r.Code == 401 {
 					break
-				} else if r.code != 503 || t.Context().Err() != nil {
-					t.Fatalf("the token of a deleted Pod: %d %s", r.code, r.body)
+				} else if r.Code != 503 || t.Context().Err() != nil {
+					t.Fatalf("the token of a deleted Pod: %d %s", r.Code, r.Body)
 				}
 				lost[way] = rest.CopyConfig(lost[way])
 			}
@@ -414,22 +371,22 @@ func TestForgedExtras(t *testing.T) {
 
 	// Headers of a client that is not the proxy are ignored: the worker keeps its identity, and an anonymous caller stays
 	// anonymous.
-	s.send(t, s.direct(mine), "POST", w.events("other"), message, headers(worker, claim(other)...)...).want(t, 403, "for another task")
-	s.send(t, s.direct(w.worker(t, nil)), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "not bound to one Pod")
-	s.send(t, s.direct(rest.AnonymousClientConfig(s.c.Config())), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "system:anonymous")
+	s.send(t, s.direct(mine), "POST", w.events("other"), message, headers(worker, claim(other)...)...).Want(t, 403, "for another task")
+	s.send(t, s.direct(w.worker(t, nil)), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).Want(t, 403, "not bound to one Pod")
+	s.send(t, s.direct(s.Anonymous()), "POST", w.events("mine"), message, headers(worker, claim(o)...)...).Want(t, 403, "system:anonymous")
 
 	// The proxy's certificate proves who the caller is, but not which task it works on.
-	proxy := s.direct(s.c.Config())
+	proxy := s.direct(s.Config())
 	proxy.TLSClientConfig = rest.TLSClientConfig{
 		CAFile: proxy.TLSClientConfig.CAFile, CertFile: s.c.Dir + "/pki/front-proxy-client.crt", KeyFile: s.c.Dir + "/pki/front-proxy-client.key",
 	}
-	s.send(t, proxy, "POST", w.events("mine"), message, headers(worker, claim(o)...)...).want(t, 403, "not bound to one Pod")
+	s.send(t, proxy, "POST", w.events("mine"), message, headers(worker, claim(o)...)...).Want(t, 403, "not bound to one Pod")
 	// Such extras neither restrict nor help anybody else: this is an administrator, who has no task.
-	s.send(t, proxy, "POST", w.events("mine"), message, headers("somebody", claim(other)...)...).want(t, 201, "")
+	s.send(t, proxy, "POST", w.events("mine"), message, headers("somebody", claim(other)...)...).Want(t, 201, "")
 
 	// Impersonation through kube-apiserver is the same.
 	as := func(user string, extra ...string) *rest.Config {
-		c := s.c.Config()
+		c := s.Config()
 		c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}, Extra: map[string][]string{}}
 		for i := 0; i < len(extra); i += 2 {
 			c.Impersonate.Extra[extra[i]] = []string{extra[i+1]}
@@ -438,8 +395,8 @@ func TestForgedExtras(t *testing.T) {
 	}
 	for way, via := range s.ways() {
 		t.Run(way, func(t *testing.T) {
-			s.send(t, via(as(worker, claim(o)...)), "POST", w.events("mine"), message).want(t, 403, "not bound to one Pod")
-			s.send(t, via(as("somebody", claim(other)...)), "POST", w.events("mine"), message).want(t, 201, "")
+			s.send(t, via(as(worker, claim(o)...)), "POST", w.events("mine"), message).Want(t, 403, "not bound to one Pod")
+			s.send(t, via(as("somebody", claim(other)...)), "POST", w.events("mine"), message).Want(t, 201, "")
 		})
 	}
 }

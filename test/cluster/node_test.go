@@ -6,12 +6,14 @@ package cluster
 import (
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 // Pods run hardened, find each other through a Service, and keep data in a
 // volume; a node that dies is noticed, and comes back.
 func TestNode(t *testing.T) {
-	c := Node(t)
+	c := cluster.Node(t)
 	ns := c.Namespace(t)
 	c.Kubectl(t, "-n", ns, "apply", "-f", "testdata/node.yaml")
 	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/web", "--timeout=120s")

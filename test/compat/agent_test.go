@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // coding is a model that writes a file, reads it with a command, and reports.
@@ -31,17 +34,20 @@ turns:
 // with models of both protocols.
 func TestCodingAgent(t *testing.T) {
 	t.Parallel()
-	npm(t)
+	kit.Needs(t, kit.NPM)
 	found, err := filepath.Glob("npm/node_modules/opencode-*/bin/opencode")
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the package of opencode is for x86-64 alone")
+	}
 	if err != nil || len(found) == 0 {
-		missing(t, "opencode is not installed: its package is for x86-64 alone")
+		t.Fatalf("npm has not installed opencode: %v", err)
 	}
 	agent, err := filepath.Abs(found[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, v := onTools(t, coding)
-	token, router := s.token("team", "client", "chat"), s.router()
+	token, router := s.Token(t, "team", "client", "chat"), s.router()
 	for _, tt := range []struct{ name, adapter, base, model string }{
 		{"chat completions, directly", "@ai-sdk/openai-compatible", s.RESTURL + "/openai/v1", "openai/m"},
 		{"chat completions, through the router", "@ai-sdk/openai-compatible", router + "/openai/v1", "openai/m"},

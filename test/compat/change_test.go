@@ -21,14 +21,14 @@ func TestChangesAreSeen(t *testing.T) {
 	s.namespace("team")
 	first, second := newVendor(t, says(http.StatusOK, jsonKind, chatAnswer)), newVendor(t, says(http.StatusOK, jsonKind, chatAnswer))
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, first.URL, "m")
-	token := s.token("team", "client", "chat-agents")
-	ctx, providers, agents := t.Context(), s.admin.CoreV1alpha1().Providers("team"), s.admin.CoreV1alpha1().Agents("team")
+	token := s.Token(t, "team", "client", "chat-agents")
+	ctx, providers, agents := t.Context(), s.admin.Providers("team"), s.admin.Agents("team")
 	secrets := s.Kubernetes(t).CoreV1().Secrets("team")
 	ask := func(want int, v *vendor, key, model string) {
 		t.Helper()
 		got := s.post("/openai/v1/chat/completions?agent=a", `{"messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token)
-		if got.code != want {
-			t.Fatalf("%d %s, want %d", got.code, got.body, want)
+		if got.Code != want {
+			t.Fatalf("%d %s, want %d", got.Code, got.Body, want)
 		}
 		if v == nil {
 			return
@@ -62,7 +62,7 @@ func TestChangesAreSeen(t *testing.T) {
 	ask(http.StatusOK, second, "rotated-3", "m3")
 	s.limit("team", "tiny", v1alpha1.BudgetSpec{Limit: v1alpha1.BudgetLimit{Tokens: new(int64(1))}, Window: v1alpha1.BudgetMonth})
 	ask(http.StatusForbidden, nil, "", "")
-	if err := s.admin.CoreV1alpha1().Budgets("team").Delete(ctx, "tiny", metav1.DeleteOptions{}); err != nil {
+	if err := s.admin.Budgets("team").Delete(ctx, "tiny", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ask(http.StatusOK, second, "rotated-3", "m3")

@@ -10,20 +10,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/integration"
+	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/host"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // vendorKey is the key that only the server knows.
@@ -93,46 +92,38 @@ const (
 
 // server is a standalone server with Providers.
 type server struct {
-	*integration.Server
+	*standalone.Server
 
 	t     testing.TB
-	admin *versioned.Clientset
+	admin core.CoreV1alpha1Interface
 }
 
 func start(t testing.TB, configure ...func(*standalone.Options)) *server {
 	t.Helper()
-	s := &server{Server: integration.Start(t, configure...), t: t}
-	var err error
-	if s.admin, err = versioned.NewForConfig(s.Admin); err != nil {
-		t.Fatal(err)
-	}
-	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"chats"}, Verbs: []string{"create"}},
-		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"providers"}, Verbs: []string{"list"}},
-	}
-	readAgents := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"agents"}, Verbs: []string{"get"}}
-	for name, rules := range map[string][]rbacv1.PolicyRule{
-		"chat": rules, "chats-only": rules[:1], "providers-only": rules[1:], "chat-agents": {rules[0], rules[1], readAgents},
-		"chat-tasks": {rules[0], rules[1], {APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"tasks"}, Verbs: []string{"create", "get", "list"}}},
-	} {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-		if _, err := s.Kubernetes(t).RbacV1().ClusterRoles().Create(context.Background(), role, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := &server{Server: standalone.Start(t, configure...), t: t}
+	s.admin = s.Core(t)
+	chat, list := rule("create", "chats"), rule("list", "providers")
+	s.Role(t, "chat", chat, list)
+	s.Role(t, "chats-only", chat)
+	s.Role(t, "providers-only", list)
+	s.Role(t, "chat-agents", chat, list, rule("get", "agents"))
+	tasks := rule("create", "tasks")
+	tasks.Verbs = append(tasks.Verbs, "get", "list")
+	s.Role(t, "chat-tasks", chat, list, tasks)
 	return s
+}
+
+// rule allows a verb on a resource of the platform.
+func rule(verb, resource string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{resource}, Verbs: []string{verb}}
 }
 
 // namespace makes a namespace with the Secret of the vendor's key.
 func (s *server) namespace(name string) {
 	s.t.Helper()
-	k, ctx := s.Kubernetes(s.t), context.Background()
-	_, err := k.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		s.t.Fatal(err)
-	}
+	s.Namespaces(s.t, name)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": vendorKey}}
-	if _, err := k.CoreV1().Secrets(name).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Kubernetes(s.t).CoreV1().Secrets(name).Create(context.Background(), secret, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -143,67 +134,17 @@ func (s *server) provider(namespace, name string, kind v1alpha1.ProviderType, ad
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{
 		Type: kind, BaseURL: address, DefaultModel: model, SecretRef: v1alpha1.ProviderSecretReference{Name: "key"},
 	}}
-	if _, err := s.admin.CoreV1alpha1().Providers(namespace).Create(context.Background(), p, metav1.CreateOptions{}); err != nil {
+	if _, err := s.admin.Providers(namespace).Create(context.Background(), p, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// token makes a ServiceAccount with a role in its namespace, and a token.
-func (s *server) token(namespace, account, role string) string {
-	s.t.Helper()
-	k, ctx := s.Kubernetes(s.t), context.Background()
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}
-	if _, err := k.CoreV1().ServiceAccounts(namespace).Create(ctx, sa, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
-	if role != "" {
-		b := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: namespace}},
-		}
-		if _, err := k.RbacV1().RoleBindings(namespace).Create(ctx, b, metav1.CreateOptions{}); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	req, err := k.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return req.Status.Token
-}
-
-// got is an answer.
-type got struct {
-	code   int
-	body   string
-	header http.Header
 }
 
 // post sends a body to a path of the plain listener. Header is pairs of name and value. The server's tools are switched off
 // unless the header says otherwise.
-func (s *server) post(path, body string, header ...string) got {
+func (s *server) post(path, body string, header ...string) host.Answer {
 	s.t.Helper()
-	return s.send(http.MethodPost, path, body, header...)
-}
-
-func (s *server) send(method, path, body string, header ...string) got {
-	s.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, s.RESTURL+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
+	if !slices.Contains(header, "X-Platform-Tools") {
+		header = append([]string{"X-Platform-Tools", "disabled"}, header...)
 	}
-	req.Header.Set("X-Platform-Tools", "disabled")
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return got{resp.StatusCode, string(data), resp.Header}
+	return s.Send(s.t, http.MethodPost, path, body, header...)
 }

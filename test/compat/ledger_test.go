@@ -22,10 +22,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/usage"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 var cuts = flag.Int("cuts", 320, "clients that leave in TestLedgerOfCutClients")

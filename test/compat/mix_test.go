@@ -184,7 +184,7 @@ func onMix(t *testing.T, s *server, v *vendor) (kinds []mixed, token string) {
 	s.namespace("team")
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "c")
-	return mix([2]string{s.RESTURL, s.routerHere()}), s.token("team", "client", "chat")
+	return mix([2]string{s.RESTURL, s.routerHere()}), s.Token(t, "team", "client", "chat")
 }
 
 // routerHere starts a router for namespace team in this process and returns its address.

@@ -47,10 +47,10 @@ func TestProviderWithoutKey(t *testing.T) {
 	v := newVendor(t, says(http.StatusOK, jsonKind, chatAnswer))
 	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "m")
-	token := s.token("team", "client", "chat")
+	token := s.Token(t, "team", "client", "chat")
 	secrets := s.Kubernetes(t).CoreV1().Secrets("team")
-	if got := s.post("/openai/v1/chat/completions", `{"model":"openai/m","messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token); got.code != http.StatusOK {
-		t.Fatalf("with the key: %d %s", got.code, got.body)
+	if got := s.post("/openai/v1/chat/completions", `{"model":"openai/m","messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token); got.Code != http.StatusOK {
+		t.Fatalf("with the key: %d %s", got.Code, got.Body)
 	}
 	for _, c := range []struct {
 		name   string
@@ -88,19 +88,19 @@ func (s *server) refusedWithoutKey(name, path, body, token, reason string) {
 		for _, tools := range []string{"disabled", ""} {
 			got := s.post(path, strings.Replace(body, "STREAM", stream, 1), "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
 			what := fmt.Sprintf("%s: %s %s, stream %s, tools %q", name, path, body, stream, tools)
-			if kind := got.header.Get("Content-Type"); got.code != http.StatusBadRequest || kind != jsonKind {
-				s.t.Errorf("%s: %d %s %s", what, got.code, kind, got.body)
+			if kind := got.Header.Get("Content-Type"); got.Code != http.StatusBadRequest || kind != jsonKind {
+				s.t.Errorf("%s: %d %s %s", what, got.Code, kind, got.Body)
 				continue
 			}
 			var answer struct{ Error struct{ Message string } }
-			if err := json.Unmarshal([]byte(got.body), &answer); err != nil || !strings.Contains(answer.Error.Message, reason) {
-				s.t.Errorf("%s: %s, want %s", what, got.body, reason)
+			if err := json.Unmarshal([]byte(got.Body), &answer); err != nil || !strings.Contains(answer.Error.Message, reason) {
+				s.t.Errorf("%s: %s, want %s", what, got.Body, reason)
 			}
-			if d := cmp.Diff(envelope(path, answer.Error.Message), decoded(s.t, got.body)); d != "" {
+			if d := cmp.Diff(envelope(path, answer.Error.Message), decoded(s.t, got.Body)); d != "" {
 				s.t.Errorf("%s: envelope (-want +got):\n%s", what, d)
 			}
-			if found := internal.FindString(got.body); found != "" || strings.Contains(got.body, otherKey) || strings.Contains(got.body, vendorKey) {
-				s.t.Errorf("%s: it shows %q: %s", what, found, got.body)
+			if found := internal.FindString(got.Body); found != "" || strings.Contains(got.Body, otherKey) || strings.Contains(got.Body, vendorKey) {
+				s.t.Errorf("%s: it shows %q: %s", what, found, got.Body)
 			}
 		}
 	}

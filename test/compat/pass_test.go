@@ -20,7 +20,7 @@ func TestPass(t *testing.T) {
 	open, claude := newVendor(t, nil), newVendor(t, nil)
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, open.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, claude.URL, "c")
-	token := s.token("team", "client", "chat")
+	token := s.Token(t, "team", "client", "chat")
 
 	const chat = `{ "model":"%s" , "messages":[{"role":"user","content":[{"type":"text","text":"h\u00e9"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}],` +
 		`"parallel_tool_calls":true, "future":{"z":1,"a":1e2}, "max_tokens":16}`
@@ -46,15 +46,15 @@ func TestPass(t *testing.T) {
 	} {
 		tc.vendor.answer = says(http.StatusOK, tc.kind, tc.answer)
 		got := s.post(tc.path+"?beta=true&namespace=team&future=a%20b&future=c", strings.Replace(tc.body, "%s", tc.as, 1), "Authorization", "Bearer "+token, "Anthropic-Beta", "x", "Cookie", "a=b", "X-Request-Id", "id-1")
-		if got.code != http.StatusOK || got.body != tc.answer {
-			t.Errorf("%s: %d %s\nwant %s", name, got.code, got.body, tc.answer)
+		if got.Code != http.StatusOK || got.Body != tc.answer {
+			t.Errorf("%s: %d %s\nwant %s", name, got.Code, got.Body, tc.answer)
 		}
 		for header, want := range map[string]string{
 			"Content-Type": tc.kind, "Cache-Control": "private, no-store", "X-Request-Id": "id-1", "Set-Cookie": "", "Openai-Organization": "",
 			"X-Platform-Tools": "disabled",
 		} {
-			if got.header.Get(header) != want {
-				t.Errorf("%s: header %s is %q, want %q", name, header, got.header.Get(header), want)
+			if got.Header.Get(header) != want {
+				t.Errorf("%s: header %s is %q, want %q", name, header, got.Header.Get(header), want)
 			}
 		}
 		last, _ := tc.vendor.last()
@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 	for _, ns := range []string{"team", "other"} {
 		s.provider(ns, "default", v1alpha1.ProviderOpenAI, v.URL, "m")
 	}
-	chat, half, other := s.token("team", "client", "chat"), s.token("team", "half", "chats-only"), s.token("team", "other", "providers-only")
+	chat, half, other := s.Token(t, "team", "client", "chat"), s.Token(t, "team", "half", "chats-only"), s.Token(t, "team", "other", "providers-only")
 	const body = `{"model":"m","max_tokens":16,"messages":[{"role":"user","content":"h"}]}`
 	for name, tc := range map[string]struct {
 		query, body string
@@ -113,11 +113,11 @@ func TestRefused(t *testing.T) {
 				Type  string
 				Error struct{ Type, Message string }
 			}
-			err := json.Unmarshal([]byte(got.body), &e)
-			if got.code != tc.code || err != nil || e.Error.Type != tc.kind || e.Error.Message == "" || (e.Type == "error") != strings.Contains(path, "anthropic") {
-				t.Errorf("%s: %s: %d %.300s, want %d %s", name, path, got.code, got.body, tc.code, tc.kind)
+			err := json.Unmarshal([]byte(got.Body), &e)
+			if got.Code != tc.code || err != nil || e.Error.Type != tc.kind || e.Error.Message == "" || (e.Type == "error") != strings.Contains(path, "anthropic") {
+				t.Errorf("%s: %s: %d %.300s, want %d %s", name, path, got.Code, got.Body, tc.code, tc.kind)
 			}
-			if strings.Contains(got.body, vendorKey) {
+			if strings.Contains(got.Body, vendorKey) {
 				t.Errorf("%s: the answer has the vendor's key", name)
 			}
 		}
@@ -126,8 +126,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("the vendor got %d requests", n)
 	}
 	for path, code := range map[string]int{"/openai/v1/embeddings": 404, "/anthropic/v1": 404, "/openai/v1/models": 405} {
-		if got := s.post(path, body, "X-Api-Key", chat); got.code != code || !strings.Contains(got.body, "not_found_error") {
-			t.Errorf("%s: %d %s, want %d", path, got.code, got.body, code)
+		if got := s.post(path, body, "X-Api-Key", chat); got.Code != code || !strings.Contains(got.Body, "not_found_error") {
+			t.Errorf("%s: %d %s, want %d", path, got.Code, got.Body, code)
 		}
 	}
 }
@@ -139,23 +139,23 @@ func TestModels(t *testing.T) {
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, "http://localhost:1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, "http://localhost:1", "c")
 	s.provider("team", "none", v1alpha1.ProviderAnthropic, "http://localhost:1", "")
-	token := s.token("team", "client", "providers-only")
+	token := s.Token(t, "team", "client", "providers-only")
 	for _, path := range []string{"/openai/v1/models", "/anthropic/v1/models", "/provider-a/v1/models"} {
-		got := s.send(http.MethodGet, path, "", "X-Api-Key", token)
+		got := s.Send(t, http.MethodGet, path, "", "X-Api-Key", token)
 		var list struct {
 			Object string
 			Data   []struct{ ID, Object, Type string }
 		}
 		var ids []string
-		err := json.Unmarshal([]byte(got.body), &list)
+		err := json.Unmarshal([]byte(got.Body), &list)
 		for _, m := range list.Data {
 			ids = append(ids, m.ID)
 		}
-		if got.code != http.StatusOK || err != nil || list.Object != "list" || strings.Join(ids, " ") != "claude/c c default/m m" {
-			t.Errorf("%s: %d %s", path, got.code, got.body)
+		if got.Code != http.StatusOK || err != nil || list.Object != "list" || strings.Join(ids, " ") != "claude/c c default/m m" {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
 	}
-	if got := s.send(http.MethodGet, "/openai/v1/models", "", "X-Api-Key", s.token("team", "nobody", "")); got.code != http.StatusForbidden {
-		t.Errorf("a caller without permissions: %d %s", got.code, got.body)
+	if got := s.Send(t, http.MethodGet, "/openai/v1/models", "", "X-Api-Key", s.Token(t, "team", "nobody", "")); got.Code != http.StatusForbidden {
+		t.Errorf("a caller without permissions: %d %s", got.Code, got.Body)
 	}
 }

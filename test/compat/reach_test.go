@@ -27,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // endpoint is a web server whose requests a test counts.
@@ -140,7 +140,7 @@ func newReaching(t *testing.T, configure ...func(*standalone.Options)) *reaching
 		"unknown":   {Description: "No parameters.", HTTP: &v1alpha1.ToolHTTP{URL: r.orders.URL}},
 		"web-stuff": {Description: "Fine.", Parameters: schema, HTTP: &v1alpha1.ToolHTTP{URL: r.orders.URL}},
 	} {
-		if _, err := r.admin.CoreV1alpha1().Tools("team").Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}); err != nil {
+		if _, err := r.admin.Tools("team").Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,23 +150,21 @@ func newReaching(t *testing.T, configure ...func(*standalone.Options)) *reaching
 // role makes a ClusterRole from pairs of resources and verbs.
 func (s *server) role(name string, rules ...[]string) {
 	s.t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	var all []rbacv1.PolicyRule
 	for i := 0; i < len(rules); i += 2 {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: rules[i], Verbs: rules[i+1]})
+		all = append(all, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: rules[i], Verbs: rules[i+1]})
 	}
-	if _, err := s.Kubernetes(s.t).RbacV1().ClusterRoles().Create(context.Background(), role, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.Role(s.t, name, all...)
 }
 
 // asks sends a prompt in one of the forms, and returns what the answer says.
 func (r *reaching) asks(a api, stream bool, prompt, token string) string {
 	r.t.Helper()
 	got := r.post(a.path, a.body(stream, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-	if got.code != http.StatusOK {
-		r.t.Fatalf("%s: %d %s", prompt, got.code, got.body)
+	if got.Code != http.StatusOK {
+		r.t.Fatalf("%s: %d %s", prompt, got.Code, got.Body)
 	}
-	return said(r.test, got.body)
+	return said(r.test, got.Body)
 }
 
 // A model reads the web, searches it, and calls the Tools of the namespace, within the rules that hold for runs: of addresses,
@@ -174,7 +172,7 @@ func (r *reaching) asks(a api, stream bool, prompt, token string) string {
 func TestServerToolsReach(t *testing.T) {
 	t.Parallel()
 	r := newReaching(t)
-	token := r.token("team", "client", "chat-tools")
+	token := r.Token(t, "team", "client", "chat-tools")
 	for name, a := range apis() {
 		for _, tt := range []struct{ prompt, want, never string }{
 			{"read the open one", "open page /page", ""},
@@ -219,7 +217,7 @@ func TestServerToolsReachDenied(t *testing.T) {
 	t.Parallel()
 	r := newReaching(t)
 	r.role("chat-list", []string{"chats"}, []string{"create"}, []string{"providers", "tools"}, []string{"list"})
-	chats, lists := r.token("team", "chats", "chat"), r.token("team", "lists", "chat-list")
+	chats, lists := r.Token(t, "team", "chats", "chat"), r.Token(t, "team", "lists", "chat-list")
 	for name, a := range apis() {
 		for _, prompt := range []string{"read the open one", "search the web", "order five", "docs please", "run it"} {
 			if text := r.asks(a, false, prompt, lists); !strings.Contains(text, "permission_denied") || !strings.Contains(text, "create on tasks") {
@@ -273,7 +271,7 @@ func TestServerToolsReachJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	token, trusted := r.token("team", "client", "chat-tools"), r.token("team", "trusted", "chat-tools")
+	token, trusted := r.Token(t, "team", "client", "chat-tools"), r.Token(t, "team", "trusted", "chat-tools")
 	chats := apis()["chat"]
 	await := func(prompt, want string) {
 		t.Helper()
@@ -322,7 +320,7 @@ func TestServerToolsCode(t *testing.T) {
 	worker := kit.Bin(t, "platform-worker")
 	for _, allowed := range []bool{true, false} {
 		r := newReaching(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, o.AllowHostCommands = nil, worker, allowed })
-		token := r.token("team", "client", "chat-tools")
+		token := r.Token(t, "team", "client", "chat-tools")
 		for name, a := range apis() {
 			want := map[string][]string{"run it": {"it ran"}, "fail now": {"it ran", "exit code 3", "oops"}}
 			if !allowed {
@@ -337,7 +335,7 @@ func TestServerToolsCode(t *testing.T) {
 				}
 			}
 		}
-		tasks, err := r.admin.CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelCreatedBy + "=" + v1alpha1.CreatedByOrchestrator})
+		tasks, err := r.admin.Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelCreatedBy + "=" + v1alpha1.CreatedByOrchestrator})
 		if err != nil || len(tasks.Items) == 0 {
 			t.Errorf("%d tasks, %v", len(tasks.Items), err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -56,7 +56,7 @@ func onScript(t *testing.T, configure ...func(*standalone.Options)) (*server, st
 	s.namespace("team")
 	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "m")
-	return s, s.token("team", "client", "chat")
+	return s, s.Token(t, "team", "client", "chat")
 }
 
 // OpenAI's own client works with Providers of both protocols.

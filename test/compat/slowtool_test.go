@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestToolTimeout: a tool whose server never answers is ended at --chat-tool-timeout. The model reads why and answers.
@@ -29,13 +29,13 @@ turns:
 		o.WebFetchAllow = []string{strings.TrimPrefix(silent.URL, "http://")}
 		o.Chat.ToolTimeout = 100 * time.Millisecond
 	})
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for _, stream := range []bool{false, true} {
 			got := s.post(a.path, a.body(stream, "read it"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-			if text := said(t, got.body); got.code != http.StatusOK || !strings.Contains(text, "No answer: timeout: ") ||
+			if text := said(t, got.Body); got.Code != http.StatusOK || !strings.Contains(text, "No answer: timeout: ") ||
 				!strings.Contains(text, "100ms") || !strings.Contains(text, "--chat-tool-timeout") {
-				t.Fatalf("%s, stream %v: %d %s", name, stream, got.code, text)
+				t.Fatalf("%s, stream %v: %d %s", name, stream, got.Code, text)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -137,22 +137,22 @@ turns:
 func TestServerTools(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, working)
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for _, stream := range []bool{false, true} {
 			got := s.post(a.path, a.body(stream, "count"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-			if got.code != http.StatusOK || got.header.Get("X-Platform-Tools") != "enabled" {
-				t.Fatalf("%s: %d %v %s", name, got.code, got.header, got.body)
+			if got.Code != http.StatusOK || got.Header.Get("X-Platform-Tools") != "enabled" {
+				t.Fatalf("%s: %d %v %s", name, got.Code, got.Header, got.Body)
 			}
-			text := said(t, got.body)
+			text := said(t, got.Body)
 			if !strings.Contains(text, "It is done") || !strings.Contains(text, "proxy-") || strings.Contains(text, "goal") {
 				t.Errorf("%s: said %q", name, text)
 			}
 			if shown := strings.HasPrefix(text, "I begin.") && strings.Contains(text, "(create_container_task: {"); shown != stream {
 				t.Errorf("%s: said %q, progress is for streams", name, text)
 			}
-			if usage := strings.Contains(got.body, `"output_tokens":6`) || strings.Contains(got.body, `"completion_tokens":6`); !usage && (!stream || !strings.Contains(a.path, "chat")) {
-				t.Errorf("%s: usage of both requests is missing: %s", name, got.body)
+			if usage := strings.Contains(got.Body, `"output_tokens":6`) || strings.Contains(got.Body, `"completion_tokens":6`); !usage && (!stream || !strings.Contains(a.path, "chat")) {
+				t.Errorf("%s: usage of both requests is missing: %s", name, got.Body)
 			}
 			last, _ := v.last()
 			for _, absent := range []string{"weather\"", "secret sun"} {
@@ -166,7 +166,7 @@ func TestServerTools(t *testing.T) {
 			}
 		}
 	}
-	tasks, err := s.admin.CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelCreatedBy + "=" + v1alpha1.CreatedByOrchestrator})
+	tasks, err := s.admin.Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelCreatedBy + "=" + v1alpha1.CreatedByOrchestrator})
 	if err != nil || len(tasks.Items) != 2*len(apis()) {
 		t.Errorf("%d tasks, %v", len(tasks.Items), err)
 	}
@@ -181,7 +181,7 @@ func TestServerTools(t *testing.T) {
 func TestServerToolsStop(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached]\nOne two three four."}}]}`)
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for name, a := range apis() {
 		if strings.HasSuffix(a.path, "responses") { // it has no sequences
 			continue
@@ -193,20 +193,20 @@ func TestServerToolsStop(t *testing.T) {
 			}
 			body := `{` + member + `,` + a.body(stream, "count")[1:]
 			got := s.post(a.path, body, "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-			if text := said(t, got.body); got.code != http.StatusOK || text != "One two " {
-				t.Errorf("%s: %d %q %s", name, got.code, text, got.body)
+			if text := said(t, got.Body); got.Code != http.StatusOK || text != "One two " {
+				t.Errorf("%s: %d %q %s", name, got.Code, text, got.Body)
 			}
-			ends := strings.Contains(got.body, `"finish_reason":"stop"`)
+			ends := strings.Contains(got.Body, `"finish_reason":"stop"`)
 			if strings.Contains(a.path, "messages") {
-				ends = strings.Contains(got.body, `"stop_reason":"stop_sequence"`) && strings.Contains(got.body, `"stop_sequence":"three"`)
+				ends = strings.Contains(got.Body, `"stop_reason":"stop_sequence"`) && strings.Contains(got.Body, `"stop_sequence":"three"`)
 			}
 			if last, _ := v.last(); !ends || strings.Contains(last.body, "zebra") {
-				t.Errorf("%s: %s", name, got.body)
+				t.Errorf("%s: %s", name, got.Body)
 			}
 		}
 		wrong := s.post(a.path, `{"`+map[bool]string{true: "stop_sequences", false: "stop"}[strings.Contains(a.path, "messages")]+`":[""],`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-		if wrong.code != http.StatusBadRequest {
-			t.Errorf("%s: an empty sequence: %d %s", name, wrong.code, wrong.body)
+		if wrong.Code != http.StatusBadRequest {
+			t.Errorf("%s: an empty sequence: %d %s", name, wrong.Code, wrong.Body)
 		}
 	}
 }
@@ -222,7 +222,7 @@ turns:
 - match: {lastRole: tool}
   reply: {text: '{"done":true}'}
 `)
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for _, format := range []string{
 		`{"type":"json_object"}`, `{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}}`,
 	} {
@@ -231,8 +231,8 @@ turns:
 			_, before := v.last()
 			got := s.post(a.path, `{"response_format":`+format+`,`+a.body(stream, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", "")
 			last, after := v.last()
-			if got.code != http.StatusOK || said(t, got.body) != `{"done":true}` || after-before != 2 {
-				t.Errorf("%s, stream %v: after %d requests to the vendor %d %s", format, stream, after-before, got.code, got.body)
+			if got.Code != http.StatusOK || said(t, got.Body) != `{"done":true}` || after-before != 2 {
+				t.Errorf("%s, stream %v: after %d requests to the vendor %d %s", format, stream, after-before, got.Code, got.Body)
 			}
 			if !strings.Contains(last.body, `"response_format":`+format) || !strings.Contains(last.body, "It must be JSON") || strings.Contains(last.body, "[goal:") {
 				t.Errorf("%s, stream %v: the vendor got %s", format, stream, last.body)
@@ -240,8 +240,8 @@ turns:
 			a = apis()["chat, other protocol"]
 			for _, tools := range []string{"", "disabled"} {
 				got = s.post(a.path, `{"response_format":`+format+`,"model":"claude/m","messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
-				if _, n := v.last(); got.code != http.StatusBadRequest || n != after || !strings.Contains(got.body, `"param":"response_format"`) {
-					t.Errorf("%s, tools %q: %d %s", format, tools, got.code, got.body)
+				if _, n := v.last(); got.Code != http.StatusBadRequest || n != after || !strings.Contains(got.Body, `"param":"response_format"`) {
+					t.Errorf("%s, tools %q: %d %s", format, tools, got.Code, got.Body)
 				}
 			}
 		}
@@ -252,7 +252,7 @@ turns:
 func TestServerToolsFormatOfResponses(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: '{"done":true}'}}]}`)
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for format, want := range map[string]string{
 		`{"type":"json_object"}`: `{"type":"json_object"}`,
 		`{"type":"json_schema","name":"answer","strict":true,"schema":{"properties":{"n":{"maximum":9007199254740993}}}}`: `{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"properties":{"n":{"maximum":9007199254740993}}}}}`,
@@ -260,13 +260,13 @@ func TestServerToolsFormatOfResponses(t *testing.T) {
 		a := apis()["responses"]
 		got := s.post(a.path, `{"text":{"format":`+format+`},`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 		last, asked := v.last()
-		if got.code != http.StatusOK || said(t, got.body) != `{"done":true}` || !strings.Contains(last.body, `"response_format":`+want) || !strings.Contains(got.body, `"text":{"format":`+format) {
-			t.Errorf("%s: the vendor got %s; %d %s", format, last.body, got.code, got.body)
+		if got.Code != http.StatusOK || said(t, got.Body) != `{"done":true}` || !strings.Contains(last.body, `"response_format":`+want) || !strings.Contains(got.Body, `"text":{"format":`+format) {
+			t.Errorf("%s: the vendor got %s; %d %s", format, last.body, got.Code, got.Body)
 		}
 		a = apis()["responses, other protocol"]
 		got = s.post(a.path, `{"text":{"format":`+format+`},`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-		if _, n := v.last(); got.code != http.StatusBadRequest || n != asked || !strings.Contains(got.body, `"param":"text"`) {
-			t.Errorf("%s: %d %s", format, got.code, got.body)
+		if _, n := v.last(); got.Code != http.StatusBadRequest || n != asked || !strings.Contains(got.Body, `"param":"text"`) {
+			t.Errorf("%s: %d %s", format, got.Code, got.Body)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestServerToolsFormatOfResponses(t *testing.T) {
 func TestServerToolsWithoutStreams(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {}, reply: {text: y}}]}`)
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for name, a := range apis() {
 		v.answer = says(http.StatusOK, jsonKind, strings.Replace(chatAnswer, "Hello\\u0020there", "[goal: reached] Hello\\u0020there", 1))
 		if strings.HasPrefix(a.model, "claude") {
@@ -283,8 +283,8 @@ func TestServerToolsWithoutStreams(t *testing.T) {
 		}
 		for _, stream := range []bool{false, true} {
 			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-			if text := said(t, got.body); got.code != http.StatusOK || text != "Hello there." {
-				t.Errorf("%s, stream %v: %d %q %s", name, stream, got.code, text, got.body)
+			if text := said(t, got.Body); got.Code != http.StatusOK || text != "Hello there." {
+				t.Errorf("%s, stream %v: %d %q %s", name, stream, got.Code, text, got.Body)
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func TestServerToolsWithoutStreams(t *testing.T) {
 func TestServerToolsMembers(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached] Done."}}]}`)
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	type members map[string]int
 	const user = `{"role":"user","content":"count"}`
 	chat := members{
@@ -345,11 +345,11 @@ func TestServerToolsMembers(t *testing.T) {
 			_, before := v.last()
 			got := s.post(path, body+"}", "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
 			last, after := v.last()
-			if got.code != want || want == 200 && (said(t, got.body) != "Done." || strings.Contains(last.body, "zebra")) || want == 400 && after != before {
-				t.Errorf("%s: %s: %d %s, want %d", path, member, got.code, got.body, want)
+			if got.Code != want || want == 200 && (said(t, got.Body) != "Done." || strings.Contains(last.body, "zebra")) || want == 400 && after != before {
+				t.Errorf("%s: %s: %d %s, want %d", path, member, got.Code, got.Body, want)
 			}
-			if want == 400 && (strings.Contains(got.body, "another protocol") || !strings.Contains(got.body, "X-Platform-Tools")) {
-				t.Errorf("%s: %s: %s", path, member, got.body)
+			if want == 400 && (strings.Contains(got.Body, "another protocol") || !strings.Contains(got.Body, "X-Platform-Tools")) {
+				t.Errorf("%s: %s: %s", path, member, got.Body)
 			}
 		}
 	}
@@ -359,22 +359,22 @@ func TestServerToolsMembers(t *testing.T) {
 func TestServerToolsDenied(t *testing.T) {
 	t.Parallel()
 	s, _ := onTools(t, working)
-	token := s.token("team", "client", "chat")
+	token := s.Token(t, "team", "client", "chat")
 	for name, a := range apis() {
 		for _, prompt := range []string{"count", "refused"} {
 			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-			if text := said(t, got.body); got.code != http.StatusOK || !strings.Contains(text, "permission_denied") {
-				t.Errorf("%s: %d %s", name, got.code, got.body)
+			if text := said(t, got.Body); got.Code != http.StatusOK || !strings.Contains(text, "permission_denied") {
+				t.Errorf("%s: %d %s", name, got.Code, got.Body)
 			}
 		}
 	}
 	for _, list := range []func() (int, error){
 		func() (int, error) {
-			l, err := s.admin.CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{})
+			l, err := s.admin.Tasks("team").List(t.Context(), metav1.ListOptions{})
 			return len(l.Items), err
 		},
 		func() (int, error) {
-			l, err := s.admin.CoreV1alpha1().Agents("team").List(t.Context(), metav1.ListOptions{})
+			l, err := s.admin.Agents("team").List(t.Context(), metav1.ListOptions{})
 			return len(l.Items), err
 		},
 	} {
@@ -399,7 +399,7 @@ turns:
 - match: {}
   reply: {toolCalls: [{name: list_tasks, arguments: {}}]}
 `, func(o *standalone.Options) { o.Chat.MaxIterations = 6 })
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for prompt, want := range map[string]struct {
 			requests int
@@ -408,8 +408,8 @@ turns:
 			_, before := v.last()
 			got := s.post(a.path, a.body(false, prompt), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			_, after := v.last()
-			if text := said(t, got.body); got.code != http.StatusOK || text != want.text || after-before != want.requests {
-				t.Errorf("%s, %s: %d requests, %d %s", name, prompt, after-before, got.code, got.body)
+			if text := said(t, got.Body); got.Code != http.StatusOK || text != want.text || after-before != want.requests {
+				t.Errorf("%s, %s: %d requests, %d %s", name, prompt, after-before, got.Code, got.Body)
 			}
 		}
 	}
@@ -422,12 +422,12 @@ func TestServerToolsTime(t *testing.T) {
 	released := make(chan struct{})
 	v.answer = func(http.ResponseWriter, *http.Request) { <-released }
 	t.Cleanup(func() { close(released) })
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	for name, a := range apis() {
 		for _, stream := range []bool{false, true} {
 			got := s.post(a.path, a.body(stream, "x"), "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-			if text := said(t, got.body); got.code != http.StatusOK || !strings.HasPrefix(text, "I had to stop here") {
-				t.Errorf("%s: %d %s", name, got.code, got.body)
+			if text := said(t, got.Body); got.Code != http.StatusOK || !strings.HasPrefix(text, "I had to stop here") {
+				t.Errorf("%s: %d %s", name, got.Code, got.Body)
 			}
 		}
 	}
@@ -443,8 +443,8 @@ turns:
 - match: {lastRole: tool}
   reply: {text: "[goal: blocked] It is gone."}
 `)
-	token := s.token("team", "client", "chat-tasks")
-	tasks := s.admin.CoreV1alpha1().Tasks("team")
+	token := s.Token(t, "team", "client", "chat-tasks")
+	tasks := s.admin.Tasks("team")
 	slow := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "slow"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
 	if _, err := tasks.Create(t.Context(), slow, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -483,15 +483,15 @@ turns:
 func TestServerToolsOff(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {}, reply: {text: "Hello."}}]}`, func(o *standalone.Options) { o.Chat.Enabled = false })
-	token := s.token("team", "client", "chat-tasks")
+	token := s.Token(t, "team", "client", "chat-tasks")
 	body := `{"model":"openai/m","messages":[{"role":"user","content":"h"}]}`
 	got := s.post("/openai/v1/chat/completions", body, "Authorization", "Bearer "+token, "X-Platform-Tools", "")
 	last, _ := v.last()
-	if got.code != http.StatusOK || said(t, got.body) != "Hello." || got.header.Get("X-Platform-Tools") != "disabled" || strings.Contains(last.body, "coordinate") {
-		t.Errorf("%d %s", got.code, got.body)
+	if got.Code != http.StatusOK || said(t, got.Body) != "Hello." || got.Header.Get("X-Platform-Tools") != "disabled" || strings.Contains(last.body, "coordinate") {
+		t.Errorf("%d %s", got.Code, got.Body)
 	}
 	got = s.post("/openai/v1/chat/completions", body, "Authorization", "Bearer "+token, "X-Platform-Tools", "enabled")
-	if got.code != http.StatusForbidden || !strings.Contains(got.body, "switched off") {
-		t.Errorf("%d %s", got.code, got.body)
+	if got.Code != http.StatusForbidden || !strings.Contains(got.Body, "switched off") {
+		t.Errorf("%d %s", got.Code, got.Body)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // What the other protocol cannot carry is refused, and the vendor gets nothing.
@@ -25,7 +25,7 @@ func TestUntranslatable(t *testing.T) {
 	v := newVendor(t, says(http.StatusOK, jsonKind, "{}"))
 	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "m")
-	token := s.token("team", "client", "chat")
+	token := s.Token(t, "team", "client", "chat")
 	const user = `{"role":"user","content":"h"}`
 	for what, member := range map[string]string{
 		"an unknown member":    `"future":1,"messages":[` + user + `]`,
@@ -41,8 +41,8 @@ func TestUntranslatable(t *testing.T) {
 		"a custom tool":        `"tools":[{"type":"custom","custom":{"name":"f"}}],"messages":[` + user + `]`,
 	} {
 		got := s.post("/openai/v1/chat/completions", `{"model":"claude/m",`+member+`}`, "X-Api-Key", token)
-		if got.code != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_request_error"`) {
-			t.Errorf("chat: %s: %d %s", what, got.code, got.body)
+		if got.Code != http.StatusBadRequest || !strings.Contains(got.Body, `"invalid_request_error"`) {
+			t.Errorf("chat: %s: %d %s", what, got.Code, got.Body)
 		}
 	}
 	for what, member := range map[string]string{
@@ -58,8 +58,8 @@ func TestUntranslatable(t *testing.T) {
 		"no blocks":         `"messages":[{"role":"user","content":[]}]`,
 	} {
 		got := s.post("/anthropic/v1/messages", `{"model":"openai/m","max_tokens":9,`+member+`}`, "X-Api-Key", token)
-		if got.code != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_request_error"`) {
-			t.Errorf("message: %s: %d %s", what, got.code, got.body)
+		if got.Code != http.StatusBadRequest || !strings.Contains(got.Body, `"invalid_request_error"`) {
+			t.Errorf("message: %s: %d %s", what, got.Code, got.Body)
 		}
 	}
 	const call = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`
@@ -85,8 +85,8 @@ func TestUntranslatable(t *testing.T) {
 		"no list":                   `"input":{}`,
 	} {
 		got := s.post("/openai/v1/responses", `{"model":"claude/m","store":false,`+member+`}`, "X-Api-Key", token)
-		if got.code != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_request_error"`) {
-			t.Errorf("response: %s: %d %s", what, got.code, got.body)
+		if got.Code != http.StatusBadRequest || !strings.Contains(got.Body, `"invalid_request_error"`) {
+			t.Errorf("response: %s: %d %s", what, got.Code, got.Body)
 		}
 	}
 	if last, n := v.last(); n != 0 {
@@ -106,10 +106,10 @@ func TestFallback(t *testing.T) {
 	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.AgentSpec{
 		ProviderRef: ref("first"), Model: &v1alpha1.AgentModel{Fallbacks: []v1alpha1.ModelFallback{{ProviderRef: ref("second")}}},
 	}}
-	if _, err := s.admin.CoreV1alpha1().Agents("team").Create(context.Background(), agent, metav1.CreateOptions{}); err != nil {
+	if _, err := s.admin.Agents("team").Create(context.Background(), agent, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	token := s.token("team", "client", "cluster-admin")
+	token := s.Token(t, "team", "client", "cluster-admin")
 	const body = `{"stream":%v,"messages":[{"role":"user","content":"h"}]}`
 	echo := `{"error":{"message":"bad key ` + vendorKey + `","type":"x"}}`
 	cut := func(w http.ResponseWriter, _ *http.Request) {
@@ -136,18 +136,18 @@ func TestFallback(t *testing.T) {
 		_, before := second.last()
 		got := s.post("/openai/v1/chat/completions?agent=a", fmt.Sprintf(body, tc.stream), "X-Api-Key", token)
 		_, after := second.last()
-		if got.code != tc.code || !strings.Contains(got.body, tc.says) || after-before != tc.asked {
-			t.Errorf("%s: %d %s, and the second one was asked %d times", what, got.code, got.body, after-before)
+		if got.Code != tc.code || !strings.Contains(got.Body, tc.says) || after-before != tc.asked {
+			t.Errorf("%s: %d %s, and the second one was asked %d times", what, got.Code, got.Body, after-before)
 		}
-		if strings.Contains(got.body, vendorKey) || strings.Contains(got.body, "[DONE]") {
-			t.Errorf("%s: %s", what, got.body)
+		if strings.Contains(got.Body, vendorKey) || strings.Contains(got.Body, "[DONE]") {
+			t.Errorf("%s: %s", what, got.Body)
 		}
 	}
 	second.answer = says(401, jsonKind, echo)
 	first.answer = says(403, jsonKind, echo)
 	got := s.post("/openai/v1/chat/completions?agent=a", fmt.Sprintf(body, false), "X-Api-Key", token)
-	if got.code != http.StatusBadGateway || strings.Contains(got.body, vendorKey) || !strings.Contains(got.body, "its API key was refused") {
-		t.Errorf("both keys refused: %d %s", got.code, got.body)
+	if got.Code != http.StatusBadGateway || strings.Contains(got.Body, vendorKey) || !strings.Contains(got.Body, "its API key was refused") {
+		t.Errorf("both keys refused: %d %s", got.Code, got.Body)
 	}
 }
 
@@ -166,11 +166,11 @@ func TestFallbackOfAnotherProtocol(t *testing.T) {
 		for _, f := range behind {
 			agent.Spec.Model.Fallbacks = append(agent.Spec.Model.Fallbacks, v1alpha1.ModelFallback{ProviderRef: ref(f)})
 		}
-		if _, err := s.admin.CoreV1alpha1().Agents("team").Create(t.Context(), agent, metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.Agents("team").Create(t.Context(), agent, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	token := s.token("team", "client", "cluster-admin")
+	token := s.Token(t, "team", "client", "cluster-admin")
 	const plain, seeded = `{"messages":[{"role":"user","content":"h"}],"max_tokens":64}`, `{"seed":7,"messages":[{"role":"user","content":"h"}],"max_tokens":64}`
 	for _, tc := range []struct {
 		agent, body string
@@ -181,8 +181,8 @@ func TestFallbackOfAnotherProtocol(t *testing.T) {
 		{"three", seeded, http.StatusOK, "Hello"},
 		{"two", seeded, http.StatusServiceUnavailable, "try later"},
 	} {
-		if got := s.post("/openai/v1/chat/completions?agent="+tc.agent, tc.body, "X-Api-Key", token); got.code != tc.code || !strings.Contains(got.body, tc.says) {
-			t.Errorf("%s, %s: %d %s", tc.agent, tc.body, got.code, got.body)
+		if got := s.post("/openai/v1/chat/completions?agent="+tc.agent, tc.body, "X-Api-Key", token); got.Code != tc.code || !strings.Contains(got.Body, tc.says) {
+			t.Errorf("%s, %s: %d %s", tc.agent, tc.body, got.Code, got.Body)
 		}
 	}
 	for v, want := range map[*vendor]int{busy: 3, other: 1, third: 1} {
@@ -208,7 +208,7 @@ func TestDisconnect(t *testing.T) {
 		ended <- r.Context().Err()
 	})
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL, "m")
-	token := s.token("team", "client", "chat")
+	token := s.Token(t, "team", "client", "chat")
 	ctx, leave := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.RESTURL+"/openai/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[1]}`))
 	if err != nil {

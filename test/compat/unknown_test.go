@@ -44,7 +44,7 @@ func TestUnknownMembers(t *testing.T) {
 	})
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
 	s.provider("team", "claude", v1alpha1.ProviderAnthropic, v.URL, "c")
-	token, bases := s.token("team", "client", "chat"), [2]string{s.RESTURL, s.routerHere()}
+	token, bases := s.Token(t, "team", "client", "chat"), [2]string{s.RESTURL, s.routerHere()}
 	seed := uint64(1)
 	if *bodies != 1000 {
 		seed = rand.Uint64()

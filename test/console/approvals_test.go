@@ -16,13 +16,14 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // Whoever decides sees what waits however much there is, what was decided alike, all arguments as they are, and whether something
 // of them is missing.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	old := f.Ask("plain", "the same before", map[string]int{"n": 599})
 	decision := &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: "decline", Reason: "not at night"}}
@@ -53,7 +54,7 @@ func TestApprovals(t *testing.T) {
 // The page hides no character of a call that the commands show by its code.
 func TestHiddenCharacters(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	out := filepath.Join(t.TempDir(), "visible.mjs")
 	build := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "esbuild", "pkg/console/web/src/ui/visible.ts", "--format=esm", "--outfile="+out, "--log-level=warning")
 	build.Dir = root

@@ -9,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // What buttons say they do is done.
 func TestButtonsWork(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.Objects()
 	ctx, c := t.Context(), f.API.CoreV1alpha1()
@@ -59,7 +60,7 @@ func TestButtonsWork(t *testing.T) {
 // Views are used with the keyboard alone.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.Objects()
 	f.Append("long", 7, 5) // not what plain said at first

@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/console/scene"
+	"github.com/platform-ai/platform/test/kit"
 	scripted "github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -112,7 +113,7 @@ func (w *wire) cut() {
 // connection, and the page says so.
 func TestChatIsCut(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.answers(waiting)
 	base, cut := between(t, f.RESTURL)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestFigures prints what long runs cost a page, beside the aims. CONSOLE_SIZES are the numbers of events, and CONSOLE_SPANS
@@ -24,7 +25,7 @@ func TestFigures(t *testing.T) {
 	if sizes == "" {
 		t.Skip("CONSOLE_SIZES is not set")
 	}
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	for size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)

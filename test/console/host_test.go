@@ -5,69 +5,41 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/platform-ai/platform/pkg/console"
-	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/host"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // server is a standalone server with the namespace team.
 type server struct {
-	*integration.Server
+	*standalone.Server
 
 	t testing.TB
 }
 
 func start(t testing.TB, configure ...func(*standalone.Options)) *server {
 	t.Helper()
-	s := &server{t: t, Server: integration.Start(t, configure...)}
-	_, err := s.Kubernetes(t).CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := &server{t: t, Server: standalone.Start(t, configure...)}
+	s.Namespaces(t, "team")
 	return s
 }
 
 // token makes a ServiceAccount of namespace team with a role, and returns a token of it.
 func (s *server) token(account, role string) string {
 	s.t.Helper()
-	k, ctx := s.Kubernetes(s.t), context.Background()
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}
-	if _, err := k.CoreV1().ServiceAccounts("team").Create(ctx, sa, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		s.t.Fatal(err)
-	}
-	if role != "" {
-		s.bind("team", account, role)
-	}
-	req, err := k.CoreV1().ServiceAccounts("team").CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return req.Status.Token
+	return s.Token(s.t, "team", account, role)
 }
 
 // bind gives a ServiceAccount of namespace team a role in a namespace.
 func (s *server) bind(namespace, account, role string) {
 	s.t.Helper()
-	b := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: "team"}},
-	}
-	if _, err := s.Kubernetes(s.t).RbacV1().RoleBindings(namespace).Create(context.Background(), b, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.Bind(s.t, namespace, role, host.Account("team", account))
 }
 
 // browser is what a browser knows of a session at an address.
@@ -79,16 +51,9 @@ type browser struct {
 	client *http.Client // nil: one without certificates
 }
 
-// answer is an answer whose body was read.
-type answer struct {
-	code   int
-	header http.Header
-	text   string
-}
-
 // send makes a request as the console's page does. Header is pairs of name and value, which replace those of the page; an
 // empty value removes one.
-func (b *browser) send(method, path, body string, header ...string) answer {
+func (b *browser) send(method, path, body string, header ...string) host.Answer {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.t.Context(), method, b.base+path, strings.NewReader(body))
 	if err != nil {
@@ -126,23 +91,23 @@ func (b *browser) send(method, path, body string, header ...string) answer {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(text)}
+	return host.Answer{Code: resp.StatusCode, Header: resp.Header, Body: string(text)}
 }
 
 // login exchanges a credential for a session.
-func (b *browser) login(authorization string) answer {
+func (b *browser) login(authorization string) host.Answer {
 	b.t.Helper()
 	b.key = "new"
 	a := b.send(http.MethodPost, "/console/session", "", "Authorization", authorization)
-	if a.code != http.StatusCreated {
+	if a.Code != http.StatusCreated {
 		return a
 	}
-	cookies, err := http.ParseSetCookie(a.header.Get("Set-Cookie"))
+	cookies, err := http.ParseSetCookie(a.Header.Get("Set-Cookie"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	var got struct{ Key string }
-	if err := json.Unmarshal([]byte(a.text), &got); err != nil {
+	if err := json.Unmarshal([]byte(a.Body), &got); err != nil {
 		b.t.Fatal(err)
 	}
 	b.cookie, b.key = cookies, got.Key
@@ -153,8 +118,8 @@ func (b *browser) login(authorization string) answer {
 func (s *server) enter(token string) *browser {
 	s.t.Helper()
 	b := &browser{t: s.t, base: s.RESTURL}
-	if a := b.login("Bearer " + token); a.code != http.StatusCreated {
-		s.t.Fatalf("login: %d %s", a.code, a.text)
+	if a := b.login("Bearer " + token); a.Code != http.StatusCreated {
+		s.t.Fatalf("login: %d %s", a.Code, a.Body)
 	}
 	return b
 }

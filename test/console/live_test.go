@@ -21,8 +21,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/test/integration"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // liveRate is how many events a second a run appends, in batches of liveBatch.
@@ -34,7 +34,7 @@ const liveRate, liveBatch = 500, 10
 //	CONSOLE_LIVE=10m CONSOLE_KILLS=20 go test ./test/console -run TestLive -v -timeout 1h
 func TestLive(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	kills, err := strconv.Atoi(cmp.Or(os.Getenv("CONSOLE_KILLS"), "3"))
 	if err != nil {
 		t.Fatalf("CONSOLE_KILLS: %v", err)
@@ -44,7 +44,7 @@ func TestLive(t *testing.T) {
 		t.Fatalf("CONSOLE_LIVE: %v", err)
 	}
 	l := newLive(t)
-	cli := &server{t: t, Server: &integration.Server{}}
+	cli := &server{t: t, Server: &standalone.Server{}}
 	cli.Kubeconfig = l.Kubeconfig
 	base, secret := cli.local("-n", "default")
 

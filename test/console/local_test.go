@@ -29,8 +29,8 @@ func TestLocal(t *testing.T) {
 	outside := func(name string, b *browser, header ...string) {
 		t.Helper()
 		for _, path := range []string{native, "/api/v1/namespaces", "/apis", "/version", tasks, "/metrics", "/backup", "/api/v1/namespaces/default/secrets"} {
-			if a := b.send(http.MethodGet, path, "", header...); a.code != 401 && a.code != 403 && a.code != 421 {
-				t.Errorf("%s: %s: %d %s", name, path, a.code, a.text)
+			if a := b.send(http.MethodGet, path, "", header...); a.Code != 401 && a.Code != 403 && a.Code != 421 {
+				t.Errorf("%s: %s: %d %s", name, path, a.Code, a.Body)
 			}
 		}
 	}
@@ -43,16 +43,16 @@ func TestLocal(t *testing.T) {
 		"another name":   {"Authorization", "Once " + secret, "Host", "evil.example", "Origin", "http://evil.example"},
 		"without header": {"Authorization", "Once " + secret, console.HeaderKey, ""},
 	} {
-		if a := b.send(http.MethodPost, "/console/session", "", header...); a.code < 400 || a.header.Get("Set-Cookie") != "" {
-			t.Errorf("login with %s: %d %s", name, a.code, a.text)
+		if a := b.send(http.MethodPost, "/console/session", "", header...); a.Code < 400 || a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("login with %s: %d %s", name, a.Code, a.Body)
 		}
 	}
-	if a := b.login("Once " + secret); a.code != http.StatusCreated || !strings.Contains(a.text, `"namespace":"team"`) {
-		t.Fatalf("login: %d %s", a.code, a.text)
+	if a := b.login("Once " + secret); a.Code != http.StatusCreated || !strings.Contains(a.Body, `"namespace":"team"`) {
+		t.Fatalf("login: %d %s", a.Code, a.Body)
 	}
 	thief := &browser{t: t, base: base}
-	if a := thief.login("Once " + secret); a.code != http.StatusUnauthorized || !strings.Contains(a.text, "used already") {
-		t.Errorf("the link works twice: %d %s", a.code, a.text)
+	if a := thief.login("Once " + secret); a.Code != http.StatusUnauthorized || !strings.Contains(a.Body, "used already") {
+		t.Errorf("the link works twice: %d %s", a.Code, a.Body)
 	}
 	outside("without the key", &browser{t: t, base: base, cookie: b.cookie})
 	outside("without the cookie", &browser{t: t, base: base, key: b.key})
@@ -60,22 +60,22 @@ func TestLocal(t *testing.T) {
 	outside("another page", b, "Sec-Fetch-Site", "same-site")
 
 	a := b.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "a", 1), "Content-Type", "application/json")
-	if a.code != http.StatusCreated {
-		t.Errorf("create: %d %s", a.code, a.text)
+	if a.Code != http.StatusCreated {
+		t.Errorf("create: %d %s", a.Code, a.Body)
 	}
 	for _, path := range []string{native, tasks, "/api/v1/auth/whoami"} {
 		a := b.send(http.MethodGet, path, "")
-		if a.code != http.StatusOK {
-			t.Errorf("%s: %d %s", path, a.code, a.text)
+		if a.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, a.Code, a.Body)
 		}
 		protected(t, path, a)
 	}
-	if a := b.send(http.MethodGet, native, "", "Impersonate-User", "nobody"); a.code != http.StatusOK {
-		t.Errorf("the page changes who asks: %d %s", a.code, a.text)
+	if a := b.send(http.MethodGet, native, "", "Impersonate-User", "nobody"); a.Code != http.StatusOK {
+		t.Errorf("the page changes who asks: %d %s", a.Code, a.Body)
 	}
 	for _, path := range []string{"/metrics", "/backup", "/healthz"} {
-		if a := b.send(http.MethodGet, path, ""); a.code != http.StatusUnauthorized {
-			t.Errorf("%s, which the page does not need: %d", path, a.code)
+		if a := b.send(http.MethodGet, path, ""); a.Code != http.StatusUnauthorized {
+			t.Errorf("%s, which the page does not need: %d", path, a.Code)
 		}
 	}
 	if list, err := s.Kubernetes(t).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) == 0 {
@@ -91,12 +91,12 @@ func TestLocalIdentity(t *testing.T) {
 	s := start(t)
 	base, secret := s.local("--token", s.token("ann", "platform-viewer"), "-n", "team")
 	b := &browser{t: t, base: base}
-	if a := b.login("Once " + secret); a.code != http.StatusCreated || !strings.Contains(a.text, "serviceaccount:team:ann") {
-		t.Fatalf("login: %d %s", a.code, a.text)
+	if a := b.login("Once " + secret); a.Code != http.StatusCreated || !strings.Contains(a.Body, "serviceaccount:team:ann") {
+		t.Fatalf("login: %d %s", a.Code, a.Body)
 	}
 	for path, want := range map[string]int{native: 200, "/api/v1/namespaces/team/secrets": 403} {
-		if a := b.send(http.MethodGet, path, ""); a.code != want {
-			t.Errorf("%s: %d, want %d", path, a.code, want)
+		if a := b.send(http.MethodGet, path, ""); a.Code != want {
+			t.Errorf("%s: %d, want %d", path, a.Code, want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // shownAs are texts, and what the page makes of them: elements, with the attributes that matter.
@@ -55,7 +57,7 @@ console.log(JSON.stringify(out));`
 // Markdown becomes the elements that its writer meant, and what is no Markdown of the page's stays text.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	out := filepath.Join(t.TempDir(), "markdown.mjs")
 	build := exec.CommandContext(t.Context(), "go", "tool", "-modfile=../../../hack/tools/go.mod", "esbuild", "src/ui/markdown.tsx", "--bundle", "--format=esm",
 		"--jsx=automatic", "--jsx-import-source=preact", "--alias:preact=./vendor/preact.mjs", "--alias:preact/jsx-runtime=./vendor/jsx-runtime.mjs",

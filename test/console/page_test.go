@@ -13,19 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/test/console/scene"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const root = "../.."
 
-func tools(t *testing.T) {
-	t.Helper()
-	scene.Tools(t, root)
-}
-
 // The sources of the page keep TypeScript's strictest rules.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	cmd := exec.CommandContext(t.Context(), "node", "node_modules/.bin/tsc", "-p", "tsconfig.json")
 	cmd.Dir = root + "/pkg/console/web"
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -67,7 +63,7 @@ func pictures(t *testing.T) string {
 // accessibility.
 func TestViews(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.Objects()
 	f.Append("long", 7, 5) // not what plain said at first
@@ -86,7 +82,7 @@ func TestViews(t *testing.T) {
 // A long run costs as little as a short one, and goes on without moving what somebody reads.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.Append("long", 0, 20_000)
 	f.Task("spans")

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // hostile are texts that an agent could write. STEAL is an address that must not be asked.
@@ -35,7 +36,7 @@ var hostile = []string{
 // What agents write stays text: nothing of it runs, and nothing that it names is fetched.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	var asked atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -73,7 +74,7 @@ func TestHostileText(t *testing.T) {
 // Somebody with a keyboard and the right decides on an approval; somebody without the right is shown no button.
 func TestDecideByKeyboard(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	yes := f.Ask("asks", "a first action", map[string]string{"code": "one"})
 	no := f.Ask("plain", "a second action", map[string]string{"code": "two"})
@@ -95,7 +96,7 @@ func TestDecideByKeyboard(t *testing.T) {
 // Somebody with a keyboard forks a run at one of its events.
 func TestForkByKeyboard(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.drive("fork.mjs", 1, "TOKEN="+f.token("eve", "platform-editor"))
 	fork, err := f.API.CoreV1alpha1().Tasks("team").Get(t.Context(), "again", metav1.GetOptions{})

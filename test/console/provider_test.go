@@ -18,20 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/console"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // provider starts the OpenID provider of walls/provider.mjs, and returns its address.
 func provider(t *testing.T, redirect string) string {
 	t.Helper()
-	tools(t)
-	if _, err := os.Stat("../identity/npm/node_modules"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the OpenID provider is not installed")
-		}
-		t.Skip("the OpenID provider is not installed: make test installs it with npm")
-	}
+	kit.Needs(t, kit.NPM, kit.Browser)
+	kit.Needs(t, kit.NPM)
 	cmd := exec.CommandContext(context.Background(), "node", "walls/provider.mjs")
 	cmd.Env = append(os.Environ(), "REDIRECT="+redirect)
 	in, err := cmd.StdinPipe()
@@ -87,13 +82,13 @@ func TestProvider(t *testing.T) {
 	for name, header := range map[string][]string{
 		"another page": {"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"}, "no page": {"Origin", "", console.HeaderKey, ""},
 	} {
-		if a := page.send(http.MethodPost, "/console/provider", "", header...); a.code != http.StatusForbidden || a.header.Get("Set-Cookie") != "" {
-			t.Errorf("a login begun by %s: %d %s", name, a.code, a.text)
+		if a := page.send(http.MethodPost, "/console/provider", "", header...); a.Code != http.StatusForbidden || a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("a login begun by %s: %d %s", name, a.Code, a.Body)
 		}
 	}
 	for _, path := range []string{"/console/provider/callback", "/console/provider/callback?state=&code=x"} {
-		if a := page.send(http.MethodGet, path, ""); a.code != http.StatusSeeOther || a.header.Get("Location") != "/console/login#error=other" {
-			t.Errorf("%s: %d %v", path, a.code, a.header)
+		if a := page.send(http.MethodGet, path, ""); a.Code != http.StatusSeeOther || a.Header.Get("Location") != "/console/login#error=other" {
+			t.Errorf("%s: %d %v", path, a.Code, a.Header)
 		}
 	}
 	script(t, "provider_login.mjs", 3, "BASE="+s.RESTURL)

@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // Each role, and somebody without any, is shown exactly the buttons whose requests the server would permit, and a view that may
 // not be read says so.
 func TestButtonsOfRoles(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.Objects()
 	approval := f.Ask("asks", "remove the old files", map[string]string{"code": "rm -r old"})

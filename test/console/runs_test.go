@@ -56,7 +56,7 @@ turns:
 // without the page, is found again and cancelled.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	server := kit.StartServer(t, t.TempDir())
 	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.Await(t, "  REST  "))
 	script := filepath.Join(t.TempDir(), "talk.yaml")

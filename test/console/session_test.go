@@ -19,7 +19,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/host"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const (
@@ -38,41 +39,41 @@ func TestSession(t *testing.T) {
 	}
 	for _, path := range []string{tasks, native, "/api/v1/auth/whoami"} {
 		a := b.send(http.MethodGet, path, "")
-		if a.code != http.StatusOK {
-			t.Errorf("%s: %d %s", path, a.code, a.text)
+		if a.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, a.Code, a.Body)
 		}
 		protected(t, path, a)
 	}
-	if a := b.send(http.MethodGet, "/api/v1/auth/whoami", ""); !strings.Contains(a.text, "system:serviceaccount:team:ann") {
-		t.Errorf("whoami: %s", a.text)
+	if a := b.send(http.MethodGet, "/api/v1/auth/whoami", ""); !strings.Contains(a.Body, "system:serviceaccount:team:ann") {
+		t.Errorf("whoami: %s", a.Body)
 	}
-	if a := b.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "a", 1), "Content-Type", "application/json"); a.code != http.StatusForbidden {
-		t.Errorf("a viewer creates a task: %d %s", a.code, a.text)
+	if a := b.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "a", 1), "Content-Type", "application/json"); a.Code != http.StatusForbidden {
+		t.Errorf("a viewer creates a task: %d %s", a.Code, a.Body)
 	}
-	if a := b.send(http.MethodGet, "/console/session", ""); a.code != http.StatusOK || !strings.Contains(a.text, `"namespace":"team"`) {
-		t.Errorf("the session: %d %s", a.code, a.text)
+	if a := b.send(http.MethodGet, "/console/session", ""); a.Code != http.StatusOK || !strings.Contains(a.Body, `"namespace":"team"`) {
+		t.Errorf("the session: %d %s", a.Code, a.Body)
 	}
 	editor := s.enter(s.token("eve", "platform-editor"))
-	if a := editor.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "b", 1), "Content-Type", "application/json"); a.code != http.StatusCreated {
-		t.Errorf("an editor creates a task: %d %s", a.code, a.text)
+	if a := editor.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "b", 1), "Content-Type", "application/json"); a.Code != http.StatusCreated {
+		t.Errorf("an editor creates a task: %d %s", a.Code, a.Body)
 	}
-	if a := b.send(http.MethodDelete, "/console/session", ""); a.code != http.StatusOK || !strings.Contains(a.header.Get("Set-Cookie"), "Max-Age=0") {
-		t.Errorf("logout: %d %v", a.code, a.header)
+	if a := b.send(http.MethodDelete, "/console/session", ""); a.Code != http.StatusOK || !strings.Contains(a.Header.Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("logout: %d %v", a.Code, a.Header)
 	}
 	for _, path := range []string{tasks, native, "/console/session"} {
-		if a := b.send(http.MethodGet, path, ""); a.code != http.StatusUnauthorized {
-			t.Errorf("%s after the logout: %d", path, a.code)
+		if a := b.send(http.MethodGet, path, ""); a.Code != http.StatusUnauthorized {
+			t.Errorf("%s after the logout: %d", path, a.Code)
 		}
 	}
-	if a := editor.send(http.MethodGet, tasks, ""); a.code != http.StatusOK {
-		t.Errorf("another session after the logout: %d", a.code)
+	if a := editor.send(http.MethodGet, tasks, ""); a.Code != http.StatusOK {
+		t.Errorf("another session after the logout: %d", a.Code)
 	}
 }
 
 // protected checks the headers that every answer to a page has.
-func protected(t testing.TB, path string, a answer) {
+func protected(t testing.TB, path string, a host.Answer) {
 	t.Helper()
-	policy := a.header.Get("Content-Security-Policy")
+	policy := a.Header.Get("Content-Security-Policy")
 	if !strings.HasPrefix(policy, "default-src 'none';") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
 		t.Errorf("%s: policy %q", path, policy)
 	}
@@ -80,7 +81,7 @@ func protected(t testing.TB, path string, a answer) {
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY",
 	} {
-		if got := a.header.Values(name); len(got) != 1 || got[0] != want {
+		if got := a.Header.Values(name); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 		}
 	}
@@ -92,7 +93,7 @@ func TestNotASession(t *testing.T) {
 	s := start(t)
 	token := s.token("eve", "platform-editor")
 	b, other := s.enter(token), s.enter(token)
-	create := func(header ...string) answer {
+	create := func(header ...string) host.Answer {
 		return b.send(http.MethodPost, native, strings.Replace(oneTask, "NAME", "evil", 1), append(header, "Content-Type", "application/json")...)
 	}
 	for name, c := range map[string]struct {
@@ -115,32 +116,32 @@ func TestNotASession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ok := func(code int) bool { return slices.Contains(c.want, code) }
-			if a := create(c.header...); !ok(a.code) {
-				t.Errorf("POST: %d %s", a.code, a.text)
+			if a := create(c.header...); !ok(a.Code) {
+				t.Errorf("POST: %d %s", a.Code, a.Body)
 			}
 			for _, path := range []string{native, tasks} {
-				if a := b.send(http.MethodGet, path, "", c.header...); !ok(a.code) || strings.Contains(a.text, `"items"`) {
-					t.Errorf("GET %s: %d %s", path, a.code, a.text)
+				if a := b.send(http.MethodGet, path, "", c.header...); !ok(a.Code) || strings.Contains(a.Body, `"items"`) {
+					t.Errorf("GET %s: %d %s", path, a.Code, a.Body)
 				}
 			}
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-				if a := b.send(method, "/console/session", "", append(c.header, "Authorization", "")...); a.code < 400 && (method != http.MethodDelete || a.code != 200) {
-					t.Errorf("%s /console/session: %d %s", method, a.code, a.text)
+				if a := b.send(method, "/console/session", "", append(c.header, "Authorization", "")...); a.Code < 400 && (method != http.MethodDelete || a.Code != 200) {
+					t.Errorf("%s /console/session: %d %s", method, a.Code, a.Body)
 				}
 			}
 		})
 	}
-	if a := b.send(http.MethodGet, native, ""); a.code != http.StatusOK || strings.Contains(a.text, "evil") {
-		t.Errorf("the session after all this: %d %s", a.code, a.text)
+	if a := b.send(http.MethodGet, native, ""); a.Code != http.StatusOK || strings.Contains(a.Body, "evil") {
+		t.Errorf("the session after all this: %d %s", a.Code, a.Body)
 	}
 	// A session does not reach what the page does not need, and a credential of the request counts before it.
 	for _, path := range []string{"/metrics", "/backup", "/openai/v1/models", "/internal/v1/tools"} {
-		if a := b.send(http.MethodGet, path, ""); a.code < 400 {
-			t.Errorf("%s: %d", path, a.code)
+		if a := b.send(http.MethodGet, path, ""); a.Code < 400 {
+			t.Errorf("%s: %d", path, a.Code)
 		}
 	}
-	if a := b.send(http.MethodGet, tasks, "", "Authorization", "Bearer x"); a.code != http.StatusUnauthorized {
-		t.Errorf("with another credential: %d", a.code)
+	if a := b.send(http.MethodGet, tasks, "", "Authorization", "Bearer x"); a.Code != http.StatusUnauthorized {
+		t.Errorf("with another credential: %d", a.Code)
 	}
 }
 
@@ -161,13 +162,13 @@ func TestLogin(t *testing.T) {
 		"a name leads here": {"Authorization", "Bearer " + token, "Host", "evil.example"},
 	} {
 		a := b.send(http.MethodPost, "/console/session", "", header...)
-		if a.code < 400 || a.header.Get("Set-Cookie") != "" || strings.Contains(a.text, token) {
-			t.Errorf("%s: %d %v %s", name, a.code, a.header, a.text)
+		if a.Code < 400 || a.Header.Get("Set-Cookie") != "" || strings.Contains(a.Body, token) {
+			t.Errorf("%s: %d %v %s", name, a.Code, a.Header, a.Body)
 		}
 	}
 	// The login has no body, so none is read.
-	if a := b.send(http.MethodPost, "/console/session", strings.Repeat("x", 1<<20), "Authorization", "Bearer "+token); a.code != http.StatusCreated {
-		t.Errorf("with a body: %d %s", a.code, a.text)
+	if a := b.send(http.MethodPost, "/console/session", strings.Repeat("x", 1<<20), "Authorization", "Bearer "+token); a.Code != http.StatusCreated {
+		t.Errorf("with a body: %d %s", a.Code, a.Body)
 	}
 }
 
@@ -212,14 +213,14 @@ func TestSessionEnds(t *testing.T) {
 	if err := s.Kubernetes(t).CoreV1().ServiceAccounts("team").Delete(t.Context(), "ann", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if a := b.send(http.MethodGet, tasks, ""); a.code != http.StatusUnauthorized {
-		t.Errorf("after the token was revoked: %d %s", a.code, a.text)
+	if a := b.send(http.MethodGet, tasks, ""); a.Code != http.StatusUnauthorized {
+		t.Errorf("after the token was revoked: %d %s", a.Code, a.Body)
 	}
 
 	short := start(t, func(o *standalone.Options) { o.ConsoleLife = time.Second })
 	b = short.enter(short.token("ann", "platform-viewer"))
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		return b.send(http.MethodGet, tasks, "").code == http.StatusUnauthorized, nil
+		return b.send(http.MethodGet, tasks, "").Code == http.StatusUnauthorized, nil
 	})
 	if err != nil {
 		t.Error("the session did not end")
@@ -236,30 +237,30 @@ func TestPages(t *testing.T) {
 		"/console/session": 403, "/console/ways": 200,
 	} {
 		a := b.send(http.MethodGet, path, "", console.HeaderKey, "")
-		if a.code != want {
-			t.Errorf("%s: %d, want %d", path, a.code, want)
+		if a.Code != want {
+			t.Errorf("%s: %d, want %d", path, a.Code, want)
 		}
 		protected(t, path, a)
-		if path == "/console/" && !strings.Contains(a.header.Get("Content-Security-Policy"), "require-trusted-types-for 'script'") {
-			t.Errorf("the page does not need Trusted Types: %v", a.header)
+		if path == "/console/" && !strings.Contains(a.Header.Get("Content-Security-Policy"), "require-trusted-types-for 'script'") {
+			t.Errorf("the page does not need Trusted Types: %v", a.Header)
 		}
 	}
-	if a := b.send(http.MethodGet, "/", "", "Sec-Fetch-Mode", "navigate"); a.code != http.StatusFound || a.header.Get("Location") != "/console/" {
-		t.Errorf("a person opens the address: %d %v", a.code, a.header)
+	if a := b.send(http.MethodGet, "/", "", "Sec-Fetch-Mode", "navigate"); a.Code != http.StatusFound || a.Header.Get("Location") != "/console/" {
+		t.Errorf("a person opens the address: %d %v", a.Code, a.Header)
 	}
-	if a := b.send(http.MethodGet, "/", ""); a.code != http.StatusNotFound {
-		t.Errorf("a client opens the address: %d", a.code)
+	if a := b.send(http.MethodGet, "/", ""); a.Code != http.StatusNotFound {
+		t.Errorf("a client opens the address: %d", a.Code)
 	}
 	off := start(t, func(o *standalone.Options) { o.Console = false })
 	for _, path := range []string{"/console", "/console/", "/console/login", "/console/session"} {
 		a := (&browser{t: t, base: off.RESTURL}).send(http.MethodGet, path, "")
-		if a.code != http.StatusNotFound || !strings.Contains(a.text, "--console=false") {
-			t.Errorf("switched off, %s: %d %s", path, a.code, a.text)
+		if a.Code != http.StatusNotFound || !strings.Contains(a.Body, "--console=false") {
+			t.Errorf("switched off, %s: %d %s", path, a.Code, a.Body)
 		}
 		protected(t, path, a)
 	}
-	if a := (&browser{t: t, base: off.RESTURL, key: "x"}).login("Bearer " + off.token("ann", "")); a.code != http.StatusNotFound {
-		t.Errorf("login where the console is switched off: %d", a.code)
+	if a := (&browser{t: t, base: off.RESTURL, key: "x"}).login("Bearer " + off.token("ann", "")); a.Code != http.StatusNotFound {
+		t.Errorf("login where the console is switched off: %d", a.Code)
 	}
 }
 
@@ -273,22 +274,22 @@ func TestSecure(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &browser{t: t, base: s.URL, client: client}
-	if a := b.login("Bearer " + s.token("ann", "platform-viewer")); a.code != http.StatusCreated {
-		t.Fatalf("login: %d %s", a.code, a.text)
+	if a := b.login("Bearer " + s.token("ann", "platform-viewer")); a.Code != http.StatusCreated {
+		t.Fatalf("login: %d %s", a.Code, a.Body)
 	}
 	if c := b.cookie; !c.Secure || !strings.HasPrefix(c.Name, "__Host-") || c.Path != "/" || c.Domain != "" || !c.HttpOnly {
 		t.Errorf("the cookie is %v", c)
 	}
 	for path, want := range map[string]int{tasks: 200, native: 200, "/api/v1/secrets?namespace=team": 403, "/api/v1/namespaces/team/secrets": 403} {
-		if a := b.send(http.MethodGet, path, ""); a.code != want {
-			t.Errorf("%s: %d, want %d: %s", path, a.code, want, a.text)
+		if a := b.send(http.MethodGet, path, ""); a.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, a.Code, want, a.Body)
 		}
 	}
-	if a := b.send(http.MethodGet, "/api/v1/auth/whoami", ""); !strings.Contains(a.text, "serviceaccount:team:ann") {
-		t.Errorf("whoami: %s", a.text)
+	if a := b.send(http.MethodGet, "/api/v1/auth/whoami", ""); !strings.Contains(a.Body, "serviceaccount:team:ann") {
+		t.Errorf("whoami: %s", a.Body)
 	}
 	b.send(http.MethodDelete, "/console/session", "")
-	if a := b.send(http.MethodGet, "/api/v1/namespaces/team/secrets", ""); a.code != http.StatusUnauthorized {
-		t.Errorf("after the logout the certificate counts: %d %s", a.code, a.text)
+	if a := b.send(http.MethodGet, "/api/v1/namespaces/team/secrets", ""); a.Code != http.StatusUnauthorized {
+		t.Errorf("after the logout the certificate counts: %d %s", a.Code, a.Body)
 	}
 }

@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // What happens now is shown of all tasks, however many there are.
 func TestManyTasks(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	for i := range 600 {
 		f.Task(fmt.Sprintf("many-%03d", i))
@@ -33,7 +34,7 @@ func TestManyTasks(t *testing.T) {
 // Views that are not fed by the stream of events follow a run all the same.
 func TestFollowing(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.drive("follow.mjs", 2, "TOKEN="+f.token("ann", "platform-viewer"))
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // script runs a script of walls/ that prints a line for each of its parts.
@@ -24,7 +26,7 @@ func script(t *testing.T, name string, parts int, env ...string) {
 // A hostile page of the same machine, in the browser of somebody who is signed in, cannot use the session.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
-	tools(t)
+	kit.Needs(t, kit.NPM, kit.Browser)
 	s := start(t)
 	base, secret := s.local("-n", "team")
 	script(t, "attack.mjs", 6, "BASE="+s.RESTURL, "TOKEN="+s.token("eve", "platform-editor"), "LINK="+base+"/console/login#once="+secret)

@@ -20,8 +20,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/test/cluster"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 // system is the namespace that the platform is installed in.

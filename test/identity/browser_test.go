@@ -5,7 +5,6 @@ package identity
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -13,27 +12,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 )
-
-// answer makes a request as the administrator, whose certificate a browser would send, too. Header is pairs of name and value.
-func (s *server) answer(method, path, body string, header ...string) (int, http.Header, string) {
-	s.t.Helper()
-	client := must(rest.HTTPClientFor(s.Admin))(s.t)
-	req := must(http.NewRequestWithContext(s.t.Context(), method, s.Admin.Host+path, strings.NewReader(body)))(s.t)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode, resp.Header, string(must(io.ReadAll(resp.Body))(s.t))
-}
 
 // A page cannot use the administrator's certificate, which a browser sends by itself, natively or on REST, with or without a
 // Content-Type. Its preflight of the native API is not answered.
@@ -41,33 +23,33 @@ func TestPagesHaveNoCertificate(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	s := start(t, i.options(external.ModeOff))
-	s.namespace("team")
+	s.Namespaces(t, "team")
 	const native = "/apis/core.platform.ai/v1alpha1/namespaces/team/tasks"
 	const body = `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"NAME"},"spec":{"type":"container","command":["true"]}}`
 	for n, header := range [][]string{
 		{"Origin", "https://evil.example"},
 		{"Origin", "null"},
-		{"Origin", "https://evil.example", "Content-Type", "text/plain"},
+		{"Origin", "https://evil.example", "Content-Type", "a.Body/plain"},
 		{"Origin", "https://evil.example", "Content-Type", "application/json"},
 		{"Sec-Fetch-Site", "cross-site"},
 		{"Origin", "https://evil.example", "Authorization", "Bearer x"},
 	} {
 		for _, r := range []struct{ method, path string }{{"POST", native}, {"POST", native + "?dryRun=All"}, {"GET", native}, {"DELETE", native}, {"POST", "/api/v1/tasks?namespace=team"}, {"GET", "/backup"}} {
-			code, _, text := s.answer(r.method, r.path, strings.Replace(body, "NAME", fmt.Sprint("page-", n), 1), header...)
-			if code != http.StatusUnauthorized && code != http.StatusForbidden {
-				t.Errorf("%s %s with %v: %d %s", r.method, r.path, header, code, text)
+			a := s.Ask(t, s.Admin, r.method, r.path, strings.Replace(body, "NAME", fmt.Sprint("page-", n), 1), header...)
+			if a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden {
+				t.Errorf("%s %s with %v: %d %s", r.method, r.path, header, a.Code, a.Body)
 			}
 		}
 	}
-	if list := must(s.admin().CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 0 {
+	if list := must(s.Core(t).Tasks("team").List(t.Context(), metav1.ListOptions{}))(t); len(list.Items) != 0 {
 		t.Errorf("pages created %d tasks", len(list.Items))
 	}
-	code, head, text := s.answer(http.MethodOptions, native, "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST")
-	if head.Get("Access-Control-Allow-Origin") != "" || code < 400 {
-		t.Errorf("preflight: %d %s", code, text)
+	a := s.Ask(t, s.Admin, http.MethodOptions, native, "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST")
+	if a.Header.Get("Access-Control-Allow-Origin") != "" || a.Code < 400 {
+		t.Errorf("preflight: %d %s", a.Code, a.Body)
 	}
-	if code, _, text := s.answer(http.MethodPost, native, strings.Replace(body, "NAME", "own", 1)); code != http.StatusCreated {
-		t.Errorf("without a page: %d %s", code, text)
+	if a := s.Ask(t, s.Admin, http.MethodPost, native, strings.Replace(body, "NAME", "own", 1)); a.Code != http.StatusCreated {
+		t.Errorf("without a page: %d %s", a.Code, a.Body)
 	}
 }
 
@@ -107,24 +89,24 @@ func TestOddRequests(t *testing.T) {
 	i := newIssuer(t)
 	s := start(t, i.options(external.ModeOff))
 	for _, path := range []string{"/api/v1/proxy", "/api/v1/watch", "/apis/core.platform.ai/v1alpha1/proxy"} {
-		if code, _, text := s.answer(http.MethodGet, path, ""); code != http.StatusNotFound {
-			t.Errorf("%s: %d %s", path, code, text)
+		if a := s.Ask(t, s.Admin, http.MethodGet, path, ""); a.Code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, a.Code, a.Body)
 		}
 	}
 	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
-	tasks := s.admin().CoreV1alpha1().Tasks("default")
+	tasks := s.Core(t).Tasks("default")
 	must(tasks.Create(t.Context(), task, metav1.CreateOptions{}))(t)
 	for _, e := range []v1alpha1.EventType{v1alpha1.EventModelMessage, v1alpha1.EventTaskSucceeded} { // which closes the stream
 		must(tasks.AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: e}, metav1.CreateOptions{}))(t)
 	}
 	for _, path := range []string{"/api/v1/tasks/a/stream?after=", "/api/v1/tasks/a/events?after="} {
-		code, _, text := s.answer(http.MethodGet, path+fmt.Sprint(math.MaxInt64), "")
-		if code >= 500 || strings.Contains(text, "gap") {
-			t.Errorf("%s: %d %s", path, code, text)
+		a := s.Ask(t, s.Admin, http.MethodGet, path+fmt.Sprint(math.MaxInt64), "")
+		if a.Code >= 500 || strings.Contains(a.Body, "gap") {
+			t.Errorf("%s: %d %s", path, a.Code, a.Body)
 		}
 	}
-	if code, _, text := s.answer(http.MethodPost, "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks", strings.Repeat("x", 4<<20)); code != http.StatusRequestEntityTooLarge {
-		t.Errorf("a long body: %d %s", code, text)
+	if a := s.Ask(t, s.Admin, http.MethodPost, "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks", strings.Repeat("x", 4<<20)); a.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a long body: %d %s", a.Code, a.Body)
 	}
 	for host, want := range map[string]int{"localhost:7080": 200, "a.localhost": 200, "127.0.0.1": 200, "[::1]:7080": 200, "evil.example": 421, "localhost.evil.example:7080": 421} {
 		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, s.RESTURL+"/healthz", nil))(t)

@@ -77,7 +77,7 @@ func TestLimitsOfAResumedChat(t *testing.T) {
 	c := newChatting(t)
 	limited := object{"scope": chatScopes, "tctx": object{"allowedTools": []string{"list_tasks"}, "session_token": "Zk4Qx7hunter2"}}
 	said := c.resumed("Txn-Token", c.issuer.transaction("user-2", limited))
-	tasks := must(c.admin().CoreV1alpha1().Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelChatSession}))(t)
+	tasks := must(c.Core(t).Tasks("team").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelChatSession}))(t)
 	if len(tasks.Items) != 0 || !strings.Contains(said, `"errorType":"unknown_tool"`) {
 		t.Errorf("%d tasks, and the turn said %s", len(tasks.Items), said)
 	}

@@ -64,7 +64,7 @@ func newChatting(t *testing.T) *chatting {
 	t.Cleanup(vendor.Close)
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 	must(c.Kubernetes(t).CoreV1().Secrets("team").Create(t.Context(), key, metav1.CreateOptions{}))(t)
-	must(c.admin().CoreV1alpha1().Providers("team").Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
+	must(c.Core(t).Providers("team").Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
 		Type: v1alpha1.ProviderOpenAI, BaseURL: vendor.URL + "/v1", DefaultModel: "scripted-1", SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 	}}, metav1.CreateOptions{}))(t)
 	return c
@@ -137,7 +137,7 @@ func (c *chatting) awaitTurn(session string, header ...string) string {
 // made returns the only task that chats have created, and removes it.
 func (c *chatting) made() *v1alpha1.Task {
 	c.t.Helper()
-	tasks := c.admin().CoreV1alpha1().Tasks("team")
+	tasks := c.Core(c.t).Tasks("team")
 	list := must(tasks.List(c.t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelCreatedBy + "=" + v1alpha1.CreatedByOrchestrator}))(c.t)
 	if len(list.Items) != 1 {
 		c.t.Fatalf("chats have created %d tasks", len(list.Items))

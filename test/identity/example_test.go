@@ -37,7 +37,7 @@ func TestExample(t *testing.T) {
 	own := i.options(o.ContextToken.Mode)
 	o.OIDC.Issuer, o.OIDC.JWKSURL, o.ContextToken.Issuer, o.ContextToken.JWKSURL = own.OIDC.Issuer, own.OIDC.JWKSURL, own.ContextToken.Issuer, own.ContextToken.JWKSURL
 	s := start(t, o)
-	s.namespace("team")
+	s.Namespaces(t, "team")
 	for text := range strings.SplitSeq(string(must(os.ReadFile(examples+"bindings.yaml"))(t)), "\n---\n") {
 		b := &rbacv1.RoleBinding{}
 		if err := yaml.UnmarshalStrict([]byte(text), b); err != nil {

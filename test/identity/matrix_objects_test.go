@@ -13,20 +13,17 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/host/pki"
 	"github.com/platform-ai/platform/pkg/server/host/token"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // apply creates an object that is given as YAML, in namespace team.
@@ -79,9 +76,7 @@ func (w *world) task(name string, parent *v1alpha1.Task) *v1alpha1.Task {
 // as returns a client with a token.
 func (w *world) as(token string) core.CoreV1alpha1Interface {
 	w.t.Helper()
-	c := rest.AnonymousClientConfig(w.Admin)
-	c.BearerToken = token
-	return must(versioned.NewForConfig(c))(w.t).CoreV1alpha1()
+	return host.CoreOf(w.t, w.With(token))
 }
 
 // others creates what else the questions are about: what the worker of the task made, and objects of the host.
@@ -128,19 +123,8 @@ func (w *world) worker(t *v1alpha1.Task) string {
 // account returns a token of a ServiceAccount, which gets a role in its namespace.
 func (w *world) account(namespace, name, role string, of *authenticationv1.BoundObjectReference) string {
 	w.t.Helper()
-	k, ctx := w.Kubernetes(w.t), context.Background()
-	_, err := k.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err == nil {
-		_, err = k.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-		}, metav1.CreateOptions{})
-	}
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		w.t.Fatal(err)
-	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: of}}
-	return must(k.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{}))(w.t).Status.Token
+	w.ServiceAccount(w.t, namespace, name, role)
+	return w.TokenOf(w.t, namespace, name, authenticationv1.TokenRequestSpec{BoundObjectRef: of})
 }
 
 // refused returns a token of a ServiceAccount like account does, which is bound to a task if one is given, and either has expired or
@@ -148,16 +132,15 @@ func (w *world) account(namespace, name, role string, of *authenticationv1.Bound
 func (w *world) refused(namespace, name, role, why string, task *v1alpha1.Task) string {
 	w.t.Helper()
 	w.account(namespace, name, role, nil)
-	k, ctx := w.Kubernetes(w.t).CoreV1().ServiceAccounts(namespace), context.Background()
 	if why == "other audience" {
-		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"other"}}}
+		spec := authenticationv1.TokenRequestSpec{Audiences: []string{"other"}}
 		if task != nil {
-			request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: task.Name, UID: task.UID}
+			spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Task", Name: task.Name, UID: task.UID}
 		}
-		return must(k.CreateToken(ctx, name, request, metav1.CreateOptions{}))(w.t).Status.Token
+		return w.TokenOf(w.t, namespace, name, spec)
 	}
 	keys := must(pki.Open(pki.Options{Dir: filepath.Join(w.DataDir, "pki")}))(w.t)
-	account := must(k.Get(ctx, name, metav1.GetOptions{}))(w.t)
+	account := must(w.Kubernetes(w.t).CoreV1().ServiceAccounts(namespace).Get(w.t.Context(), name, metav1.GetOptions{}))(w.t)
 	signer := must(token.NewSigner(token.SignerOptions{Key: keys.ServiceAccountKey(), Clock: testclock.NewFakePassiveClock(time.Now().Add(-time.Hour))}))(w.t)
 	claims := token.Claims{Namespace: namespace, ServiceAccount: token.Ref{Name: name, UID: account.UID}, Life: 2 * time.Hour}
 	if task != nil {

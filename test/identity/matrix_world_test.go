@@ -48,8 +48,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	i := newIssuer(t)
 	w := &world{server: start(t, i.options(external.ModeEnforce)), issuer: i, names: map[string]string{}}
-	w.namespace("team", "elsewhere")
-	w.api = w.admin().CoreV1alpha1()
+	w.Namespaces(t, "team", "elsewhere")
+	w.api = w.Core(t)
 	w.editor = w.as(w.account("team", "person", "platform-editor", nil))
 	parent := w.task("parent", nil)
 	mine := w.task("mine", parent)

@@ -31,7 +31,7 @@ func TestOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	s := start(t, external.Options{OIDC: external.OIDC{Issuer: p.issuer, Audience: "platform", AllowedSubjects: []string{"user-?"}, Namespace: "team"}})
-	s.namespace("team", "other")
+	s.Namespaces(t, "team", "other")
 	ann := p.token("user-1", "urn:platform")
 	s.awaitKeys(ann)
 

@@ -12,19 +12,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/platform-ai/platform/pkg/server/auth/external"
-	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // provider is the OpenID provider of npm/provider.mjs.
@@ -36,16 +31,10 @@ type provider struct {
 	out    *bufio.Reader
 }
 
-// newProvider starts a provider. It is installed by make test, if npm is there; without it, the test is skipped, except
-// where CI is set.
+// newProvider starts a provider.
 func newProvider(t *testing.T) *provider {
 	t.Helper()
-	if _, err := os.Stat("npm/node_modules"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the OpenID provider is not installed: make test installs it with npm")
-		}
-		t.Skip("the OpenID provider is not installed: make test installs it with npm")
-	}
+	kit.Needs(t, kit.NPM)
 	p := &provider{t: t, cmd: exec.CommandContext(context.Background(), "node", "npm/provider.mjs")}
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -114,62 +103,25 @@ func (p *provider) token(client, resource string) string {
 
 // server is a standalone server.
 type server struct {
-	*integration.Server
+	*standalone.Server
 
 	t *testing.T
 }
 
 func start(t *testing.T, identity external.Options) *server {
 	t.Helper()
-	return &server{t: t, Server: integration.Start(t, func(o *standalone.Options) { o.Identity = identity })}
-}
-
-func (s *server) namespace(names ...string) {
-	s.t.Helper()
-	for _, name := range names {
-		_, err := s.Kubernetes(s.t).CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			s.t.Fatal(err)
-		}
-	}
+	return &server{t: t, Server: standalone.Start(t, func(o *standalone.Options) { o.Identity = identity })}
 }
 
 // bind gives a group a ClusterRole in a namespace, or everywhere.
 func (s *server) bind(namespace, role, group string) {
 	s.t.Helper()
-	k, ctx := s.Kubernetes(s.t), context.Background()
-	meta := metav1.ObjectMeta{GenerateName: "test-"}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}}
-	var err error
-	if namespace == "" {
-		_, err = k.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
-	} else {
-		_, err = k.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.Bind(s.t, namespace, role, host.Group(group))
 }
 
 // send makes a request of the plain listener. Header is pairs of name and value.
 func (s *server) send(method, path, body string, header ...string) (int, string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, s.RESTURL+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Add(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return resp.StatusCode, string(data)
+	a := s.Send(s.t, method, path, body, header...)
+	return a.Code, a.Body
 }

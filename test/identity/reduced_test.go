@@ -20,6 +20,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // withProviders starts a server with the Providers a and b, which callers of both kinds may read.
@@ -29,7 +30,7 @@ func withProviders(t *testing.T, mode, role string) (*issuer, *server) {
 	o := i.options(mode)
 	o.ContextToken.Headers = []string{"Txn-Token", "Authorization:Bearer"}
 	s := start(t, o)
-	s.namespace("team")
+	s.Namespaces(t, "team")
 	s.bind("team", role, external.GroupContextToken)
 	s.bind("team", role, external.GroupOIDC)
 	for _, name := range []string{"a", "b"} {
@@ -42,7 +43,7 @@ func withProviders(t *testing.T, mode, role string) (*issuer, *server) {
 				Type: v1alpha1.ProviderOpenAI, BaseURL: "https://models.internal.example.com", DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key-of-models"},
 			},
 		}
-		must(s.admin().CoreV1alpha1().Providers("team").Create(t.Context(), p, metav1.CreateOptions{}))(t)
+		must(s.Core(t).Providers("team").Create(t.Context(), p, metav1.CreateOptions{}))(t)
 	}
 	s.await(func() bool {
 		code, _ := s.send(http.MethodGet, "/api/v1/providers", "", "Authorization", "Bearer "+i.token("user-1"))
@@ -103,15 +104,8 @@ func TestReducedProviders(t *testing.T) {
 // native sends a request to the native API. The answer of a watch is its first two lines.
 func (s *server) native(method, path, body string, header ...string) (int, string) {
 	s.t.Helper()
-	client := must(rest.HTTPClientFor(rest.AnonymousClientConfig(s.Admin)))(s.t)
-	req := must(http.NewRequestWithContext(s.t.Context(), method, s.Admin.Host+path, strings.NewReader(body)))(s.t)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	client := must(rest.HTTPClientFor(s.Anonymous()))(s.t)
+	resp := host.Open(s.t, client, method, s.Admin.Host+path, body, header...)
 	defer resp.Body.Close()
 	if !strings.Contains(path, "watch=true") || resp.StatusCode != http.StatusOK {
 		return resp.StatusCode, string(must(io.ReadAll(resp.Body))(s.t))

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 )
 
@@ -39,21 +38,12 @@ func (s *server) create(name string, header ...string) *v1alpha1.Task {
 	return t
 }
 
-func (s *server) admin() versioned.Interface {
-	s.t.Helper()
-	c, err := versioned.NewForConfig(s.Admin)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return c
-}
-
 // Who asked for a task is recorded and sealed with the creation, and cannot be sent, changed or moved to another task.
 func TestRequester(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	s := start(t, i.options(external.ModeOff))
-	s.namespace("team")
+	s.Namespaces(t, "team")
 	for _, role := range []string{"platform-viewer", "platform-editor"} {
 		s.bind("team", role, external.GroupContextToken)
 		s.bind("team", role, external.GroupOIDC)
@@ -101,7 +91,7 @@ func TestRequester(t *testing.T) {
 			t.Errorf("%s: %d %s", body, code, answer)
 		}
 	}
-	tasks, ctx := s.admin().CoreV1alpha1().Tasks("team"), context.Background()
+	tasks, ctx := s.Core(t).Tasks("team"), context.Background()
 	own := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
 	own.Spec.RequestedBy = a.Spec.RequestedBy
 	if _, err := tasks.Create(ctx, own, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
@@ -133,7 +123,7 @@ func TestRequester(t *testing.T) {
 	}
 	s.Restart(t)
 	patch := []byte(`{"status":{"phase":"Pending"}}`)
-	got, err := s.admin().CoreV1alpha1().Tasks("team").Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	got, err := s.Core(t).Tasks("team").Patch(ctx, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil || !meta.IsStatusConditionFalse(got.Status.Conditions, v1alpha1.ConditionRequesterVerified) {
 		t.Errorf("after the key was replaced: %+v, %v", got.Status.Conditions, err)
 	}

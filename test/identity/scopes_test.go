@@ -11,8 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/platform-ai/platform/pkg/server/auth/external"
-	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // scoped is a request with the families of scopes that it needs, all of them. Without any, no scope covers it.
@@ -117,8 +116,8 @@ func scopes(t *testing.T, mode string, metrics prometheus.Registerer) (*issuer, 
 	i := newIssuer(t)
 	o := i.options(mode)
 	o.OIDC.Namespace = "team"
-	s := &server{t: t, Server: integration.Start(t, func(to *standalone.Options) { to.Identity, to.Metrics = o, metrics })}
-	s.namespace("team", "other")
+	s := &server{t: t, Server: standalone.Start(t, func(to *standalone.Options) { to.Identity, to.Metrics = o, metrics })}
+	s.Namespaces(t, "team", "other")
 	s.bind("team", "platform-editor", external.GroupContextToken)
 	s.bind("other", "platform-editor", external.GroupContextToken)
 	s.bind("team", "platform-editor", external.GroupOIDC)

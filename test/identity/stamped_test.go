@@ -10,11 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // A task that is created with a token of a real provider, through REST or the Kubernetes API, is sealed with the requester that
@@ -23,7 +22,7 @@ func TestRequesterOfOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	s := start(t, external.Options{OIDC: external.OIDC{Issuer: p.issuer, Audience: "platform", AllowedSubjects: []string{"user-?"}, Namespace: "team"}})
-	s.namespace("team")
+	s.Namespaces(t, "team")
 	s.bind("team", "platform-editor", external.GroupOIDC)
 	seal := must(external.OpenSeal(filepath.Join(s.DataDir, "pki", "requester.key")))(t)
 	for _, want := range []*v1alpha1.TaskRequester{
@@ -39,7 +38,7 @@ func TestRequesterOfOpenIDProvider(t *testing.T) {
 			"REST":           s.create(want.Subject+"-rest", "Authorization", "Bearer "+token),
 			"Kubernetes API": s.createNatively(want.Subject+"-native", token),
 		} {
-			stored := must(s.admin().CoreV1alpha1().Tasks("team").Get(t.Context(), task.Name, metav1.GetOptions{}))(t)
+			stored := must(s.Core(t).Tasks("team").Get(t.Context(), task.Name, metav1.GetOptions{}))(t)
 			if d := cmp.Diff(want, stored.Spec.RequestedBy); d != "" || stored.Spec.Transaction != nil {
 				t.Errorf("%s, %s: requester (-want +got):\n%s%+v", want.Subject, way, d, stored.Spec.Transaction)
 			}
@@ -54,9 +53,6 @@ func TestRequesterOfOpenIDProvider(t *testing.T) {
 // createNatively makes a task through the Kubernetes API with a Bearer token.
 func (s *server) createNatively(name, token string) *v1alpha1.Task {
 	s.t.Helper()
-	c := rest.AnonymousClientConfig(s.Admin)
-	c.BearerToken = token
 	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
-	client := must(versioned.NewForConfig(c))(s.t)
-	return must(client.CoreV1alpha1().Tasks("team").Create(s.t.Context(), task, metav1.CreateOptions{}))(s.t)
+	return must(host.CoreOf(s.t, s.With(token)).Tasks("team").Create(s.t.Context(), task, metav1.CreateOptions{}))(s.t)
 }

@@ -5,8 +5,6 @@ package identity
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -110,26 +108,10 @@ func TestAllowedTools(t *testing.T) {
 		t.Errorf("a call of a tool that the agent got later: %+v", s)
 	}
 	const stored = "/apis/core.platform.ai/v1alpha1/namespaces/team/tasks/root"
-	if code, answer := w.patch(stored, `{"spec":{"suspend":true}}`, token(all)); code != http.StatusForbidden || !strings.Contains(answer, "cannot change tasks") {
+	if a := w.Ask(t, w.Anonymous(), http.MethodPatch, stored, `{"spec":{"suspend":true}}`,
+		"Content-Type", string(types.MergePatchType), "Txn-Token", token(all)); a.Code != http.StatusForbidden || !strings.Contains(a.Body, "cannot change tasks") {
 		t.Errorf("a change of a task: %d %s", code, answer)
 	}
-}
-
-// patch sends a merge patch to the secure port, with a transaction token.
-func (s *server) patch(path, body, token string) (int, string) {
-	s.t.Helper()
-	req := must(http.NewRequestWithContext(s.t.Context(), http.MethodPatch, s.URL+path, strings.NewReader(body)))(s.t)
-	req.Header.Set("Content-Type", string(types.MergePatchType))
-	req.Header.Set("Txn-Token", token)
-	ca := x509.NewCertPool()
-	ca.AppendCertsFromPEM(s.Admin.CAData)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12}}}
-	resp, err := client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(s.t))
 }
 
 // Models are offered the tools that the caller's transaction allows, in chats and by the vendors' APIs, and what this server
@@ -144,7 +126,7 @@ func TestAllowedToolsOfChats(t *testing.T) {
 		i, s := scopes(t, mode, nil)
 		key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 		must(s.Kubernetes(t).CoreV1().Secrets("team").Create(t.Context(), key, metav1.CreateOptions{}))(t)
-		must(s.admin().CoreV1alpha1().Providers("team").Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
+		must(s.Core(t).Providers("team").Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
 			Type: v1alpha1.ProviderOpenAI, BaseURL: vendor.URL + "/v1", DefaultModel: "scripted-1", SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 		}}, metav1.CreateOptions{}))(t)
 		const scope = "platform:sessions:write platform:providers:use platform:tools:read"

@@ -32,10 +32,11 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/informers/externalversions"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // as returns the platform's client for a user who has the given cluster roles in the namespace default.
-func as(t *testing.T, s *Server, name string, roles ...string) core.CoreV1alpha1Interface {
+func as(t *testing.T, s *standalone.Server, name string, roles ...string) core.CoreV1alpha1Interface {
 	t.Helper()
 	for _, role := range roles {
 		_, err := s.Kubernetes(t).RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
@@ -47,7 +48,7 @@ func as(t *testing.T, s *Server, name string, roles ...string) core.CoreV1alpha1
 			t.Fatal(err)
 		}
 	}
-	c := s.client()
+	c := s.Config()
 	if name != "" {
 		c.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
 	}
@@ -61,7 +62,7 @@ type waiting struct {
 	post func(e *v1alpha1.ExecutionEvent) error
 }
 
-func newWaiting(t *testing.T, s *Server, by core.CoreV1alpha1Interface, name string, finalizers ...string) waiting {
+func newWaiting(t *testing.T, s *standalone.Server, by core.CoreV1alpha1Interface, name string, finalizers ...string) waiting {
 	t.Helper()
 	made := must[*v1alpha1.Task](t)(by.Tasks("default").Create(t.Context(), &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
@@ -144,7 +145,7 @@ func told(t *testing.T, w watch.Interface) (*v1alpha1.Approval, string) {
 // reports every change once, and again to a client that resumes before it.
 func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	alice, bob := as(t, s, "alice", "platform-editor"), as(t, s, "bob", "platform-approver")
 	w := newWaiting(t, s, alice, "a")
 	list := must[*v1alpha1.ApprovalList](t)(bob.Approvals("default").List(t.Context(), metav1.ListOptions{}))
@@ -219,7 +220,7 @@ func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
 // Lists support pages and selectors; an informer has what the list has.
 func TestApprovalsAreListed(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	a, b := newWaiting(t, s, admin, "a"), newWaiting(t, s, admin, "b")
 	var want []string
@@ -264,7 +265,7 @@ func TestApprovalsAreListed(t *testing.T) {
 	if len(everywhere.Items) != 5 || everywhere.RemainingItemCount == nil || *everywhere.RemainingItemCount != 3 {
 		t.Errorf("%d items, %v remain", len(everywhere.Items), everywhere.RemainingItemCount)
 	}
-	factory := externalversions.NewSharedInformerFactory(must[*versioned.Clientset](t)(versioned.NewForConfig(s.client())), 0)
+	factory := externalversions.NewSharedInformerFactory(must[*versioned.Clientset](t)(versioned.NewForConfig(s.Config())), 0)
 	informer := factory.Core().V1alpha1().Approvals()
 	seen := make(chan string, 100)
 	must[cache.ResourceEventHandlerRegistration](t)(informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -284,7 +285,7 @@ func TestApprovalsAreListed(t *testing.T) {
 // Who may decide, what, and when.
 func TestDecisionRules(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin, bob, viewer := as(t, s, ""), as(t, s, "bob", "platform-approver"), as(t, s, "vera", "platform-viewer")
 	w := newWaiting(t, s, admin, "a", "platform.ai/cleanup")
 	first, second, late := w.ask(`1`), w.ask(`2`), w.ask(`3`, func(s *v1alpha1.ApprovalSpec) {
@@ -352,7 +353,7 @@ func TestDecisionRules(t *testing.T) {
 // What a worker may write about approvals.
 func TestWorkersAskAndDoNotDecide(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "a")
 	id := w.ask(`1`)
@@ -378,7 +379,7 @@ func TestWorkersAskAndDoNotDecide(t *testing.T) {
 		t.Errorf("%d approvals", len(l.Items))
 	}
 	// Even if somebody added the permission to the workers' role.
-	c := s.client()
+	c := s.Config()
 	c.Impersonate = rest.ImpersonationConfig{UserName: "w", Groups: []string{"system:masters"}, Extra: map[string][]string{v1alpha1.ExtraTaskName: {"a"}}}
 	_, err := decide(t, must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1(), id, "approve")
 	refused(t, "worker", err, 403, "names no task")
@@ -388,7 +389,7 @@ func TestWorkersAskAndDoNotDecide(t *testing.T) {
 // one decision.
 func TestOneDecisionWins(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "a")
 	for round := range 3 {
@@ -443,7 +444,7 @@ func TestOneDecisionWins(t *testing.T) {
 // A policy compares the requester with the decider, both as the server reports them and not as the client does.
 func TestRequesterIsNotApprover(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	k := s.Kubernetes(t)
 	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(must[[]byte](t)(os.ReadFile("../../artifacts/examples/policies/approval.yaml"))), 4096)
 	var p admissionv1.ValidatingAdmissionPolicy
@@ -492,7 +493,7 @@ func eventually(t *testing.T, so func(context.Context) bool) {
 // A task records who created it, whatever its creator writes there.
 func TestTaskKeepsItsRequester(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	alice, admin := as(t, s, "alice", "platform-editor"), as(t, s, "")
 	const key = "platform.ai/requested-by"
 	of := func(name, by string) *v1alpha1.Task {

@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestBackupAndRestore: a server on a restored store answers every question as the one that made the backup.
@@ -60,7 +60,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "restored "+filepath.Join(dir, "store")+"\n") || !strings.Contains(out, "files      1\n") || errs != "" {
 		t.Fatalf("restore: exit code %d\n%s%s", code, out, errs)
 	}
-	found := Start(t, func(o *standalone.Options) { o.DataDir = dir })
+	found := standalone.Start(t, func(o *standalone.Options) { o.DataDir = dir })
 	if diff := cmp.Diff(questions, backedUp(t, found)); diff != "" {
 		t.Errorf("the restored server answers (-before +after): %s", diff)
 	}
@@ -89,7 +89,7 @@ func restored(t *testing.T, file, dir string) (out, errs string, code int) {
 }
 
 // backedUp reads everything that a backup must contain.
-func backedUp(t *testing.T, s *Server) map[string]string {
+func backedUp(t *testing.T, s *standalone.Server) map[string]string {
 	t.Helper()
 	generatedAt := regexp.MustCompile(`"generatedAt":"[^"]*"`) // of a read model
 	answers := map[string]string{}
@@ -112,7 +112,7 @@ func backedUp(t *testing.T, s *Server) map[string]string {
 // TestBackupWithoutKeys: without the key file everything but the Secrets can be read, and they can be replaced.
 func TestBackupWithoutKeys(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	secrets := s.Kubernetes(t).CoreV1().Secrets("default")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"token": "closed"}}
 	must[*corev1.Secret](t)(secrets.Create(t.Context(), secret, metav1.CreateOptions{}))
@@ -128,7 +128,7 @@ func TestBackupWithoutKeys(t *testing.T) {
 	if out, errs, code := restored(t, file, dir); code != 0 || !strings.Contains(errs, "only with the pki folder") {
 		t.Fatalf("restore: exit code %d\n%s%s", code, out, errs)
 	}
-	found := Start(t, func(o *standalone.Options) { o.DataDir = dir })
+	found := standalone.Start(t, func(o *standalone.Options) { o.DataDir = dir })
 	must[any](t)(in(found, t, tasks).Get(t.Context(), "a", metav1.GetOptions{}))
 	secrets = found.Kubernetes(t).CoreV1().Secrets("default")
 	if got, err := secrets.Get(t.Context(), "key", metav1.GetOptions{}); err == nil {
@@ -145,7 +145,7 @@ func TestBackupWithoutKeys(t *testing.T) {
 // it.
 func TestBackupIsForItsRole(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	k := s.Kubernetes(t)
 	for _, tc := range []struct {
 		role string
@@ -189,7 +189,7 @@ func TestBackupIsForItsRole(t *testing.T) {
 
 func TestBackupCommand(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.tar")
 	run := func(args ...string) (string, string, int) {

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/platform-ai/platform/pkg/server/sparse"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // bodyPaths are paths that read bodies, REST and native ones.
@@ -35,7 +35,7 @@ func bodyPaths() []string {
 }
 
 // dial opens a connection of HTTP/1.1 to a listener.
-func dial(t *testing.T, s *Server, base string) net.Conn {
+func dial(t *testing.T, s *standalone.Server, base string) net.Conn {
 	t.Helper()
 	u := must[*url.URL](t)(url.Parse(base))
 	c := must[net.Conn](t)(net.Dial("tcp", u.Host))
@@ -52,7 +52,7 @@ func dial(t *testing.T, s *Server, base string) net.Conn {
 // listeners, whatever the head says about the body.
 func TestBodiesOfStrangers(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	for _, base := range []string{s.URL, s.RESTURL} {
 		for _, path := range bodyPaths() {
 			if base == s.RESTURL && !strings.HasPrefix(path, "/api/v1") && !strings.HasPrefix(path, "/internal") {
@@ -93,7 +93,7 @@ func TestBodiesOfStrangers(t *testing.T) {
 // other callers are served.
 func TestBodyBudget(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.BodyBudget.Quantity = resource.MustParse("32Mi") })
+	s := standalone.Start(t, func(o *standalone.Options) { o.BodyBudget.Quantity = resource.MustParse("32Mi") })
 	restTask(t, s, "a")
 	first, other := accountToken(t, s, "default", "ed", "cluster-admin"), accountToken(t, s, "default", "eve", "cluster-admin")
 	upload := func(base, path, token string) (net.Conn, int, string) {
@@ -147,7 +147,7 @@ func TestBodyBudget(t *testing.T) {
 // The object is read, listed, watched and found again after a restart.
 func TestLongObjects(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "editor", "platform-editor")
 	text := func(letter string) string { return strings.Repeat(letter+` word, \"quoted\" `, 14<<20/18) }
 	skill := func(name, letter string) string {
@@ -172,7 +172,7 @@ func TestLongObjects(t *testing.T) {
 	}
 	send(http.MethodPost, skills, "application/json", native)
 	send(http.MethodPatch, skills+"/native", "application/merge-patch+json", `{"spec":{"content":{"inline":"`+text("d")+`"}}}`)
-	api := (&platform{t: t, Server: s}).client().CoreV1alpha1().Skills("default")
+	api := (&platform{t: t, Server: s}).api().Skills("default")
 	for name, letter := range map[string]string{"rest": "b", "native": "d"} {
 		o, err := api.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil || !strings.HasPrefix(o.Spec.Content.Inline, letter+` word, "quoted"`) || len(o.Spec.Content.Inline) < 12<<20 {

@@ -43,7 +43,7 @@ func TestBudgetByKubectl(t *testing.T) {
 	if got := kubectl("get", "budgets"); !row.MatchString(got) {
 		t.Errorf("kubectl get budgets:\n%s", got)
 	}
-	budgets := p.client().CoreV1alpha1().Budgets("default")
+	budgets := p.api().Budgets("default")
 	money := &v1alpha1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "money"}, Spec: v1alpha1.BudgetSpec{
 		Limit: v1alpha1.BudgetLimit{Cost: &v1alpha1.BudgetCost{Amount: "2.50", Currency: "EUR"}}, Window: v1alpha1.BudgetMonth,
 	}}

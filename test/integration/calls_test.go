@@ -27,7 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller"
 	"github.com/platform-ai/platform/pkg/controller/executor/process"
 	taskcontroller "github.com/platform-ai/platform/pkg/controller/task"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // calls are the requests of the controllers, without their watches.
@@ -151,7 +151,7 @@ func TestCallsOfAPlainTask(t *testing.T) { //nolint:paralleltest // see above
 	provider := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Spec: v1alpha1.ProviderSpec{
 		Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 	}}
-	if _, err := p.client().CoreV1alpha1().Providers("default").Create(t.Context(), provider, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Providers("default").Create(t.Context(), provider, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ai := func(s *v1alpha1.TaskSpec) {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // startChat begins a background turn and returns its session.
@@ -123,7 +123,7 @@ func (p *platform) other(name string) {
 // raw reads a path of the API as the administrator.
 func (p *platform) raw(path string) string {
 	p.t.Helper()
-	raw, err := p.client().CoreV1alpha1().RESTClient().Get().RequestURI(path).Do(p.t.Context()).Raw()
+	raw, err := p.api().RESTClient().Get().RequestURI(path).Do(p.t.Context()).Raw()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestChatBackgroundAlone(t *testing.T) {
 	if err := admin.Delete(t.Context(), "editor", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.client().CoreV1alpha1().Tasks("default").Cancel(t.Context(), "forever", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Tasks("default").Cancel(t.Context(), "forever", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.tasks().Delete(t.Context(), "forever", metav1.DeleteOptions{}); err != nil {

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -108,7 +108,7 @@ turns:
   reply: {text: done}`)
 	for name, coordination := range map[string]*v1alpha1.AgentCoordination{"lead": {Enabled: true}, "alone": nil} {
 		a := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}, Coordination: coordination}}
-		if _, err := p.client().CoreV1alpha1().Agents("default").Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
+		if _, err := p.api().Agents("default").Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +149,7 @@ turns:
 	if r := got.ToolCalls[2].Result; r.Success || !strings.Contains(r.Error, "resources.limits.memory") {
 		t.Errorf("a wrong quantity: %+v", r)
 	}
-	agents := p.client().CoreV1alpha1().Agents("default")
+	agents := p.api().Agents("default")
 	sized, err := agents.Get(t.Context(), "sized", metav1.GetOptions{})
 	if err != nil || sized.Spec.Resources.Requests.Cpu().String() != "500m" || sized.Spec.Resources.Limits.Memory().String() != "1Gi" || sized.Spec.ProviderRef.Name != "default" {
 		t.Errorf("%+v, %v", sized.Spec, err)
@@ -444,7 +444,7 @@ turns:
 - match: {regexp: "."}
   reply: {text: done}`, func(o *standalone.Options) { o.Chat.MaxTasksPerTurn, o.Chat.MaxPrematureEnds = 2, 0 })
 	coder := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "coder"}, Spec: v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeClaude}}}
-	if _, err := p.client().CoreV1alpha1().Agents("default").Create(t.Context(), coder, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Agents("default").Create(t.Context(), coder, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p.lookup()
@@ -493,7 +493,7 @@ turns:
     - {name: delete_session, arguments: {sessionId: mine}}
 - match: {regexp: "."}
   reply: {text: done}`)
-	ctx, client := t.Context(), p.client().CoreV1alpha1()
+	ctx, client := t.Context(), p.api()
 	p.over("fine")
 	waits := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "waits"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}}}
 	if _, err := p.tasks().Create(ctx, waits, metav1.CreateOptions{}); err != nil {
@@ -531,7 +531,7 @@ turns:
 func (p *platform) lookup() {
 	p.t.Helper()
 	lookup := &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "lookup"}, Spec: v1alpha1.ToolSpec{Description: "looks up", HTTP: &v1alpha1.ToolHTTP{URL: "https://example.com/"}}}
-	if _, err := p.client().CoreV1alpha1().Tools("default").Create(p.t.Context(), lookup, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Tools("default").Create(p.t.Context(), lookup, metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -544,7 +544,7 @@ func (p *platform) over(result string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if err := p.client().CoreV1alpha1().RESTClient().Post().AbsPath(tasksPath, "over", "result").Body([]byte(result)).Do(p.t.Context()).Error(); err != nil {
+	if err := p.api().RESTClient().Post().AbsPath(tasksPath, "over", "result").Body([]byte(result)).Do(p.t.Context()).Error(); err != nil {
 		p.t.Fatal(err)
 	}
 	task.Status.Phase = v1alpha1.TaskSucceeded

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestChatSessionDeleted: deleting the session of a turn cancels the turn, whose client learns why, and leaves no session.
@@ -27,7 +27,7 @@ func TestChatSessionDeleted(t *testing.T) {
 			t.Fatal("the turn ended before it called a tool")
 		}
 	}
-	sessions := p.client().CoreV1alpha1().Sessions("default")
+	sessions := p.api().Sessions("default")
 	if err := sessions.Delete(t.Context(), "doomed", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestChatRateLimited(t *testing.T) {
 	t.Parallel()
 	p, model := withChat(t, orchestrator)
 	patch := []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`)
-	if _, err := p.client().CoreV1alpha1().Providers("default").Patch(t.Context(), "default", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := p.api().Providers("default").Patch(t.Context(), "default", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c := restAs(t, p.Server, "default", "editor", "platform-editor")

@@ -21,9 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -37,7 +37,7 @@ func withChat(t *testing.T, text string, configure ...func(*standalone.Options))
 	model := script.New(parsed, io.Discard)
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
-	p := &platform{t: t, Server: Start(t, configure...)}
+	p := &platform{t: t, Server: standalone.Start(t, configure...)}
 	p.answers("default", server.URL)
 	return p, model
 }
@@ -53,7 +53,7 @@ func (p *platform) answers(ns, url string) {
 		Type: v1alpha1.ProviderOpenAI, BaseURL: url + "/v1", DefaultModel: "scripted-1",
 		SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 	}}
-	if _, err := p.client().CoreV1alpha1().Providers(ns).Create(p.t.Context(), provider, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Providers(ns).Create(p.t.Context(), provider, metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -214,7 +214,7 @@ func TestChat(t *testing.T) {
 	if s.Spec.SessionType != v1alpha1.SessionTypeChat || s.Status.MessageCount != 6 || s.Status.InputTokens == nil || *s.Status.InputTokens != first.Usage.InputTokens+second.Usage.InputTokens {
 		t.Errorf("session: %+v", s.Status)
 	}
-	native, err := p.client().CoreV1alpha1().Chats("default").Create(t.Context(), &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Message: "hello"}}, metav1.CreateOptions{})
+	native, err := p.api().Chats("default").Create(t.Context(), &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Message: "hello"}}, metav1.CreateOptions{})
 	if err != nil || native.Status.Message != "Hello." || native.Status.Outcome != v1alpha1.ChatCompleted {
 		t.Errorf("%+v, %v", native, err)
 	}
@@ -356,7 +356,7 @@ func TestChatRefusals(t *testing.T) {
 		tt.as.chat(tt.body, tt.code)
 	}
 	for _, blocked := range []string{"kube-system", "kube-public", "platform-system"} {
-		_, err := p.client().CoreV1alpha1().Chats(blocked).Create(t.Context(), &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Message: "hello"}}, metav1.CreateOptions{})
+		_, err := p.api().Chats(blocked).Create(t.Context(), &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Message: "hello"}}, metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "chats are not allowed in namespace") {
 			t.Errorf("%s, for the administrator: %v", blocked, err)
 		}

@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // openChat begins a turn as a stream and returns a func that reads the next frame; "" is the end of the stream.
@@ -178,7 +178,7 @@ turns:
 	if got := results(first); got != "create_agent:true create_agent:falsepermission_denied create_tool:true " {
 		t.Error(got)
 	}
-	agents := p.client().CoreV1alpha1().Agents("default")
+	agents := p.api().Agents("default")
 	agent, err := agents.Get(t.Context(), "helper", metav1.GetOptions{})
 	if err != nil || agent.Labels[v1alpha1.LabelChatSession] != first.SessionID || agent.Spec.SystemPrompt.Inline != "Be short." {
 		t.Fatalf("%+v, %v", agent, err)

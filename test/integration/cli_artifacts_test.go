@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestCommandArtifacts: the files that a task left are listed, and saved as they are. A file that exists is kept.
 func TestCommandArtifacts(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "a")
 	const name, content = "notes one.bin", "line\n\x00\xff\xfe end"
 	worker.with("Content-Type", "application/x-notes").post("/internal/v1/artifacts/default/a/notes%20one.bin", content).want(t, http.StatusCreated)

@@ -19,13 +19,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/cli"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestTokenWinsOverTheKubeconfig: whatever the kubeconfig says about its user, a token on the command line identifies the
 // caller.
 func TestTokenWinsOverTheKubeconfig(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	token := accountToken(t, s, "default", "viewer", "platform-viewer")
 	changed := func(name string, change func(*clientcmdapi.AuthInfo)) string {
 		c := must[*clientcmdapi.Config](t)(clientcmd.LoadFromFile(s.Kubeconfig))
@@ -70,7 +71,7 @@ func TestTokenWinsOverTheKubeconfig(t *testing.T) {
 // can hide a part of them or control the terminal.
 func TestWhatIsApprovedIsShown(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "rotate")
 	preview := func(args string) func(*v1alpha1.ApprovalSpec) {
@@ -83,7 +84,7 @@ func TestWhatIsApprovedIsShown(t *testing.T) {
 	plain, secret := w.ask(plainArgs, preview(plainArgs)), w.ask(secretArgs, preview(secretArgs))
 	bare := w.ask(`{}`)
 
-	_, body := get(t, s.client(), "/apis/core.platform.ai/v1alpha1/namespaces/default/approvals", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	_, body := get(t, s.Config(), "/apis/core.platform.ai/v1alpha1/namespaces/default/approvals", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	var table metav1.Table
 	if err := json.Unmarshal([]byte(body), &table); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const queriesPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/taskqueries"
@@ -25,7 +26,7 @@ const queriesPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/taskquer
 // may list the tasks.
 func TestTaskQueries(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := clientOf(t, s)
 	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
 	for i, name := range []string{"small", "large", "middle"} {
@@ -111,7 +112,7 @@ func TestTaskQueries(t *testing.T) {
 // TestEventFlags: the command reads the last events, those before a position, and those with a text, and no others.
 func TestEventFlags(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	restTask(t, s, "a")
 	list := &v1alpha1.ExecutionEventList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "ExecutionEventList"}}
 	for i := range 1200 {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // The command follows several sessions in one stream, across a restart of the server, until they are deleted, and a session beside
@@ -21,7 +22,7 @@ func TestCommandWatchesSessions(t *testing.T) {
 	p := newPlatform(t, `case $PLATFORM_TASK_NAME in
 slow*) trap 'exit 9' TERM; while :; do sleep 1; done;;
 esac
-`, onAPort(t)) // the command and the workers find the server again
+`, standalone.OnAPort(t)) // the command and the workers find the server again
 	for _, name := range []string{"one", "two", "slow"} {
 		p.run(name, func(s *v1alpha1.TaskSpec) {
 			if name != "slow" {

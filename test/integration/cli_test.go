@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // platformCommand runs the command as the administrator. It returns what it printed and its exit code.
@@ -76,7 +77,7 @@ esac
 // each event once, in order.
 func TestCommandFollowsAcrossARestart(t *testing.T) {
 	t.Parallel()
-	s := Start(t, onAPort(t))
+	s := standalone.Start(t, standalone.OnAPort(t))
 	tasks := clientOf(t, s).Tasks("default")
 	if _, err := tasks.Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"},
@@ -136,7 +137,7 @@ func TestCommandFollowsAcrossARestart(t *testing.T) {
 
 func TestCommandPagesThroughEvents(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := clientOf(t, s)
 	source(t, c, "a", 2300)
 	out, errs, code := platformCommand(t.Context(), s.Kubeconfig, "task", "events", "a", "-o", "json")

@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // step is a command, the code that it exits with, and what it prints.
@@ -99,7 +100,7 @@ func TestCommandVerbs(t *testing.T) {
 // TestCommandNeedsNoKubeconfig: an address, a token and the certificate of the authority are enough.
 func TestCommandNeedsNoKubeconfig(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := must[*clientcmdapi.Config](t)(clientcmd.LoadFromFile(s.Kubeconfig))
 	authority := filepath.Join(t.TempDir(), "ca.crt")
 	for _, c := range admin.Clusters {
@@ -121,7 +122,7 @@ func TestCommandNeedsNoKubeconfig(t *testing.T) {
 // TestApprovalsByShortNames: the beginning of an id names an approval of any task, as long as no other begins with it.
 func TestApprovalsByShortNames(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "rotate")
 	first, second := w.ask(`{"n":1}`), w.ask(`{"n":2}`)

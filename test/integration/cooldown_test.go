@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // aheadClock is the real clock, set forward.
@@ -54,7 +54,7 @@ turns:
 	}))
 	t.Cleanup(vendor.Close)
 	t.Cleanup(release)
-	providers := p.client().CoreV1alpha1().Providers("default")
+	providers := p.api().Providers("default")
 	get := func() *v1alpha1.Provider {
 		return must[*v1alpha1.Provider](t)(providers.Get(t.Context(), "model", metav1.GetOptions{}))
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // delegateScript: a chief delegates to a clerk, waits and answers with what the clerk said. Every word in the prompt is
@@ -59,7 +59,7 @@ func (p *platform) team() {
 		"chief": {Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: "clerk"}, {Name: "chief"}}}, "clerk": nil, "stranger": nil,
 	} {
 		a := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Coordination: c}}
-		if _, err := p.client().CoreV1alpha1().Agents("default").Create(p.t.Context(), a, metav1.CreateOptions{}); err != nil {
+		if _, err := p.api().Agents("default").Create(p.t.Context(), a, metav1.CreateOptions{}); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func (p *platform) give(name, agent, prompt string, want v1alpha1.TaskPhase) *v1
 func (p *platform) resultOf(name string) string {
 	p.t.Helper()
 	var r v1alpha1.TaskResult
-	if err := p.client().CoreV1alpha1().RESTClient().Get().Namespace("default").Resource("tasks").Name(name).SubResource("result").Do(p.t.Context()).Into(&r); err != nil {
+	if err := p.api().RESTClient().Get().Namespace("default").Resource("tasks").Name(name).SubResource("result").Do(p.t.Context()).Into(&r); err != nil {
 		p.t.Fatal(err)
 	}
 	return r.Result
@@ -218,7 +218,7 @@ func TestParentsWaitForChildren(t *testing.T) {
 	if c := meta.FindStatusCondition(stopped.Status.Conditions, v1alpha1.ConditionWaitingForChildren); c.Status != metav1.ConditionFalse || stopped.Status.Message != "the task was cancelled: enough" {
 		t.Errorf("the cancelled parent is %+v", stopped.Status)
 	}
-	ends := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=stopped"}))
+	ends := must[*v1alpha1.ExecutionEventList](t)(p.api().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=stopped"}))
 	if last := ends.Items[len(ends.Items)-1]; last.Type != v1alpha1.EventTaskCancelled {
 		t.Errorf("the stream of the cancelled parent ends with %s", last.Type)
 	}
@@ -265,7 +265,7 @@ func TestTreesAreCancelledAtOnce(t *testing.T) {
 			t.Errorf("child %d is %s: %s", i, c.Status.Phase, c.Status.Message)
 		}
 	}
-	list := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "type=TaskPhaseChanged"}))
+	list := must[*v1alpha1.ExecutionEventList](t)(p.api().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "type=TaskPhaseChanged"}))
 	var marks []uint64
 	for _, e := range list.Items {
 		if strings.Contains(e.Summary, "cancellation was requested") {
@@ -326,7 +326,7 @@ func TestTreeIsOneStream(t *testing.T) {
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	events := p.client().CoreV1alpha1().ExecutionEvents("default")
+	events := p.api().ExecutionEvents("default")
 	p.commission("other", "Start it.")
 	w := must[watch.Interface](t)(events.Watch(t.Context(), metav1.ListOptions{FieldSelector: "rootTask=root"}))
 	defer w.Stop()

@@ -18,13 +18,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // A byte of the store's largest table is flipped while the server is down. The objects in that place cannot be read, and their errors say
 // what is damaged and what to do. All others can, and so can events; writes and watches go on.
 func TestFlippedByteOfATable(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	const objects = 60
 	maps := s.Kubernetes(t).CoreV1().ConfigMaps("default")
 	for i := range objects {
@@ -40,7 +42,7 @@ func TestFlippedByteOfATable(t *testing.T) {
 	s.Restart(t) // this writes tables of the log
 	s.Stop(t)
 	table := flipLargest(t, filepath.Join(s.DataDir, "store"))
-	s.start(t)
+	s.StartAgain(t)
 
 	maps = s.Kubernetes(t).CoreV1().ConfigMaps("default")
 	damaged := 0
@@ -76,10 +78,10 @@ func TestFlippedByteOfATable(t *testing.T) {
 	if e := <-live.ResultChan(); e.Type != watch.Deleted {
 		t.Errorf("a watch of what comes saw %s: %v", e.Type, e.Object)
 	}
-	if code, body := get(t, s.client(), tasksPath+"/a/events", ""); code != http.StatusOK || !strings.Contains(body, `"hello"`) {
+	if code, body := get(t, s.Config(), tasksPath+"/a/events", ""); code != http.StatusOK || !strings.Contains(body, `"hello"`) {
 		t.Errorf("events: %d %s", code, body)
 	}
-	s.awaitReadyz(t)
+	s.AwaitReadyz(t)
 }
 
 // unreadable checks the error about what lies in a damaged table.

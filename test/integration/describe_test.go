@@ -66,7 +66,7 @@ turns:
 - match: {turn: 3}
   reply: {text: done}
 `)
-	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "careful"}, Spec: v1alpha1.AgentSpec{
+	must[*v1alpha1.Agent](t)(p.api().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "careful"}, Spec: v1alpha1.AgentSpec{
 		ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []v1alpha1.AgentTool{{Name: "code_exec"}},
 		Coordination: &v1alpha1.AgentCoordination{Enabled: true, ApprovalRequiredTools: []string{"code_exec"}},
 	}}, metav1.CreateOptions{}))

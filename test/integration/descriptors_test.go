@@ -28,8 +28,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/sparse"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // What TestHelperDescriptors gets from the environment: the folder, the port, and how many files it may open.

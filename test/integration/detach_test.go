@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // detachScript: a chief starts a command, and detaches it once it runs or leaves that to a person.
@@ -52,7 +52,7 @@ func TestDetach(t *testing.T) {
 		o.AllowHostCommands, o.SandboxRead = true, append(o.SandboxRead, filepath.Dir(goOn))
 	})
 	p.team()
-	agents := p.client().CoreV1alpha1().Agents("default")
+	agents := p.api().Agents("default")
 	must[*v1alpha1.Agent](t)(agents.Patch(t.Context(), "chief", types.MergePatchType, []byte(`{"spec":{"tools":[{"name":"detach_task"}]}}`), metav1.PatchOptions{}))
 	p.commission("boss", "Detach it.")
 	p.awaitPhase("boss", v1alpha1.TaskSucceeded)

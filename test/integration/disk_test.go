@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // small mounts a file system of so many MiB in memory for a test.
@@ -58,7 +58,7 @@ func fillWithEvents(worker *restClient, path string) (stored int, refusal answer
 // makes room, and writes are accepted again without a restart.
 func TestFullDisk(t *testing.T) {
 	dir := small(t, 64)
-	s := Start(t, func(o *standalone.Options) {
+	s := standalone.Start(t, func(o *standalone.Options) {
 		o.DataDir = dir
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 	})
@@ -68,11 +68,11 @@ func TestFullDisk(t *testing.T) {
 	t.Logf("%d events were stored", stored)
 	read := func() {
 		t.Helper()
-		code, body := get(t, s.client(), tasksPath+"/a/events?limit=500&type=ModelMessage", "")
+		code, body := get(t, s.Config(), tasksPath+"/a/events?limit=500&type=ModelMessage", "")
 		total := strings.Count(body, `"seq":`)
 		for last := 0; code == http.StatusOK && strings.Count(body, `"seq":`) > 0 && total < stored; {
 			last = total
-			code, body = get(t, s.client(), fmt.Sprintf("%s/a/events?limit=500&type=ModelMessage&after=%d", tasksPath, last), "")
+			code, body = get(t, s.Config(), fmt.Sprintf("%s/a/events?limit=500&type=ModelMessage&after=%d", tasksPath, last), "")
 			total += strings.Count(body, `"seq":`)
 		}
 		if code != http.StatusOK || total < stored {
@@ -82,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 	read()
 	s.Restart(t)
 	read()
-	s.awaitReadyz(t)
+	s.AwaitReadyz(t)
 	admin := s.Kubernetes(t)
 	if err := admin.CoreV1().RESTClient().Delete().AbsPath(tasksPath + "/a").Do(t.Context()).Error(); err != nil {
 		t.Fatalf("delete on a full disk: %v", err)
@@ -107,7 +107,7 @@ func TestSmallVolume(t *testing.T) {
 	// The rest is the reserve, an eighth, and a third of the data, which is stored as base64.
 	const volume, leastData, mostLogs = 200 << 20, 80 << 20, 20 << 20
 	dir := small(t, volume>>20)
-	s := Start(t, func(o *standalone.Options) { o.DataDir = dir })
+	s := standalone.Start(t, func(o *standalone.Options) { o.DataDir = dir })
 	maps := s.Kubernetes(t).CoreV1().ConfigMaps("default")
 	stored, logs := 0, 0
 	for stored < volume {
@@ -148,7 +148,7 @@ sleep 600
 		o.DataDir = dir
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 	})
-	editor, memories := restAs(t, p.Server, "default", "ed", "edit"), p.client().CoreV1alpha1().Memories("default")
+	editor, memories := restAs(t, p.Server, "default", "ed", "edit"), p.api().Memories("default")
 	for _, name := range []string{"discarded", "deleted"} {
 		m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemorySpec{Content: name}}
 		if _, err := memories.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {

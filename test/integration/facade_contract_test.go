@@ -18,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/generated/openapi"
 	"github.com/platform-ai/platform/pkg/server/facade"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const closedDocument, openDocument = "mem:///doc", "mem:///open"
@@ -206,7 +207,7 @@ func (a answer) comply(t testing.TB, method, path, body string) answer {
 // TestRESTDocument: the served document is a valid OpenAPI 3.1 document, for authenticated callers alone.
 func TestRESTDocument(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	a := restAs(t, s, "default", "vi", "").get(facade.DocumentPath).want(t, 200)
 	restOf(t, s).get(facade.DocumentPath).problem(t, 401, "Unauthorized")
 	restOf(t, s).with("Authorization", "Bearer x").get(facade.DocumentPath).problem(t, 401, "Unauthorized")

@@ -18,14 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 func TestRESTListener(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := Start(t, func(o *standalone.Options) { o.Out = &out })
+	s := standalone.Start(t, func(o *standalone.Options) { o.Out = &out })
 	u := must[*url.URL](t)(url.Parse(s.RESTURL))
 	if u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.Port() == "0" || !strings.Contains(out.String(), s.RESTURL+"/api/v1") {
 		t.Errorf("REST at %q, message:\n%s", s.RESTURL, out.String())
@@ -45,12 +45,12 @@ func TestRESTListener(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	off := Start(t, func(o *standalone.Options) { o.RESTBindAddress = "" })
+	off := standalone.Start(t, func(o *standalone.Options) { o.RESTBindAddress = "" })
 	if off.RESTURL != "" {
 		t.Errorf("REST at %q", off.RESTURL)
 	}
 	restAs(t, off, "default", "vi", "view").get("/api/v1/tasks").want(t, http.StatusOK)
-	remote := Start(t, func(o *standalone.Options) { o.RESTBindAddress, o.RESTAllowRemote = "0.0.0.0:0", true })
+	remote := standalone.Start(t, func(o *standalone.Options) { o.RESTBindAddress, o.RESTAllowRemote = "0.0.0.0:0", true })
 	restOf(t, remote).at(remote.RESTURL).get("/api/v1/tasks").problem(t, http.StatusUnauthorized, "Unauthorized")
 }
 
@@ -59,9 +59,9 @@ func TestRESTListener(t *testing.T) {
 func TestRESTConnectionsAfterAStream(t *testing.T) {
 	t.Parallel()
 	const patience = 10 * time.Second
-	s := Start(t, func(o *standalone.Options) { o.StreamWriteTimeout = patience })
+	s := standalone.Start(t, func(o *standalone.Options) { o.StreamWriteTimeout = patience })
 	restTask(t, s, "a")
-	code, body := get(t, s.client(), tasksPath+"/a", "")
+	code, body := get(t, s.Config(), tasksPath+"/a", "")
 	if code != http.StatusOK {
 		t.Fatal(code, body)
 	}
@@ -85,7 +85,7 @@ func TestRESTConnectionsAfterAStream(t *testing.T) {
 // HTTP/2 needs no TLS on the plain listener.
 func TestRESTOverPlainHTTP2(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "vi", "view").at(s.RESTURL)
 	tr := &http.Transport{Protocols: &http.Protocols{}}
 	tr.Protocols.SetUnencryptedHTTP2(true)
@@ -101,7 +101,7 @@ func TestRESTOverPlainHTTP2(t *testing.T) {
 // A server that stops ends the streams of its plain listener, and the clients see an end, not a failure.
 func TestRESTStreamsEndWithTheServer(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "a")
 	worker.post("/internal/v1/events/default/task/a", `{"type":"ModelMessage"}`).want(t, http.StatusCreated)
 	c := restAs(t, s, "default", "vi", "view").at(s.RESTURL)
@@ -130,7 +130,7 @@ func TestRESTStreamsEndWithTheServer(t *testing.T) {
 func TestRESTMetrics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	s := Start(t, func(o *standalone.Options) { o.Metrics = reg })
+	s := standalone.Start(t, func(o *standalone.Options) { o.Metrics = reg })
 	c := restAs(t, s, "default", "vi", "view")
 	c.get("/api/v1/tasks").want(t, http.StatusOK)
 	c.get("/api/v1/tasks/nosuch").want(t, http.StatusNotFound)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 func (c *restClient) put(path, body string) answer {
@@ -25,7 +26,7 @@ func (c *restClient) put(path, body string) answer {
 // TestRESTObjects: the five rows of each kind whose objects REST clients see as they are.
 func TestRESTObjects(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ed := restAs(t, s, "default", "ed", "edit")
 	viewer := restAs(t, s, "default", "vi", "view")
 	runtime := func(key string) string {
@@ -136,7 +137,7 @@ func TestRESTObjects(t *testing.T) {
 // TestRESTGuards: what REST cannot set, whichever way it is written, although its callers may do so natively.
 func TestRESTGuards(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ed := restAs(t, s, "default", "ed", "edit")
 	client := clientOf(t, s)
 	must[*v1alpha1.Provider](t)(client.Providers("default").Create(t.Context(), &v1alpha1.Provider{
@@ -190,7 +191,7 @@ func TestRESTGuards(t *testing.T) {
 // TestRESTSecrets: names and types, and never what the Secrets hold. The path belongs to Kubernetes on the secure port.
 func TestRESTSecrets(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	for i := range 60 { // two pages
 		must[*corev1.Secret](t)(s.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%02d", i), Annotations: map[string]string{"a": "hidden-value"}}, StringData: map[string]string{"k": "hidden-value"},
@@ -209,7 +210,7 @@ func TestRESTSecrets(t *testing.T) {
 // TestRESTAbsent: documented paths that are not built answer 501, but only to callers who are known.
 func TestRESTAbsent(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "vi", "view")
 	for _, path := range []string{"/api/v1/gateways", "/api/v1/connections/x", "/api/v1/security/findings/x", "/api/v1/monitors/repositories"} {
 		c.get(path).problem(t, 501, "not supported by this version")

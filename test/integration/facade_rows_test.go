@@ -20,10 +20,11 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // restTask makes a task through the native API and returns a client with the token of its worker.
-func restTask(t *testing.T, s *Server, name string, configure ...func(*v1alpha1.TaskSpec)) (*v1alpha1.Task, *restClient) {
+func restTask(t *testing.T, s *standalone.Server, name string, configure ...func(*v1alpha1.TaskSpec)) (*v1alpha1.Task, *restClient) {
 	t.Helper()
 	made := &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -40,7 +41,7 @@ func restTask(t *testing.T, s *Server, name string, configure ...func(*v1alpha1.
 }
 
 // restWorker returns a client with the token of a worker of a task, which gets a run.
-func restWorker(t *testing.T, s *Server, task *v1alpha1.Task) *restClient {
+func restWorker(t *testing.T, s *standalone.Server, task *v1alpha1.Task) *restClient {
 	t.Helper()
 	accountToken(t, s, "default", "platform-ai-worker", "platform-worker")
 	publishRun(t, s, "default", task.Name)
@@ -54,7 +55,7 @@ func restWorker(t *testing.T, s *Server, task *v1alpha1.Task) *restClient {
 
 func TestRESTWorkerPaths(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "mine")
 	restTask(t, s, "other")
 	const events = "/internal/v1/events/default/task/mine"
@@ -108,7 +109,7 @@ func TestRESTWorkerPaths(t *testing.T) {
 
 func TestRESTChildren(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	tasks := clientOf(t, s).Tasks("default")
 	long := "parent-" + strings.Repeat("x", 100)
 	for _, parent := range []string{"parent", long} {
@@ -134,7 +135,7 @@ func TestRESTChildren(t *testing.T) {
 
 func TestRESTLogs(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "a")
 	admin := clientOf(t, s).RESTClient()
 	write := func(text string) {
@@ -214,7 +215,7 @@ func TestRESTLogs(t *testing.T) {
 
 func TestRESTEvents(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "a")
 	for i := range 5 {
 		typ := []string{"ModelMessage", "ToolCallStarted"}[i%2]
@@ -295,7 +296,7 @@ func TestRESTEvents(t *testing.T) {
 // One stream has the events of several tasks, to whoever may read each.
 func TestRESTStreamOfSeveral(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, first := restTask(t, s, "a")
 	_, second := restTask(t, s, "b")
 	first.post("/internal/v1/events/default/task/a", `{"type":"ModelMessage","summary":"of a"}`).want(t, 201)
@@ -335,7 +336,7 @@ func TestRESTStreamOfSeveral(t *testing.T) {
 
 func TestRESTFork(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	source(t, clientOf(t, s), "src", 3)
 	c := restAs(t, s, "default", "ed", "edit")
 	type made struct {
@@ -375,7 +376,7 @@ func TestRESTFork(t *testing.T) {
 // A stream ends when its client leaves; otherwise the server would not stop.
 func TestRESTClientGoesAway(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	restTask(t, s, "a")
 	c := restAs(t, s, "default", "vi", "view").at(s.RESTURL)
 	ctx, hangUp := context.WithCancel(t.Context())

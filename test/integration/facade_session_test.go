@@ -16,12 +16,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/facade"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // Every native target of the table is offered by the server, with the verb that the row uses.
 func TestRESTTargetsAreServed(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	lists := must[[]*metav1.APIResourceList](t)(s.Kubernetes(t).Discovery().ServerPreferredResources())
 	served := map[string]bool{}
 	for _, l := range lists {
@@ -49,7 +50,7 @@ func TestRESTTargetsAreServed(t *testing.T) {
 
 func TestRESTSessions(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	sessions := clientOf(t, s).Sessions("default")
 	for name, kind := range map[string]v1alpha1.SessionType{"talk": v1alpha1.SessionTypeChat, "work": v1alpha1.SessionTypeTask, "door": v1alpha1.SessionTypeGateway} {
 		must[*v1alpha1.Session](t)(sessions.Create(t.Context(), &v1alpha1.Session{
@@ -120,7 +121,7 @@ func TestRESTSessions(t *testing.T) {
 
 func TestRESTApprovals(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	w := newWaiting(t, s, admin, "a", "test.platform.ai/hold")
 	other := newWaiting(t, s, admin, "b")
@@ -180,7 +181,7 @@ func TestRESTApprovals(t *testing.T) {
 
 func TestRESTTrace(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "a")
 	for _, e := range []string{
 		`{"type":"ToolCallStarted","toolName":"exec","toolCallID":"1"}`, `{"type":"ToolCallCompleted","toolName":"exec","toolCallID":"1"}`,
@@ -209,7 +210,7 @@ func TestRESTTrace(t *testing.T) {
 // TestRESTDeletes: who may delete and not read deletes. Who may read does not find what REST hides.
 func TestRESTDeletes(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"deleter": {
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"sessions"}, Verbs: []string{"delete"}},

@@ -21,7 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // restClient is a client of the REST paths.
@@ -41,7 +41,7 @@ type answer struct {
 
 // restAs returns a client with the token of a ServiceAccount that has a ClusterRole in its namespace. Both are made if
 // they do not exist. The role "" means none.
-func restAs(t testing.TB, s *Server, ns, account, role string) *restClient {
+func restAs(t testing.TB, s *standalone.Server, ns, account, role string) *restClient {
 	t.Helper()
 	c := restOf(t, s)
 	c.header.Set("Authorization", "Bearer "+accountToken(t, s, ns, account, role))
@@ -49,7 +49,7 @@ func restAs(t testing.TB, s *Server, ns, account, role string) *restClient {
 }
 
 // restOf returns a client of the secure port without credentials.
-func restOf(t testing.TB, s *Server) *restClient {
+func restOf(t testing.TB, s *standalone.Server) *restClient {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.Admin.CAData)
@@ -164,7 +164,7 @@ func decode[T any](t testing.TB, a answer) T {
 
 // accountToken makes a ServiceAccount, binds it to a ClusterRole in its namespace, and requests a token, as
 // kubectl create token does.
-func accountToken(t testing.TB, s *Server, ns, account, role string) string {
+func accountToken(t testing.TB, s *standalone.Server, ns, account, role string) string {
 	t.Helper()
 	k, ctx := s.Kubernetes(t), context.Background()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}
@@ -209,7 +209,7 @@ func (l taskList) names() string {
 
 func TestRESTTasks(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	a := c.post("/api/v1/tasks", `{"name":"a","type":"container","command":["true"],"labels":{"team":"x"}}`).want(t, 201, `"kind":"Task"`, `"uid":`)
 	if a.header.Get("Cache-Control") != "no-store" {
@@ -260,7 +260,7 @@ func TestRESTTasks(t *testing.T) {
 
 func TestRESTTaskBodies(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	const rest = `"type":"container","command":["true"]`
 	for body, text := range map[string]string{
@@ -302,7 +302,7 @@ func TestRESTTaskBodies(t *testing.T) {
 
 func TestRESTCallers(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	makeNamespace(t, s.Kubernetes(t), "team")
 	nobody := restOf(t, s)
 	for _, path := range []string{"/api/v1/tasks", "/api/v1/tasks/a", "/api/v1/auth/validate"} {
@@ -342,7 +342,7 @@ func TestRESTCallers(t *testing.T) {
 
 func TestRESTPaths(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	c.get("/api/v1/tasks/a/nosuch").problem(t, 404, "nothing at /api/v1/tasks/a/nosuch")
 	c.get("/api/v1/auth").problem(t, 404, "nothing at")
@@ -384,7 +384,7 @@ func TestRESTPaths(t *testing.T) {
 
 func TestRESTRequestIDs(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c := restAs(t, s, "default", "ed", "edit")
 	a := c.with("X-Request-Id", "order-17.a:b").get("/api/v1/tasks")
 	if a.header.Get("X-Request-Id") != "order-17.a:b" || a.header.Get("Audit-Id") != "order-17.a:b" {
@@ -400,14 +400,14 @@ func TestRESTRequestIDs(t *testing.T) {
 
 func TestRESTPages(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.CORSOrigins = []string{"https://ui.example"} })
-	open := Start(t)
-	preflight := func(s *Server, origin string) answer {
+	s := standalone.Start(t, func(o *standalone.Options) { o.CORSOrigins = []string{"https://ui.example"} })
+	open := standalone.Start(t)
+	preflight := func(s *standalone.Server, origin string) answer {
 		c := restOf(t, s).with("Origin", origin).with("Access-Control-Request-Method", "DELETE").with("Access-Control-Request-Headers", "authorization")
 		return c.do("OPTIONS", "/api/v1/tasks/a", "")
 	}
 	for _, tc := range []struct {
-		s            *Server
+		s            *standalone.Server
 		origin, want string
 	}{{s, "https://ui.example", "https://ui.example"}, {s, "https://evil.example", ""}, {open, "https://x.example", "*"}} {
 		a := preflight(tc.s, tc.origin)
@@ -426,7 +426,7 @@ func TestRESTPages(t *testing.T) {
 		t.Errorf("answer to a page: %v", a.header)
 	}
 	// A web page cannot use its visitor's client certificate.
-	admin := s.client()
+	admin := s.Config()
 	admin.WrapTransport = func(rt http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			r.Header.Set("Origin", "https://evil.example")

@@ -14,13 +14,14 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestRESTTools: the list has the built-in tools without those of coordination, and then the Tools of the namespace; each
 // page keeps its limit, and all pages together have each tool once. kubectl sees the same.
 func TestRESTTools(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	tools := clientOf(t, s).Tools("default")
 	var want []string
 	for _, d := range builtin.Definitions() {

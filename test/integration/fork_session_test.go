@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestForkGetsASessionOfItsOwn: the session of a fork begins with what the source's session held at the fork's point, and
 // what the fork adds stays out of the source's session.
 func TestForkGetsASessionOfItsOwn(t *testing.T) {
 	t.Parallel()
-	_, c := forkServer(t)
+	c := clientOf(t, standalone.Start(t))
 	sessions, tasks := c.Sessions("default"), c.Tasks("default")
 	if _, err := sessions.Create(t.Context(), &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -115,7 +116,8 @@ func TestForkGetsASessionOfItsOwn(t *testing.T) {
 // TestForkCopiesNoSessionUnread: the server copies a session for whoever may read it, and for nobody else.
 func TestForkCopiesNoSessionUnread(t *testing.T) {
 	t.Parallel()
-	s, c := forkServer(t)
+	s := standalone.Start(t)
+	c := clientOf(t, s)
 	sessions := c.Sessions("default")
 	must[*v1alpha1.Session](t)(sessions.Create(t.Context(), &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}))
 	must[*v1alpha1.Task](t)(c.Tasks("default").Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "source"}, Spec: v1alpha1.TaskSpec{

@@ -18,19 +18,13 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// forkServer is a server without controllers, so that streams hold what the test put there.
-func forkServer(t *testing.T) (*Server, typed.CoreV1alpha1Interface) {
-	t.Helper()
-	s := Start(t)
-	return s, clientOf(t, s)
-}
-
 // clientOf is a typed client of the administrator.
-func clientOf(t *testing.T, s *Server) typed.CoreV1alpha1Interface {
+func clientOf(t *testing.T, s *standalone.Server) typed.CoreV1alpha1Interface {
 	t.Helper()
-	c, err := versioned.NewForConfig(s.client())
+	c, err := versioned.NewForConfig(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +71,7 @@ func eventTypes(t *testing.T, c typed.CoreV1alpha1Interface, task string) []stri
 
 func TestFork(t *testing.T) {
 	t.Parallel()
-	_, c := forkServer(t)
+	c := clientOf(t, standalone.Start(t))
 	src := source(t, c, "src", 5)
 	tasks := c.Tasks("default")
 	// The source has ended, as is usual for forks.
@@ -132,7 +126,7 @@ func TestFork(t *testing.T) {
 
 func TestForkIsRefused(t *testing.T) {
 	t.Parallel()
-	_, c := forkServer(t)
+	c := clientOf(t, standalone.Start(t))
 	source(t, c, "src", 2)
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, tc := range []struct {
@@ -166,7 +160,7 @@ func TestForkIsRefused(t *testing.T) {
 
 func TestForkIsIdempotent(t *testing.T) {
 	t.Parallel()
-	_, c := forkServer(t)
+	c := clientOf(t, standalone.Start(t))
 	source(t, c, "src", 4)
 	spec := v1alpha1.TaskForkSpec{AfterSeq: after("2"), IdempotencyKey: "once"}
 	const callers = 64
@@ -224,7 +218,7 @@ func TestForkIsIdempotent(t *testing.T) {
 }
 
 // granted makes a user with these rights in the namespace default.
-func granted(t *testing.T, s *Server, name string, rules ...rbacv1.PolicyRule) typed.CoreV1alpha1Interface {
+func granted(t *testing.T, s *standalone.Server, name string, rules ...rbacv1.PolicyRule) typed.CoreV1alpha1Interface {
 	t.Helper()
 	k := s.Kubernetes(t)
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
@@ -238,7 +232,7 @@ func granted(t *testing.T, s *Server, name string, rules ...rbacv1.PolicyRule) t
 	if _, err := k.RbacV1().RoleBindings("default").Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	conf := s.client()
+	conf := s.Config()
 	conf.Impersonate = rest.ImpersonationConfig{UserName: name}
 	as, err := versioned.NewForConfig(conf)
 	if err != nil {
@@ -256,7 +250,8 @@ func can(verb string, resources ...string) rbacv1.PolicyRule {
 // the source cannot read it through a fork.
 func TestForkNeedsBothPermissions(t *testing.T) {
 	t.Parallel()
-	s, c := forkServer(t)
+	s := standalone.Start(t)
+	c := clientOf(t, s)
 	source(t, c, "src", 1)
 	grant := func(name string, rules ...rbacv1.PolicyRule) typed.TaskInterface {
 		return granted(t, s, name, rules...).Tasks("default")

@@ -48,7 +48,7 @@ func TestGatesHoldBelow(t *testing.T) {
 		"hands":   {Tools: []v1alpha1.AgentTool{{Name: "code_exec"}}},
 	} {
 		s.ProviderRef = &v1alpha1.NamespacedReference{Name: "model"}
-		must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: s}, metav1.CreateOptions{}))
+		must[*v1alpha1.Agent](t)(p.api().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: s}, metav1.CreateOptions{}))
 	}
 	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "boss"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: "Have it run.", AgentRef: &v1alpha1.NamespacedReference{Name: "careful"},
@@ -61,7 +61,7 @@ func TestGatesHoldBelow(t *testing.T) {
 	if parked.Status.Phase.Terminal() {
 		t.Fatalf("the child has ended without an approval: %s", p.resultOf(child))
 	}
-	list := must[*v1alpha1.ApprovalList](t)(p.client().CoreV1alpha1().Approvals("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.rootTask=boss"}))
+	list := must[*v1alpha1.ApprovalList](t)(p.api().Approvals("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.rootTask=boss"}))
 	if len(list.Items) != 1 || list.Items[0].Spec.TargetTool != "code_exec" || list.Items[0].Spec.TaskName != child {
 		t.Fatalf("%+v", list.Items)
 	}

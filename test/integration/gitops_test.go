@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // examples are the manifests of artifacts/examples that can be applied to a standalone server.
@@ -58,7 +60,7 @@ func examples(t *testing.T) (all []*unstructured.Unstructured) {
 }
 
 // resourceOf returns a client of the object's resource.
-func (s *Server) resourceOf(t *testing.T, u *unstructured.Unstructured) dynamic.ResourceInterface {
+func resourceOf(s *standalone.Server, t *testing.T, u *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(s.Kubernetes(t).Discovery())
 	if err != nil {
@@ -79,10 +81,10 @@ func (s *Server) resourceOf(t *testing.T, u *unstructured.Unstructured) dynamic.
 // meet a conflict.
 func TestApplyingAgainChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	for _, u := range examples(t) {
 		name := u.GetKind() + " " + u.GetName()
-		c, data := s.resourceOf(t, u), must[[]byte](t)(u.MarshalJSON())
+		c, data := resourceOf(s, t, u), must[[]byte](t)(u.MarshalJSON())
 		version, status := "", any(nil)
 		for i := range 100 {
 			now, err := c.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: []string{"flux", "argo"}[i%2]})
@@ -100,7 +102,7 @@ func TestApplyingAgainChangesNothing(t *testing.T) {
 // TestDurationsStayAsWritten: in every kind that has one.
 func TestDurationsStayAsWritten(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, ok := t.Context(), must[*unstructured.Unstructured](t)
 	c := in(s, t, tasks)
 	made := ok(c.Create(ctx, task("a", "timeout", "10m", "retryPolicy.initialDelay", "90s"), metav1.CreateOptions{}))
@@ -120,7 +122,7 @@ func TestDurationsStayAsWritten(t *testing.T) {
 // TestListsMergeByName: a strategic merge patch, as kubectl sends it, changes one tool of an agent, as server-side apply does.
 func TestListsMergeByName(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, ok, c := t.Context(), must[*unstructured.Unstructured](t), in(s, t, agents)
 	a := agent("a", "hello")
 	tools := []any{map[string]any{"name": "web_fetch"}, map[string]any{"name": "web_search"}}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 var executionEvents = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "executionevents"}
@@ -65,7 +66,7 @@ func deleteNamespace(t *testing.T, k kubernetes.Interface, name string) {
 // namespace of the same name has none of it.
 func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	k := s.Kubernetes(t)
 	c := k.Discovery().RESTClient()
 	for range 2 {
@@ -93,7 +94,7 @@ func TestNamespaceDeletionRemovesEverything(t *testing.T) {
 }
 
 // everything returns the objects of all listable resources of the server in a namespace.
-func everything(t *testing.T, s *Server, ns string) []string {
+func everything(t *testing.T, s *standalone.Server, ns string) []string {
 	t.Helper()
 	lists := must[[]*metav1.APIResourceList](t)(s.Kubernetes(t).Discovery().ServerPreferredNamespacedResources())
 	var out []string
@@ -116,7 +117,7 @@ func everything(t *testing.T, s *Server, ns string) []string {
 }
 
 // workerClient is the client of a worker of one task, made as the controller makes it.
-func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kubernetes.Interface {
+func workerClient(t *testing.T, s *standalone.Server, ns, task string, uid types.UID) kubernetes.Interface {
 	t.Helper()
 	k := s.Kubernetes(t)
 	const account = "platform-ai-worker"
@@ -143,7 +144,7 @@ func workerClient(t *testing.T, s *Server, ns, task string, uid types.UID) kuber
 }
 
 // publishRun gives a task a run, as the controller does before it makes the run's token. Its previous run is over then.
-func publishRun(t *testing.T, s *Server, ns, task string) {
+func publishRun(t *testing.T, s *standalone.Server, ns, task string) {
 	t.Helper()
 	api := clientOf(t, s).Tasks(ns)
 	o := must[*v1alpha1.Task](t)(api.Get(t.Context(), task, metav1.GetOptions{}))
@@ -155,7 +156,7 @@ func publishRun(t *testing.T, s *Server, ns, task string) {
 // task permits nothing.
 func TestWorkerTokenEndsWithItsRun(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	own := must[interface{ GetUID() types.UID }](t)(in(s, t, tasks).Create(t.Context(), task("own"), metav1.CreateOptions{}))
 	c := workerClient(t, s, "default", "own", own.GetUID()).Discovery().RESTClient()
 	const path = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/own"
@@ -199,7 +200,7 @@ func TestWorkerTokenEndsWithItsRun(t *testing.T) {
 // A worker writes to its own task, to no other, and not after the task has ended.
 func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	own := must[interface{ GetUID() types.UID }](t)(in(s, t, tasks).Create(t.Context(), task("own"), metav1.CreateOptions{}))
 	must[any](t)(in(s, t, tasks).Create(t.Context(), task("other"), metav1.CreateOptions{}))
 	w := workerClient(t, s, "default", "own", own.GetUID())
@@ -230,7 +231,7 @@ func TestWorkerTokenIsForItsTaskOnly(t *testing.T) {
 // The value of a Secret is in no file of the data folder.
 func TestSecretsAreEncryptedInTheDataFolder(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	secret, open := []byte("sk-plaintext-of-a-secret-0123456789"), []byte("plaintext-of-a-configmap-0123456789")
 	k := s.Kubernetes(t)
 	must[*corev1.Secret](t)(k.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{

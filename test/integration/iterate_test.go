@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // iterateScript does one step in each iteration. It reads the last step from the plan that its prompt begins with.
@@ -49,7 +50,7 @@ func (p *platform) autonomous(name, prompt string, most int32, change ...func(*v
 		ProviderRef:  &v1alpha1.NamespacedReference{Name: "model"},
 		Coordination: &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true, MaxIterations: most},
 	}}
-	if _, err := p.client().CoreV1alpha1().Agents("default").Create(p.t.Context(), agent, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Agents("default").Create(p.t.Context(), agent, metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
 	p.run(name, append([]func(*v1alpha1.TaskSpec){func(s *v1alpha1.TaskSpec) {
@@ -69,7 +70,7 @@ func (p *platform) phases(task string) []string {
 
 func (p *platform) eventsOf(task string, typ v1alpha1.EventType) []v1alpha1.ExecutionEvent {
 	p.t.Helper()
-	l, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + task + ",type=" + string(typ)})
+	l, err := p.api().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + task + ",type=" + string(typ)})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestIterationsSurvive(t *testing.T) {
 		fmt.Fprintf(&text, "- {match: {turn: 1, contains: 'Step %d is done.'}, reply: {toolCalls: [{name: update_plan, arguments: {summary: s, plan_document: 'Step %d is done.', goal_complete: %t}}]}}\n", i, i+1, i == steps-1)
 	}
 	text.WriteString("- {match: {turn: 1, contains: Count.}, reply: {toolCalls: [{name: update_plan, arguments: {summary: s, plan_document: 'Step 1 is done.'}}]}}\n")
-	p, _ := withModel(t, text.String(), onAPort(t)) // living workers find the server again
+	p, _ := withModel(t, text.String(), standalone.OnAPort(t)) // living workers find the server again
 	p.autonomous("counter", "Count.", 0, func(s *v1alpha1.TaskSpec) {
 		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 100, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
 	})

@@ -13,13 +13,14 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestKubectlCreatesEveryKind: kubectl create, and apply where objects are kept, work for each kind with kubectl's own validation,
 // also for kinds that are answered and not stored.
 func TestKubectlCreatesEveryKind(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	task, _ := restTask(t, s, "made")
 	objects := map[string]string{} // by kind
 	for _, u := range examples(t) {

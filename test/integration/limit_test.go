@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // The number of a task's events is limited, also across a restart. A refusal names the limit, the stream records it once,
 // and the task ends like any other.
 func TestEventLimit(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.TaskEvents = 5 })
+	s := standalone.Start(t, func(o *standalone.Options) { o.TaskEvents = 5 })
 	path := "/internal/v1/events/default/task/a"
 	_, worker := restTask(t, s, "a")
 	for range 5 {
@@ -37,7 +37,7 @@ func TestEventLimit(t *testing.T) {
 	if _, err := events.AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded}, metav1.CreateOptions{}); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	code, body := get(t, s.client(), tasksPath+"/a/events", "")
+	code, body := get(t, s.Config(), tasksPath+"/a/events", "")
 	if n := strings.Count(body, "EventLimitReached"); code != http.StatusOK || n != 1 || strings.Count(body, `"seq":`) != 7 {
 		t.Errorf("%d, %d notes:\n%s", code, n, body)
 	}
@@ -84,7 +84,7 @@ func TestRates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := Start(t, func(o *standalone.Options) { tt.limit(o).Quantity = resource.MustParse("1Ki") })
+			s := standalone.Start(t, func(o *standalone.Options) { tt.limit(o).Quantity = resource.MustParse("1Ki") })
 			_, worker := restTask(t, s, "a")
 			for i, refused := 0, 0; refused < 2; i++ {
 				a := worker.do(http.MethodPost, tt.path, tt.body)
@@ -100,7 +100,7 @@ func TestRates(t *testing.T) {
 					t.Fatal("no limit was met")
 				}
 			}
-			code, body := get(t, s.client(), tasksPath+"/a/events", "")
+			code, body := get(t, s.Config(), tasksPath+"/a/events", "")
 			if code != http.StatusOK || strings.Count(body, tt.note) != 1 || strings.Count(body, "LimitReached") != 1 {
 				t.Errorf("%d, want one note %q:\n%.4000s", code, tt.note, body)
 			}
@@ -111,7 +111,7 @@ func TestRates(t *testing.T) {
 // The bytes of a task's events are limited, with what their indexes take. Controllers are exempt.
 func TestEventBytes(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.TaskEventBytes.Quantity = resource.MustParse("20Ki") })
+	s := standalone.Start(t, func(o *standalone.Options) { o.TaskEventBytes.Quantity = resource.MustParse("20Ki") })
 	path := "/internal/v1/events/default/task/"
 	_, a := restTask(t, s, "a")
 	_, b := restTask(t, s, "b")
@@ -121,7 +121,7 @@ func TestEventBytes(t *testing.T) {
 		a.post(path+"a", event).problem(t, http.StatusForbidden, "exceeded quota: bytes of events of the task: requested 1")
 	}
 	b.post(path+"b", event).want(t, http.StatusCreated)
-	code, body := get(t, s.client(), tasksPath+"/a/events", "")
+	code, body := get(t, s.Config(), tasksPath+"/a/events", "")
 	if n := strings.Count(body, "EventLimitReached"); code != http.StatusOK || n != 1 {
 		t.Errorf("%d, %d notes:\n%s", code, n, body)
 	}
@@ -134,7 +134,7 @@ func TestEventBytes(t *testing.T) {
 // Artifacts are limited in number and in bytes; replacing one does not count as another.
 func TestArtifactLimits(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) {
+	s := standalone.Start(t, func(o *standalone.Options) {
 		o.TaskArtifacts = 2
 		o.TaskArtifactBytes.Quantity = resource.MustParse("1Ki")
 	})
@@ -152,7 +152,7 @@ func TestArtifactLimits(t *testing.T) {
 // also across a restart.
 func TestNamespaceEventBytes(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.NamespaceEventBytes.Quantity = resource.MustParse("30Ki") })
+	s := standalone.Start(t, func(o *standalone.Options) { o.NamespaceEventBytes.Quantity = resource.MustParse("30Ki") })
 	event := `{"type":"ModelMessage","contentText":"` + strings.Repeat("words ", 2000) + `"}`
 	const refused = "exceeded quota: bytes of events of namespace default: requested"
 	path := "/internal/v1/events/default/task/"
@@ -169,7 +169,7 @@ func TestNamespaceEventBytes(t *testing.T) {
 	if _, err := tasks.AppendEvent(t.Context(), "b", long, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("after a restart: %v", err)
 	}
-	code, body := get(t, s.client(), tasksPath+"/b/events", "")
+	code, body := get(t, s.Config(), tasksPath+"/b/events", "")
 	if n := strings.Count(body, "EventLimitReached"); code != http.StatusOK || n != 1 {
 		t.Errorf("%d, %d notes:\n%s", code, n, body)
 	}
@@ -185,7 +185,7 @@ func TestNamespaceEventBytes(t *testing.T) {
 // once, and a deletion makes room, also across a restart.
 func TestNamespaceArtifactBytes(t *testing.T) {
 	t.Parallel()
-	s := Start(t, func(o *standalone.Options) { o.NamespaceArtifactBytes.Quantity = resource.MustParse("3Ki") })
+	s := standalone.Start(t, func(o *standalone.Options) { o.NamespaceArtifactBytes.Quantity = resource.MustParse("3Ki") })
 	_, a := restTask(t, s, "a")
 	_, b := restTask(t, s, "b")
 	const refused = "exceeded quota: bytes of results, artifacts and logs of namespace default: requested 1500, used 3000, limited 3072"
@@ -206,7 +206,7 @@ func TestNamespaceArtifactBytes(t *testing.T) {
 	if code, body := send("artifacts/f"); code != http.StatusForbidden || !strings.Contains(body, refused) {
 		t.Errorf("after a restart: %d %s", code, body)
 	}
-	code, body := get(t, s.client(), tasksPath+"/b/events", "")
+	code, body := get(t, s.Config(), tasksPath+"/b/events", "")
 	if n := strings.Count(body, "ContentLimitReached"); code != http.StatusOK || n != 1 {
 		t.Errorf("%d, %d notes:\n%s", code, n, body)
 	}

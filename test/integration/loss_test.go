@@ -14,15 +14,15 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // A server whose store is gone, while its keys are there, does not start as a new one. It names what is missing. It starts when the
 // store is back, and without the store once the operator accepts the loss.
 func TestStoreIsGone(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	restTask(t, s, "a")
 	s.Stop(t)
 	store, aside := filepath.Join(s.DataDir, "store"), filepath.Join(s.DataDir, "aside")
@@ -50,7 +50,7 @@ func TestStoreIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Restart(t)
-	if code, body := get(t, s.client(), tasksPath+"/a", ""); code != http.StatusOK {
+	if code, body := get(t, s.Config(), tasksPath+"/a", ""); code != http.StatusOK {
 		t.Errorf("the task of a store that is back: %d %s", code, body)
 	}
 	s.Stop(t)

@@ -55,7 +55,7 @@ func TestAgentsOfATree(t *testing.T) {
 	if got := p.resultOf("boss"); got != "Roses are red." {
 		t.Errorf("the result is %q", got)
 	}
-	agents := p.client().CoreV1alpha1().Agents("default")
+	agents := p.api().Agents("default")
 	for name, left := range map[string]bool{"poet": false, "painter": true, "clerk": true} {
 		if _, err := agents.Get(t.Context(), name, metav1.GetOptions{}); left && err != nil || !left && !apierrors.IsNotFound(err) {
 			t.Errorf("agent %s: %v", name, err)

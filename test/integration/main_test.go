@@ -1,29 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package integration tests the API from outside: the whole standalone server in this process, on a real folder and a
+// real port, with real clients. README.md lists the numbered points that tests refer to.
 package integration
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// servers is how many tests run at a time, each with a server of its own. They wait more than they work, so the number
-// exceeds that of the processors.
-const servers = 8
-
-// TestMain sets -parallel unless the command line does.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", fmt.Sprint(servers)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { standalone.Main(m) }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const mcpScript = `
@@ -60,7 +60,7 @@ func TestRemoteMCPTool(t *testing.T) {
 	docs := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return now.Load() }, &sdk.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(docs.Close)
 	p, _ := withModel(t, mcpScript, func(o *standalone.Options) { o.WebFetchAllow = []string{strings.TrimPrefix(docs.URL, "http://")} })
-	c := p.client().CoreV1alpha1()
+	c := p.api()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "docs-key"}, StringData: map[string]string{"token": "t-0123456789"}}
 	must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))
 	example.Spec.MCP.Remote.URL = docs.URL

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // remember stores a memory, and a session in which something was said, both with the same word.
-func remember(t *testing.T, s *Server, ns, word string) {
+func remember(t *testing.T, s *standalone.Server, ns, word string) {
 	t.Helper()
 	ctx, c := t.Context(), clientOf(t, s)
 	must[*v1alpha1.Session](t)(c.Sessions(ns).Create(ctx, &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "talk"}}, metav1.CreateOptions{}))
@@ -35,7 +35,7 @@ func remember(t *testing.T, s *Server, ns, word string) {
 }
 
 // found returns how many memories and how many messages a search finds.
-func found(t *testing.T, s *Server, ns, word string) [2]int {
+func found(t *testing.T, s *standalone.Server, ns, word string) [2]int {
 	t.Helper()
 	ctx, c := t.Context(), clientOf(t, s)
 	memories := must[*v1alpha1.MemorySearch](t)(c.MemorySearches(ns).Create(ctx, &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{Query: word}}, metav1.CreateOptions{}))
@@ -46,7 +46,7 @@ func found(t *testing.T, s *Server, ns, word string) [2]int {
 // A restored store is searched like the one that was backed up.
 func TestSearchesOfARestoredStore(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	remember(t, s, "default", "heliotrope")
 	uid := must[*v1alpha1.Memory](t)(clientOf(t, s).Memories("default").Get(t.Context(), "m1", metav1.GetOptions{})).Status.SessionUID
 	file, dir := filepath.Join(t.TempDir(), "x.tar"), t.TempDir()
@@ -59,7 +59,7 @@ func TestSearchesOfARestoredStore(t *testing.T) {
 	if out, errs, code := restored(t, file, dir); code != 0 {
 		t.Fatalf("restore: exit code %d\n%s%s", code, out, errs)
 	}
-	again := Start(t, func(o *standalone.Options) { o.DataDir = dir })
+	again := standalone.Start(t, func(o *standalone.Options) { o.DataDir = dir })
 	if got := found(t, again, "default", "heliotrope"); got != [2]int{2, 1} {
 		t.Errorf("the restored store finds %v memories and messages", got)
 	}
@@ -81,7 +81,7 @@ func TestSearchesOfARestoredStore(t *testing.T) {
 // A deleted namespace leaves no rows of its memories and messages in the store.
 func TestNamespaceLeavesNoIndex(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	p := &platform{t: t, Server: s}
 	ctx, namespaces := t.Context(), s.Kubernetes(t).CoreV1().Namespaces()
 	must[*corev1.Namespace](t)(namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}))

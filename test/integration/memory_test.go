@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // memoryAnswer is a memory or a proposal as REST clients see it.
@@ -28,7 +29,7 @@ type memoryPage struct{ Items []memoryAnswer }
 // All documented paths of memories and proposals, by people and by a worker.
 func TestRESTMemory(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	editor, approver, viewer := restAs(t, s, "default", "ed", "edit"), restAs(t, s, "default", "ap", "admin"), restAs(t, s, "default", "vi", "view")
 	const memories, proposals = "/api/v1/memories", "/api/v1/memory-proposals"
 	made := decode[memoryAnswer](t, editor.post(memories, `{"content":"deploy on Tuesdays, token=ghp_0123456789abcdefghijABCDEFGHIJ012345","tags":["ops"],"source":"handbook","agentName":"ann"}`).want(t, 201))
@@ -128,7 +129,7 @@ func TestRESTMemory(t *testing.T) {
 // they were written before or after the session, whatever their writer says, and also after a restart.
 func TestMemoriesOfADeletedSession(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	sessions := clientOf(t, s).Sessions("default")
 	const native = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
 	begin := func() {

@@ -38,7 +38,7 @@ turns:
 func TestMemoryOfAWorker(t *testing.T) {
 	t.Parallel()
 	p, model := withModel(t, memoryScript)
-	ctx, c := t.Context(), p.client().CoreV1alpha1()
+	ctx, c := t.Context(), p.api()
 	session := v1alpha1.TaskSessionReference{Name: "s", Create: true}
 	proposalOf := func(task string) *v1alpha1.MemoryProposal {
 		t.Helper()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // messageScript: a chief delegates to two clerks, of whom one runs at a time. The first greets its siblings and reports to
@@ -66,7 +67,7 @@ func TestMessagesOfATeam(t *testing.T) {
 	p, model := withModel(t, messageScript)
 	p.onlyWithBoth(model)
 	p.team()
-	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Patch(t.Context(), "chief", types.MergePatchType, []byte(`{"spec":{"coordination":{"maxConcurrentChildren":1}}}`), metav1.PatchOptions{}))
+	must[*v1alpha1.Agent](t)(p.api().Agents("default").Patch(t.Context(), "chief", types.MergePatchType, []byte(`{"spec":{"coordination":{"maxConcurrentChildren":1}}}`), metav1.PatchOptions{}))
 	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Schedule: "@yearly"},
 	}, metav1.CreateOptions{}))
@@ -74,7 +75,7 @@ func TestMessagesOfATeam(t *testing.T) {
 	if got := p.resultOf("team"); got != "I greeted them." {
 		t.Errorf("the result is %q", got)
 	}
-	list := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{
+	list := must[*v1alpha1.ExecutionEventList](t)(p.api().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{
 		FieldSelector: "rootTask=team,type=" + string(v1alpha1.EventTaskMessageReceived),
 	}))
 	var texts []string
@@ -103,12 +104,12 @@ func (p *platform) onlyWithBoth(model http.Handler) {
 		model.ServeHTTP(w, r)
 	}))
 	p.t.Cleanup(gate.Close)
-	must[*v1alpha1.Provider](p.t)(p.client().CoreV1alpha1().Providers("default").Patch(p.t.Context(), "model", types.MergePatchType,
+	must[*v1alpha1.Provider](p.t)(p.api().Providers("default").Patch(p.t.Context(), "model", types.MergePatchType,
 		[]byte(`{"spec":{"baseURL":"`+gate.URL+`/v1"}}`), metav1.PatchOptions{}))
 }
 
 // restFamily makes a task named lead with the children a and b, and returns clients with the tokens of their workers.
-func restFamily(t *testing.T, s *Server) map[string]*restClient {
+func restFamily(t *testing.T, s *standalone.Server) map[string]*restClient {
 	t.Helper()
 	core := clientOf(t, s)
 	must[*v1alpha1.Agent](t)(core.Agents("default").Create(t.Context(), &v1alpha1.Agent{
@@ -129,7 +130,7 @@ func restFamily(t *testing.T, s *Server) map[string]*restClient {
 // TestRESTMessages: workers send and read messages on the documented paths.
 func TestRESTMessages(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	workers := restFamily(t, s)
 	const all = "/internal/v1/messages/default"
 	say := func(by, body string) answer { return workers[by].post(all, body) }

@@ -7,13 +7,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestMinimalAnswers: a client that prefers the minimal answer does not get the events that it appended, natively. The
 // answers of REST rows are what their document says, whatever the client prefers.
 func TestMinimalAnswers(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "a")
 	worker = worker.with("Prefer", "return=minimal")
 	for _, body := range []string{

@@ -20,6 +20,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // onModel creates a task of type ai on the scripted model.
@@ -38,13 +39,13 @@ func (p *platform) onModel(name string, change func(*v1alpha1.TaskSpec)) {
 // it can be cancelled.
 func TestRateLimitOfAProvider(t *testing.T) {
 	p, model := withModel(t, "turns: [{reply: {text: Hello.}}]")
-	providers := p.client().CoreV1alpha1().Providers("default")
+	providers := p.api().Providers("default")
 	must[*v1alpha1.Provider](t)(providers.Patch(t.Context(), "model", types.MergePatchType, []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`), metav1.PatchOptions{}))
 	plain := func(*v1alpha1.TaskSpec) {}
 	p.onModel("first", plain)
 	p.awaitPhase("first", v1alpha1.TaskSucceeded)
 
-	events, err := p.client().CoreV1alpha1().ExecutionEvents("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=second"})
+	events, err := p.api().ExecutionEvents("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=second"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestProvidersCoolDown(t *testing.T) {
 turns:
 - {times: 1, match: {contains: first}, fault: {status: 429, retryAfter: '600', message: "slow down, k-1234567890"}}
 - {reply: {text: Hello.}}`)
-	c := p.client().CoreV1alpha1()
+	c := p.api()
 	p.withBackup()
 	asked := func() (models string) {
 		for _, e := range model.Exchanges() {
@@ -171,7 +172,7 @@ func TestKilledInAModelRequest(t *testing.T) {
 turns:
 - {times: 1, reply: {text: "An answer that nobody reads"}, fault: {stall: true}}
 - {match: {turn: 1}, reply: {toolCalls: [{name: file_read, arguments: {path: none}}], usage: {input: 4000, output: 20}}}
-- {match: {turn: 2}, reply: {text: Hello., usage: {input: 70, output: 10}}}`, onAPort(t))
+- {match: {turn: 2}, reply: {text: Hello., usage: {input: 70, output: 10}}}`, standalone.OnAPort(t))
 			p.onModel("t", func(s *v1alpha1.TaskSpec) {
 				s.AI.TokenBudget, s.AI.Tools = &c.budget, []string{"file_read"}
 				s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
@@ -209,7 +210,7 @@ turns:
 func (p *platform) withBackup() {
 	t := p.t
 	t.Helper()
-	c := p.client().CoreV1alpha1()
+	c := p.api()
 	first := must[*v1alpha1.Provider](t)(c.Providers("default").Get(t.Context(), "model", metav1.GetOptions{}))
 	backup := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "backup"}, Spec: first.Spec}
 	backup.Spec.DefaultModel = "scripted-2"

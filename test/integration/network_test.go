@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // outside serves at an address of this machine that is not loopback. It stands for the public internet, since the operator can
@@ -90,7 +90,7 @@ turns:
 - match: {turn: 2}
   reply: {text: '{{ .Results.code_exec.data.output }}'}
 `, arguments), func(o *standalone.Options) { o.WebFetchAllow = []string{host(far), host(near)} })
-	agents := p.client().CoreV1alpha1().Agents("default")
+	agents := p.api().Agents("default")
 	for name, box := range map[string]*v1alpha1.AgentSandbox{"closed": nil, "open": {Network: v1alpha1.SandboxNetworkPublic}} {
 		must[*v1alpha1.Agent](t)(agents.Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{
 			ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Tools: []v1alpha1.AgentTool{{Name: "code_exec"}}, Sandbox: box,

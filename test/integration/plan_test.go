@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 func TestRESTPlan(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	_, worker := restTask(t, s, "mine")
 	restTask(t, s, "other")
 	const plan = "/internal/v1/plans/default/mine"
@@ -95,7 +96,7 @@ func TestPlanOfAnAgent(t *testing.T) {
 	if _, err := p.tasks().GetPlan(t.Context(), "t", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "it is Succeeded") {
 		t.Errorf("the plan of a task that ended: %v", err)
 	}
-	events, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=t,type=PlanUpdated"})
+	events, err := p.api().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=t,type=PlanUpdated"})
 	if err != nil || len(events.Items) != 1 || events.Items[0].ContentText != "# Plan" || events.Items[0].Summary != "plan updated, 50%: Half of it" {
 		t.Errorf("events: %+v, %v", events, err)
 	}

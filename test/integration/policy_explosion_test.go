@@ -49,7 +49,7 @@ func TestPolicyExplodes(t *testing.T) {
 	var tries sync.WaitGroup
 	for range 8 {
 		tries.Go(func() {
-			out, err := p.client().CoreV1alpha1().ToolCalls("default").Create(t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
+			out, err := p.api().ToolCalls("default").Create(t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
 				TaskName: "t", ToolName: "pay", Arguments: &apiextensionsv1.JSON{Raw: []byte(arguments)}, Policies: []apiextensionsv1.JSON{{Raw: raw}},
 			}}, metav1.CreateOptions{DryRun: []string{"All"}})
 			if err != nil || !strings.Contains(said(out.Status), limits) {

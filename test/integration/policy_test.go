@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // policyWait bounds the time until a change of policies is in force; the server checks for changes every second.
@@ -66,7 +67,7 @@ func install(t *testing.T, k kubernetes.Interface, p *admissionv1.ValidatingAdmi
 }
 
 // dryRun returns what the server would answer to a new task.
-func dryRun(s *Server, t *testing.T, set ...any) error {
+func dryRun(s *standalone.Server, t *testing.T, set ...any) error {
 	t.Helper()
 	_, err := in(s, t, tasks).Create(t.Context(), task("probe", set...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
@@ -91,7 +92,7 @@ func await(t *testing.T, want string, ask func() error) {
 // restart on, and until their binding is deleted.
 func TestPoliciesReachOurObjects(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	const message = "priorities above 900 are for operators"
 	high := func() error { return dryRun(s, t, "priority", int64(901)) }
 	if err := high(); err != nil {
@@ -129,7 +130,7 @@ func TestPoliciesReachOurObjects(t *testing.T) {
 // Policies on executionevents hold on every path of an event. If one event of a list is refused, none is stored.
 func TestPoliciesReachEvents(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	must[any](t)(in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}))
 	c := s.Kubernetes(t).Discovery().RESTClient()
 	post := func(resource, body string) error {
@@ -171,7 +172,7 @@ func TestPoliciesReachEvents(t *testing.T) {
 // Decisions on approvals, plans and messages are no events when they arrive, and become such. The policies hold for them as well.
 func TestPoliciesReachWhatBecomesAnEvent(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	c, workers := clientOf(t, s), restFamily(t, s)
 	asking := newWaiting(t, s, c, "asking")
 	n := 0 // makes each request another one
@@ -234,7 +235,7 @@ func TestPoliciesReachWhatBecomesAnEvent(t *testing.T) {
 // the first one was deleted.
 func TestPolicyParameters(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)
 	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "limits"}, Data: map[string]string{"priority": "10"}}
 	must[*corev1.ConfigMap](t)(k.CoreV1().ConfigMaps("default").Create(ctx, params, metav1.CreateOptions{}))
@@ -262,7 +263,7 @@ func TestPolicyParameters(t *testing.T) {
 // A policy that cannot be evaluated is not stored, and only administrators write policies.
 func TestPoliciesAreGuarded(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx := t.Context()
 	policies := s.Kubernetes(t).AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	for expression, want := range map[string]string{
@@ -284,7 +285,7 @@ func TestPoliciesAreGuarded(t *testing.T) {
 		t.Errorf("an empty binding: %v", err)
 	}
 	for _, role := range []string{"view", "edit", "admin"} {
-		user := rest.CopyConfig(s.client())
+		user := rest.CopyConfig(s.Config())
 		user.Impersonate.UserName = role
 		asUser, err := kubernetes.NewForConfig(user)
 		if err != nil {

@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // safeBuffer is written by the server and read by the test.
@@ -45,7 +45,7 @@ func (s *safeBuffer) String() string {
 func TestReadyMessageSaysWhatToDoNext(t *testing.T) {
 	t.Parallel()
 	out := &safeBuffer{}
-	s := Start(t, func(o *standalone.Options) { o.Out = out })
+	s := standalone.Start(t, func(o *standalone.Options) { o.Out = out })
 	for _, want := range []string{"is ready after", s.URL, "from this machine only", "export KUBECONFIG=" + s.Kubeconfig, s.DataDir} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the ready message lacks %q:\n%s", want, out)
@@ -59,7 +59,7 @@ func TestReadyMessageSaysWhatToDoNext(t *testing.T) {
 
 func TestSecondServerOnTheSameFolderIsRefused(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	o := standalone.NewOptions()
 	o.DataDir, o.Port = s.DataDir, 0
 	err := standalone.Run(t.Context(), *o)
@@ -70,7 +70,7 @@ func TestSecondServerOnTheSameFolderIsRefused(t *testing.T) {
 
 func TestUsedPortIsRefused(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	o := standalone.NewOptions()
 	o.DataDir = t.TempDir()
 	u := must[*url.URL](t)(url.Parse(s.URL))
@@ -82,7 +82,7 @@ func TestUsedPortIsRefused(t *testing.T) {
 
 func TestRestartKeepsObjectsKeysAndIdentities(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "correct-horse-battery"}}
 	stored := must[*corev1.Secret](t)(k.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{}))
@@ -115,7 +115,7 @@ func TestRestartKeepsObjectsKeysAndIdentities(t *testing.T) {
 func TestAPIOutlivesControllers(t *testing.T) {
 	t.Parallel()
 	attempts := make(chan *rest.Config)
-	s := Start(t, func(o *standalone.Options) {
+	s := standalone.Start(t, func(o *standalone.Options) {
 		o.Controllers = func(ctx context.Context, c *rest.Config) error {
 			select {
 			case attempts <- c:
@@ -145,7 +145,7 @@ func TestAudit(t *testing.T) {
 	if err := os.WriteFile(policy, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := Start(t, func(o *standalone.Options) { o.AuditLog, o.AuditPolicy = log, policy })
+	s := standalone.Start(t, func(o *standalone.Options) { o.AuditLog, o.AuditPolicy = log, policy })
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "audited"}}
 	must[*corev1.ConfigMap](t)(s.Kubernetes(t).CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}))
 	s.Stop(t)

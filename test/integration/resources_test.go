@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 var (
@@ -54,7 +56,7 @@ func must[T any](t testing.TB) func(T, error) T {
 	}
 }
 
-func in(s *Server, t testing.TB, r schema.GroupVersionResource) dynamic.ResourceInterface {
+func in(s *standalone.Server, t testing.TB, r schema.GroupVersionResource) dynamic.ResourceInterface {
 	t.Helper()
 	return s.Dynamic(t).Resource(r).Namespace("default")
 }
@@ -67,7 +69,7 @@ func at(u *unstructured.Unstructured, path string) any {
 // Point 6: a missing object is the typed error, with the kind and the name; a name can be used again at once.
 func TestNotFoundIsTypedAndNamesCanBeReused(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	_, err := c.Get(ctx, "absent", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || err.Error() != `tasks.core.platform.ai "absent" not found` {
@@ -104,7 +106,7 @@ func TestNotFoundIsTypedAndNamesCanBeReused(t *testing.T) {
 // Point 7: only a change of spec changes the generation.
 func TestGenerationFollowsSpecOnly(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	ok(c.Create(ctx, task("a"), metav1.CreateOptions{}))
 	for _, step := range []struct {
@@ -135,7 +137,7 @@ func TestGenerationFollowsSpecOnly(t *testing.T) {
 // Point 8: every kind of patch works.
 func TestPatches(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	ok(c.Create(ctx, task("a", "env", []any{map[string]any{"name": "A", "value": "1"}}), metav1.CreateOptions{}))
 	for _, p := range []struct {
@@ -167,7 +169,7 @@ func TestPatches(t *testing.T) {
 
 func TestServerSideApply(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	opts := func(manager string) metav1.ApplyOptions { return metav1.ApplyOptions{FieldManager: manager} }
 	first := ok(c.Apply(ctx, "a", agent("a", "alice"), opts("alice")))
@@ -192,7 +194,7 @@ func TestServerSideApply(t *testing.T) {
 
 func TestDryRunStoresNothing(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c := t.Context(), in(s, t, tasks)
 	if _, err := c.Create(ctx, task("a"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Fatal(err)
@@ -204,7 +206,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 
 func TestBadObjectsTellFieldAndRule(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, tasks), must[*unstructured.Unstructured](t)
 	for name, tc := range map[string]struct {
 		obj  *unstructured.Unstructured
@@ -232,7 +234,7 @@ func TestBadObjectsTellFieldAndRule(t *testing.T) {
 // Point 3: selectors are obeyed or refused, on lists and on watches.
 func TestSelectorsAreObeyedOrRefused(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c := t.Context(), in(s, t, tasks)
 	for name, kind := range map[string]string{"a": "container", "b": "ai"} {
 		u := task(name, "type", kind, "prompt", "x")

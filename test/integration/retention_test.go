@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // Old events of an ended task are removed: a watch sees each of them deleted, pages
@@ -21,7 +21,7 @@ import (
 // keeps all of its events.
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	s := &streams{Server: Start(t, func(o *standalone.Options) { o.EventRetention = time.Nanosecond }), t: t}
+	s := &streams{Server: standalone.Start(t, func(o *standalone.Options) { o.EventRetention = time.Nanosecond }), t: t}
 	s.connect(nil)
 	if _, err := in(s.Server, t, sessions).Create(t.Context(), session("s"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

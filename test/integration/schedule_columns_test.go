@@ -14,12 +14,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // scheduleRow returns what kubectl get -o wide shows of a schedule, in its order.
-func scheduleRow(t *testing.T, s *Server, name string) string {
+func scheduleRow(t *testing.T, s *standalone.Server, name string) string {
 	t.Helper()
-	code, body := get(t, s.client(), tasksPath+"/"+name, "application/json;as=Table;v=v1;g=meta.k8s.io")
+	code, body := get(t, s.Config(), tasksPath+"/"+name, "application/json;as=Table;v=v1;g=meta.k8s.io")
 	var table metav1.Table
 	if err := json.Unmarshal([]byte(body), &table); err != nil || code != http.StatusOK {
 		t.Fatalf("%d %s: %v", code, body, err)
@@ -36,8 +37,8 @@ func scheduleRow(t *testing.T, s *Server, name string) string {
 // kubectl get -o wide shows a schedule as it shows a CronJob: also how many runs are active, after a restart too.
 func TestScheduleColumns(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
-	tasks := must[*versioned.Clientset](t)(versioned.NewForConfig(s.client())).CoreV1alpha1().Tasks("default")
+	s := standalone.Start(t)
+	tasks := must[*versioned.Clientset](t)(versioned.NewForConfig(s.Config())).CoreV1alpha1().Tasks("default")
 	spec := v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Schedule: "0 3 * * *", TimeZone: "Europe/Berlin"}
 	schedule := must[*v1alpha1.Task](t)(tasks.Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: spec}, metav1.CreateOptions{}))
 	var run *v1alpha1.Task

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestSecretHosts: an editor, who may not read Secrets, makes Providers and Tools with a server of their own and uses them in
@@ -43,7 +43,7 @@ func TestSecretHosts(t *testing.T) {
 	if failed := p.awaitPhase("unnamed", v1alpha1.TaskFailed); !refusedHost(failed, "the operator requires") {
 		t.Errorf("%+v", failed.Status)
 	}
-	model := must[*v1alpha1.Provider](t)(p.client().CoreV1alpha1().Providers("default").Get(ctx, "model", metav1.GetOptions{}))
+	model := must[*v1alpha1.Provider](t)(p.api().Providers("default").Get(ctx, "model", metav1.GetOptions{}))
 	origin := strings.TrimSuffix(model.Spec.BaseURL, "/v1")
 	secrets := p.Kubernetes(t).CoreV1().Secrets("default")
 	key := must[*corev1.Secret](t)(secrets.Get(ctx, "key", metav1.GetOptions{}))

@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // What refers to a task is selected by taskName in every kind that can be listed, also where the field has a longer path.
 func TestOneSelectorForTheTask(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func TestOneSelectorForTheTask(t *testing.T) {
 		}
 		checked++
 		path := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/default/" + r.Name + "?fieldSelector=taskName%3Dnone"
-		if code, body := get(t, s.client(), path, ""); code != http.StatusOK {
+		if code, body := get(t, s.Config(), path, ""); code != http.StatusOK {
 			t.Errorf("%s: %d %s", r.Name, code, body)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // get reads a path as the given client and gives status code and body.
@@ -50,7 +52,7 @@ const tasksPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks"
 // timeout parameter, which is parsed only for them, so an invalid one distinguishes the two without waiting.
 func TestOnlyStreamsAreLongRunning(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	in(s, t, tasks)
 	if _, err := in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -63,12 +65,12 @@ func TestOnlyStreamsAreLongRunning(t *testing.T) {
 		"?watch=true&timeoutSeconds=1&timeout=x": false,
 		"/nosuch/log?follow=true&timeout=x":      false,
 	} {
-		code, body := get(t, s.client(), tasksPath+path, "")
+		code, body := get(t, s.Config(), tasksPath+path, "")
 		if refused := code == http.StatusBadRequest && strings.Contains(body, "invalid timeout"); refused != bounded {
 			t.Errorf("%s has a deadline: %v, want %v (%d %s)", path, refused, bounded, code, body)
 		}
 	}
-	code, body := get(t, s.client(), tasksPath+"?timeout=1ns", "")
+	code, body := get(t, s.Config(), tasksPath+"?timeout=1ns", "")
 	if code != http.StatusGatewayTimeout && code != http.StatusInternalServerError {
 		t.Errorf("a request over its deadline: %d %s", code, body)
 	}
@@ -77,7 +79,7 @@ func TestOnlyStreamsAreLongRunning(t *testing.T) {
 // Point 10: nobody has access without credentials, and nobody can do what no rule allows.
 func TestAuthenticationAndAuthorization(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	anonymous := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.Admin.CAData}}
 	for path, want := range map[string]int{tasksPath: 0, tasksPath + "?timeout=x": 0, "/api/v1/secrets": 0, "/metrics": 0, "/livez": 200, "/readyz": 200, "/version": 200} {
 		code, body := get(t, anonymous, path, "")
@@ -104,7 +106,7 @@ func TestAuthenticationAndAuthorization(t *testing.T) {
 // Point 13: admission runs in this process: nothing is created in a namespace that is missing or being deleted.
 func TestNamespaceAdmission(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)
 	missing := s.Dynamic(t).Resource(tasks).Namespace("missing")
 	if _, err := missing.Create(ctx, task("a"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "missing" not found`) {
@@ -136,9 +138,9 @@ func TestNamespaceAdmission(t *testing.T) {
 // version is shown.
 func TestOpenAPIIsComplete(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	for _, path := range []string{"/openapi/v2", "/openapi/v3/apis/core.platform.ai/v1alpha1"} {
-		code, body := get(t, s.client(), path, "application/json")
+		code, body := get(t, s.Config(), path, "application/json")
 		if code != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, code, body)
 		}
@@ -204,15 +206,15 @@ func (d schemaDoc) undescribed() []string {
 
 func TestProtobufClientsGetJSONForOurKinds(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
-	code, body := get(t, s.client(), tasksPath, "application/vnd.kubernetes.protobuf,application/json")
+	s := standalone.Start(t)
+	code, body := get(t, s.Config(), tasksPath, "application/vnd.kubernetes.protobuf,application/json")
 	if code != http.StatusOK || !strings.HasPrefix(body, "{") {
 		t.Errorf("tasks: %d %.80q", code, body)
 	}
-	if code, _ = get(t, s.client(), tasksPath, "application/vnd.kubernetes.protobuf"); code != http.StatusNotAcceptable {
+	if code, _ = get(t, s.Config(), tasksPath, "application/vnd.kubernetes.protobuf"); code != http.StatusNotAcceptable {
 		t.Errorf("tasks as protobuf only: %d", code)
 	}
-	if code, body = get(t, s.client(), "/api/v1/namespaces", "application/vnd.kubernetes.protobuf"); code != http.StatusOK || !strings.HasPrefix(body, "k8s\x00") {
+	if code, body = get(t, s.Config(), "/api/v1/namespaces", "application/vnd.kubernetes.protobuf"); code != http.StatusOK || !strings.HasPrefix(body, "k8s\x00") {
 		t.Errorf("namespaces: %d %.20q", code, body)
 	}
 }

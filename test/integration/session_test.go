@@ -20,8 +20,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -55,7 +55,7 @@ func withModel(t *testing.T, text string, configure ...func(*standalone.Options)
 	t.Cleanup(server.Close)
 	worker := kit.Bin(t, "platform-worker")
 	workers := func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker }
-	p := &platform{t: t, Server: Start(t, append([]func(*standalone.Options){workers}, configure...)...)}
+	p := &platform{t: t, Server: standalone.Start(t, append([]func(*standalone.Options){workers}, configure...)...)}
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 	if _, err := p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), key, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func withModel(t *testing.T, text string, configure ...func(*standalone.Options)
 		Type: v1alpha1.ProviderOpenAI, BaseURL: server.URL + "/v1", DefaultModel: "scripted-1",
 		SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},
 	}}
-	if _, err := p.client().CoreV1alpha1().Providers("default").Create(t.Context(), provider, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Providers("default").Create(t.Context(), provider, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return p, model
@@ -89,7 +89,7 @@ func (p *platform) askBrief(name, prompt string) {
 	agent := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{
 		ProviderRef: &v1alpha1.NamespacedReference{Name: "model"}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(1))},
 	}}
-	if _, err := p.client().CoreV1alpha1().Agents("default").Create(p.t.Context(), agent, metav1.CreateOptions{}); err != nil {
+	if _, err := p.api().Agents("default").Create(p.t.Context(), agent, metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
 	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
@@ -103,7 +103,7 @@ func (p *platform) askBrief(name, prompt string) {
 }
 
 func (p *platform) sessions() typed.SessionInterface {
-	return p.client().CoreV1alpha1().Sessions("default")
+	return p.api().Sessions("default")
 }
 
 func (p *platform) session(name string) *v1alpha1.Session {
@@ -120,7 +120,7 @@ func (p *platform) transcript(session string, limit int) []v1alpha1.SessionMessa
 	p.t.Helper()
 	var all []v1alpha1.SessionMessage
 	for token := ""; ; {
-		req := p.client().CoreV1alpha1().RESTClient().Get().Namespace("default").Resource("sessions").Name(session).SubResource("transcript").
+		req := p.api().RESTClient().Get().Namespace("default").Resource("sessions").Name(session).SubResource("transcript").
 			Param("limit", fmt.Sprint(limit))
 		if token != "" {
 			req = req.Param("continue", token)
@@ -280,7 +280,7 @@ func TestNamespaceWithABusySessionGoes(t *testing.T) {
 	if _, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c := p.client().CoreV1alpha1()
+	c := p.api()
 	for _, name := range []string{"a", "b"} {
 		task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TaskSpec{
 			Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, SessionRef: &v1alpha1.TaskSessionReference{Name: "s", Create: true},
@@ -305,9 +305,9 @@ func TestNamespaceWithABusySessionGoes(t *testing.T) {
 // A transcript is appended to, read and refused over HTTP, and is deleted with its session.
 func TestTranscriptOverHTTP(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	p := &platform{t: t, Server: s}
-	ctx, c := t.Context(), p.client().CoreV1alpha1()
+	ctx, c := t.Context(), p.api()
 	sess := &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}
 	if _, err := c.Sessions("default").Create(ctx, sess, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -334,7 +334,7 @@ func TestTranscriptOverHTTP(t *testing.T) {
 		t.Errorf("no session: %v", err)
 	}
 	s.Restart(t)
-	c = p.client().CoreV1alpha1()
+	c = p.api()
 	raw, err := c.RESTClient().Get().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/sessions/s/transcript").Param("newest", "1").Do(ctx).Raw()
 	var page struct {
 		Kind  string

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const skillScript = `
@@ -37,7 +37,7 @@ turns:
 func TestSkills(t *testing.T) {
 	t.Parallel()
 	p, model := withModel(t, skillScript, func(o *standalone.Options) { o.AllowHostCommands = true })
-	ctx, c := t.Context(), p.client().CoreV1alpha1()
+	ctx, c := t.Context(), p.api()
 	texts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "texts"}, Data: map[string]string{"manners": "Always say please."}}
 	must[*corev1.ConfigMap](t)(p.Kubernetes(t).CoreV1().ConfigMaps("default").Create(ctx, texts, metav1.CreateOptions{}))
 	const program = "#!/bin/sh\necho counted $#"

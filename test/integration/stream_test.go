@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const sessionsPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/sessions"
@@ -41,7 +41,7 @@ func session(name string) *unstructured.Unstructured {
 
 // streams is a server and a client of it that speaks one version of HTTP.
 type streams struct {
-	*Server
+	*standalone.Server
 	t       *testing.T
 	client  *http.Client
 	metrics *prometheus.Registry
@@ -53,7 +53,7 @@ func overHTTP(t *testing.T, test func(s *streams), configure ...func(*standalone
 		t.Run(proto, func(t *testing.T) {
 			metrics := prometheus.NewRegistry()
 			configure := append([]func(*standalone.Options){func(o *standalone.Options) { o.Metrics = metrics }}, configure...)
-			s := &streams{Server: Start(t, configure...), t: t, metrics: metrics}
+			s := &streams{Server: standalone.Start(t, configure...), t: t, metrics: metrics}
 			s.connect(offers)
 			test(s)
 		})
@@ -61,7 +61,7 @@ func overHTTP(t *testing.T, test func(s *streams), configure ...func(*standalone
 }
 
 func (s *streams) connect(offers []string) {
-	c := s.Server.client()
+	c := s.Server.Config()
 	c.NextProtos = offers
 	h, err := rest.HTTPClientFor(c)
 	if err != nil {
@@ -532,7 +532,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 		live.want("1 TaskStarted")
 		s.Stop(t)
 		live.want("EOF")
-		s.start(t)
+		s.StartAgain(t)
 		s.connect(nil)
 		s.add("a", v1alpha1.EventWorkerStarted)
 		s.open(tasksPath+"/a/stream", sse.LastEventID, "1").want("2 WorkerStarted")

@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // heard collects the warnings of a server.
@@ -54,9 +55,9 @@ func warned(t *testing.T, h *heard, want ...string) {
 }
 
 // listening returns the administrator's client, and the warnings that it gets.
-func listening(t *testing.T, s *Server) (typed.CoreV1alpha1Interface, *heard) {
+func listening(t *testing.T, s *standalone.Server) (typed.CoreV1alpha1Interface, *heard) {
 	t.Helper()
-	h, c := &heard{}, s.client()
+	h, c := &heard{}, s.Config()
 	c.WarningHandlerWithContext = h
 	return must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1(), h
 }

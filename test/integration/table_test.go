@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
@@ -22,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write golden files anew")
 // TestTables checks the columns of every kind, as kubectl get and kubectl get -o wide (marked *) show them.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	if _, err := in(s, t, tasks).Create(t.Context(), task("a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func TestTables(t *testing.T) {
 	)
 	var b strings.Builder
 	for _, path := range paths {
-		code, body := get(t, s.client(), "/"+path, "application/json;as=Table;v=v1;g=meta.k8s.io")
+		code, body := get(t, s.Config(), "/"+path, "application/json;as=Table;v=v1;g=meta.k8s.io")
 		var table metav1.Table
 		if err := json.Unmarshal([]byte(body), &table); err != nil || code != 200 {
 			t.Fatalf("%s: %d %v", path, code, err)

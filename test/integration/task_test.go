@@ -32,8 +32,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
-	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // patience bounds every wait. It is far more than anything takes on a busy machine, and longer than a worker waits for the
@@ -43,24 +42,8 @@ const patience = 5 * time.Minute
 // platform is a server with its controllers, whose worker is a shell script. It has many methods because
 // each does or awaits one thing that tests want of a server.
 type platform struct {
-	*Server
+	*standalone.Server
 	t *testing.T
-}
-
-// onAPort gives a server a port on which clients find it again after a restart. Nobody else is assigned it meanwhile.
-func onAPort(t testing.TB) func(*standalone.Options) {
-	t.Helper()
-	port := must[int](t)(strconv.Atoi(kit.FreePort(t)))
-	return func(o *standalone.Options) { o.Port = port }
-}
-
-// awaitReadyz waits until a server is ready: on a busy disk it may not be for a moment.
-func (s *Server) awaitReadyz(t *testing.T) {
-	t.Helper()
-	eventually(t, func(context.Context) bool {
-		code, _ := get(t, s.client(), "/readyz", "")
-		return code == http.StatusOK
-	})
 }
 
 // newPlatform runs script for each attempt, in the run's working folder, after the credentials were read.
@@ -74,21 +57,26 @@ func newPlatform(t *testing.T, script string, configure ...func(*standalone.Opti
 	defaults := func(o *standalone.Options) {
 		o.Controllers, o.WorkerBinary, o.AllowHostCommands = nil, worker, true
 	}
-	return &platform{Server: Start(t, append([]func(*standalone.Options){defaults}, configure...)...), t: t}
+	return &platform{Server: standalone.Start(t, append([]func(*standalone.Options){defaults}, configure...)...), t: t}
 }
 
 func (p *platform) client() versioned.Interface {
 	p.t.Helper()
-	c, err := versioned.NewForConfig(p.Server.client())
+	c, err := versioned.NewForConfig(p.Server.Config())
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return c
 }
 
+func (p *platform) api() typed.CoreV1alpha1Interface {
+	p.t.Helper()
+	return p.client().CoreV1alpha1()
+}
+
 func (p *platform) tasks() typed.TaskInterface {
 	p.t.Helper()
-	return p.client().CoreV1alpha1().Tasks("default")
+	return p.api().Tasks("default")
 }
 
 // run creates a container task.
@@ -198,7 +186,7 @@ func alive(pid int) bool {
 // events lists the types of a task's events, and checks that seq is dense and nothing follows the end.
 func (p *platform) events(name string) []string {
 	p.t.Helper()
-	list, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + name})
+	list, err := p.api().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + name})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -346,7 +334,7 @@ func TestTaskIsDeleted(t *testing.T) {
 	p := newPlatform(t, endless)
 	p.run("gone")
 	task, pid := p.started("gone")
-	w, err := p.client().CoreV1alpha1().ExecutionEvents("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=gone,type=TaskCancelled"})
+	w, err := p.api().ExecutionEvents("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=gone,type=TaskCancelled"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +406,7 @@ func TestTaskEndedWhileServerWasDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.poll("end of the worker", func() bool { return !alive(pid) })
-			p.start(t)
+			p.StartAgain(t)
 			task = p.awaitPhase("unseen", tc.phase)
 			if task.Status.Message != tc.message || task.Status.Attempts != 1 {
 				t.Errorf("status = %+v", task.Status)
@@ -480,7 +468,7 @@ func TestReferencesMayComeLate(t *testing.T) {
 	p.run("early", ai("late"))
 	p.run("never", ai("never"))
 	p.await("early", func(t *v1alpha1.Task) bool { return strings.Contains(t.Status.Message, "does not exist") })
-	c := p.client().CoreV1alpha1().Providers("default")
+	c := p.api().Providers("default")
 	_, err := c.Create(t.Context(), &v1alpha1.Provider{
 		ObjectMeta: metav1.ObjectMeta{Name: "late"},
 		Spec:       v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key"}},
@@ -589,7 +577,7 @@ func TestSessionIsHeldByOneTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.poll("free session", func() bool {
-		s, err := p.client().CoreV1alpha1().Sessions("default").Get(t.Context(), "talk", metav1.GetOptions{})
+		s, err := p.api().Sessions("default").Get(t.Context(), "talk", metav1.GetOptions{})
 		return err == nil && s.Status.ActiveTask == ""
 	})
 }

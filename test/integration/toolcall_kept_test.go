@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const toolCallsPath = "/apis/core.platform.ai/v1alpha1/namespaces/default/toolcalls"
@@ -29,7 +29,7 @@ func toolCall(task, id, arguments string) string {
 // about twice is kept once. After the task is deleted, a new one of its name has none of them.
 func TestCallsOfEachAttemptAreKept(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	task, _ := restTask(t, s, "t")
 	tasks := clientOf(t, s).Tasks("default")
 	for attempt := int32(1); attempt <= 2; attempt++ {
@@ -85,7 +85,7 @@ spec:
 // On a full disk a call is judged as ever. It is not kept.
 func TestCallsOnAFullDisk(t *testing.T) {
 	volume := small(t, 64)
-	s := Start(t, func(o *standalone.Options) {
+	s := standalone.Start(t, func(o *standalone.Options) {
 		o.DataDir = filepath.Join(volume, "data")
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 	})

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // judgedScript is an agent that calls three tools: one call is denied, one held for approval, one passes.
@@ -60,7 +61,7 @@ func examplePolicies(t *testing.T, p *platform, file string) {
 
 // judge asks about a call without making it.
 func (p *platform) judge(task, tool, arguments string) (v1alpha1.ToolCallStatus, error) {
-	out, err := p.client().CoreV1alpha1().ToolCalls("default").Create(p.t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
+	out, err := p.api().ToolCalls("default").Create(p.t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
 		TaskName: task, ToolName: tool, Arguments: &apiextensionsv1.JSON{Raw: []byte(arguments)},
 		Class: v1alpha1.ToolClassRead, Task: v1alpha1.ToolCallTask{CreatedBy: "forged"}, // the server sets these
 	}}, metav1.CreateOptions{DryRun: []string{"All"}})
@@ -82,7 +83,7 @@ func said(s v1alpha1.ToolCallStatus) string {
 func TestToolCallPolicies(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t, "exit 0")
-	if _, err := p.client().CoreV1alpha1().Tools("default").Create(t.Context(), &v1alpha1.Tool{
+	if _, err := p.api().Tools("default").Create(t.Context(), &v1alpha1.Tool{
 		ObjectMeta: metav1.ObjectMeta{Name: "order"},
 		Spec: v1alpha1.ToolSpec{
 			Description: "Orders.", BrokeredToolClass: v1alpha1.ToolClassWrite, HTTP: &v1alpha1.ToolHTTP{URL: "https://example.com/"},
@@ -118,7 +119,7 @@ func TestToolCallPolicies(t *testing.T) {
 	if _, err := p.judge("t", "pay", `{"amount":1,"amount":1000}`); err == nil || !strings.Contains(err.Error(), "ambiguous") {
 		t.Errorf("an argument that is there twice: %v", err)
 	}
-	l := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(),
+	l := must[*v1alpha1.ExecutionEventList](t)(p.api().ExecutionEvents("default").List(t.Context(),
 		metav1.ListOptions{FieldSelector: "taskName=t,type=ToolCallJudged"}))
 	if len(l.Items) != 0 {
 		t.Errorf("dry runs left %d events", len(l.Items))
@@ -148,7 +149,7 @@ func TestPoliciesHoldCallsBack(t *testing.T) {
 	if _, err := p.tasks().Create(t.Context(), task, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c := p.client().CoreV1alpha1()
+	c := p.api()
 	var id string
 	eventually(t, func(context.Context) bool {
 		l, err := c.Approvals("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.taskName=t"})
@@ -276,7 +277,7 @@ turns:
 	}}
 	must[*v1alpha1.Task](t)(p.tasks().Create(t.Context(), task, metav1.CreateOptions{}))
 	p.awaitPhase("t", v1alpha1.TaskSucceeded)
-	c := p.client().CoreV1alpha1()
+	c := p.api()
 	events := must[*v1alpha1.ExecutionEventList](t)(c.ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=t"})).Items
 	log := must[[]byte](t)(c.RESTClient().Get().Namespace("default").Resource("tasks").Name("t").SubResource("log").DoRaw(t.Context()))
 	asked := model.Exchanges()
@@ -306,7 +307,7 @@ turns:
 // A worker asks only about calls of its own task.
 func TestWorkersAskAboutTheirOwnCalls(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := as(t, s, "")
 	mine, other := newWaiting(t, s, admin, "mine"), newWaiting(t, s, admin, "other")
 	worker := workerClient(t, s, "default", "mine", mine.task.UID).Discovery().RESTClient()

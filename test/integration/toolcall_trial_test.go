@@ -95,7 +95,7 @@ spec: {policyName: %s, %s}
 	if after := len(must[*admissionv1.ValidatingAdmissionPolicyList](t)(p.Kubernetes(t).AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})).Items); after != before {
 		t.Errorf("%d policies are stored, %d were", after, before)
 	}
-	if _, err := p.client().CoreV1alpha1().ToolCalls("default").Create(t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
+	if _, err := p.api().ToolCalls("default").Create(t.Context(), &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
 		TaskName: "t", ToolName: "file_read", Policies: []apiextensionsv1.JSON{{Raw: []byte(`{}`)}},
 	}}, metav1.CreateOptions{}); !apierrors.IsBadRequest(err) {
 		t.Errorf("policies that are no dry run: %v", err)

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -41,8 +41,8 @@ func TestOutageDoesNotStretchTheTrace(t *testing.T) {
 	t.Cleanup(model.Close)
 	worker := kit.Bin(t, "platform-worker")
 	var dir string
-	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, dir = nil, worker, o.DataDir }, onAPort(t))}
-	c, ctx := p.client().CoreV1alpha1(), t.Context()
+	p := &platform{t: t, Server: standalone.Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary, dir = nil, worker, o.DataDir }, standalone.OnAPort(t))}
+	c, ctx := p.api(), t.Context()
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 	must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(ctx, key, metav1.CreateOptions{}))
 	must[*v1alpha1.Provider](t)(c.Providers("default").Create(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Spec: v1alpha1.ProviderSpec{
@@ -62,8 +62,8 @@ func TestOutageDoesNotStretchTheTrace(t *testing.T) {
 		return len(ends) == 1
 	})
 	time.Sleep(outage) // the end is received later than the start can have been
-	p.start(t)
-	c = p.client().CoreV1alpha1()
+	p.StartAgain(t)
+	c = p.api()
 	p.awaitPhase("t", v1alpha1.TaskSucceeded)
 
 	started, ended := p.eventsOf("t", v1alpha1.EventModelRequestStarted), p.eventsOf("t", v1alpha1.EventModelRequestCompleted)

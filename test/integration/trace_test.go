@@ -24,8 +24,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -60,7 +60,7 @@ func TestTraceOfARun(t *testing.T) {
 	model := httptest.NewServer(script.New(parsed, io.Discard))
 	t.Cleanup(model.Close)
 	worker := kit.Bin(t, "platform-worker")
-	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker })}
+	p := &platform{t: t, Server: standalone.Start(t, func(o *standalone.Options) { o.Controllers, o.WorkerBinary = nil, worker })}
 	c, ctx := clientOf(t, p.Server), t.Context()
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": "k-1234567890"}}
 	if _, err := p.Kubernetes(t).CoreV1().Secrets("default").Create(ctx, key, metav1.CreateOptions{}); err != nil {
@@ -168,7 +168,8 @@ func traceAt(t *testing.T, c *rest.Config, query url.Values) *v1alpha1.TaskTrace
 
 func TestTracePages(t *testing.T) {
 	t.Parallel()
-	s, c := forkServer(t)
+	s := standalone.Start(t)
+	c := clientOf(t, s)
 	source(t, c, "a", 1)
 	appendAll(t, c, "a", loopEvents(49, "hm"))
 	whole := traceAt(t, s.Admin, nil)
@@ -220,7 +221,8 @@ func TestTracePages(t *testing.T) {
 // A trace can be read in parts, each of which costs as little as the first, and together they have what the whole has.
 func TestTraceParts(t *testing.T) {
 	t.Parallel()
-	s, c := forkServer(t)
+	s := standalone.Start(t)
+	c := clientOf(t, s)
 	source(t, c, "a", 1)
 	appendAll(t, c, "a", loopEvents(50, "hm"))
 	whole := traceAt(t, s.Admin, nil)
@@ -292,7 +294,8 @@ func without(t *v1alpha1.TaskTrace) *v1alpha1.TaskTrace {
 // TestTraceOfALongTask reads a trace with more rows than are held in memory while the timeline is written.
 func TestTraceOfALongTask(t *testing.T) {
 	t.Parallel()
-	s, c := forkServer(t)
+	s := standalone.Start(t)
+	c := clientOf(t, s)
 	source(t, c, "a", 1)
 	appendAll(t, c, "a", loopEvents(20000, strings.Repeat("thought ", 100)))
 	got := traceAt(t, s.Admin, nil)
@@ -321,7 +324,7 @@ func TestTraceOfALongTask(t *testing.T) {
 	}
 
 	// A trace that cannot be completed does not look complete.
-	h, err := rest.HTTPClientFor(s.client())
+	h, err := rest.HTTPClientFor(s.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/tokenservice"
 )
 
@@ -87,7 +87,7 @@ func newTransacted(t *testing.T, configure ...func(*standalone.Options)) *transa
 			ProviderRef:  &v1alpha1.NamespacedReference{Name: "model"},
 			Coordination: &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: may}}},
 		}}
-		must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Create(t.Context(), a, metav1.CreateOptions{}))
+		must[*v1alpha1.Agent](t)(p.api().Agents("default").Create(t.Context(), a, metav1.CreateOptions{}))
 	}
 	must[*rbacv1.RoleBinding](t)(p.Kubernetes(t).RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "transactions"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "platform-editor"},

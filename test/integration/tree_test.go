@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/cli"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // treeEvents follows the events of a tree with the command.
@@ -67,7 +68,7 @@ func (p *platform) watching(errs io.Writer, args ...string) (next func() *v1alph
 // server to the end of all of its tasks: each event once, in the order of the store. REST returns the same tasks.
 func TestTreeIsShown(t *testing.T) {
 	t.Parallel()
-	p, goOn := newTree(t, 1, onAPort(t)) // the command and the workers find the server again
+	p, goOn := newTree(t, 1, standalone.OnAPort(t)) // the command and the workers find the server again
 	p.commission("other", "Start it.")
 	p.commission("root", "Down.")
 	next, rest := p.treeEvents("root")
@@ -132,7 +133,7 @@ func TestTreeIsShown(t *testing.T) {
 	for i := range seen {
 		watched = append(watched, seen[i].Name)
 	}
-	list := must[*v1alpha1.ExecutionEventList](t)(p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "rootTask=root"}))
+	list := must[*v1alpha1.ExecutionEventList](t)(p.api().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "rootTask=root"}))
 	for i := range list.Items {
 		stored = append(stored, list.Items[i].Name)
 	}
@@ -232,7 +233,7 @@ func TestCancelIntoAStorm(t *testing.T) {
 	}
 	p, _ := withModel(t, strings.ReplaceAll(stormScript, "MANY", strings.Join(calls, ", ")))
 	p.team()
-	must[*v1alpha1.Agent](t)(p.client().CoreV1alpha1().Agents("default").Create(t.Context(), &v1alpha1.Agent{
+	must[*v1alpha1.Agent](t)(p.api().Agents("default").Create(t.Context(), &v1alpha1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: v1alpha1.AgentSpec{
 			ProviderRef:  &v1alpha1.NamespacedReference{Name: "model"},
 			Coordination: &v1alpha1.AgentCoordination{Enabled: true, MaxConcurrentChildren: new(int32(10))},
@@ -242,7 +243,7 @@ func TestCancelIntoAStorm(t *testing.T) {
 	defer cancel()
 	changes := must[watch.Interface](t)(p.tasks().Watch(ctx, metav1.ListOptions{FieldSelector: "rootTask=root"}))
 	defer changes.Stop()
-	requests := must[watch.Interface](t)(p.client().CoreV1alpha1().ExecutionEvents("default").Watch(ctx, metav1.ListOptions{FieldSelector: "rootTask=root,type=ModelRequestStarted"}))
+	requests := must[watch.Interface](t)(p.api().ExecutionEvents("default").Watch(ctx, metav1.ListOptions{FieldSelector: "rootTask=root,type=ModelRequestStarted"}))
 	defer requests.Stop()
 	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAI, Prompt: "Storm.", AgentRef: &v1alpha1.NamespacedReference{Name: "storm"},

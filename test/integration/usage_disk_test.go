@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/standalone"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -87,7 +87,7 @@ func TestUsageOnAFullDisk(t *testing.T) {
 	}))
 	t.Cleanup(vendor.Close)
 	volume, metrics := small(t, 64), prometheus.NewRegistry()
-	p := &platform{t: t, Server: Start(t, func(o *standalone.Options) {
+	p := &platform{t: t, Server: standalone.Start(t, func(o *standalone.Options) {
 		o.DataDir, o.Metrics = filepath.Join(volume, "data"), metrics
 		o.DiskReserve.Quantity = resource.MustParse("16Mi")
 		o.Controllers, o.WorkerBinary = nil, kit.Bin(t, "platform-worker")
@@ -99,7 +99,7 @@ func TestUsageOnAFullDisk(t *testing.T) {
 	if _, err := p.tasks().Create(t.Context(), &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "held"}, Spec: ai("The held task.")}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	chats := p.client().CoreV1alpha1().Chats("default")
+	chats := p.api().Chats("default")
 	chatted := make(chan struct{})
 	go func() {
 		defer close(chatted)
@@ -133,7 +133,7 @@ func TestUsageOnAFullDisk(t *testing.T) {
 	p.awaitPhase("held", v1alpha1.TaskSucceeded)
 	report := func(spec v1alpha1.UsageReportSpec) *v1alpha1.UsageReportStatus {
 		t.Helper()
-		u, err := p.client().CoreV1alpha1().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{Spec: spec}, metav1.CreateOptions{})
+		u, err := p.api().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{Spec: spec}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestUsageOnAFullDisk(t *testing.T) {
 			t.Errorf("%s: %+v, want %d tokens of one request", o.Category, u, want)
 		}
 	}
-	events, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=held"})
+	events, err := p.api().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=held"})
 	if err != nil {
 		t.Fatal(err)
 	}

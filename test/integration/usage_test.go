@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestUsage: two tasks of one issue and one task without show the same totals in the native report, in REST and in the
@@ -22,7 +23,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	p, _ := withModel(t, "turns: [{reply: {text: Hello.}}]")
 	ctx := t.Context()
-	providers := p.client().CoreV1alpha1().Providers("default")
+	providers := p.api().Providers("default")
 	must[*v1alpha1.Provider](t)(providers.Patch(ctx, "model", types.MergePatchType,
 		[]byte(`{"spec":{"prices":[{"model":"*","effectiveFrom":"2020-01-01","currency":"USD","input":"1","output":"1"}]}}`), metav1.PatchOptions{}))
 	for i, name := range []string{"plan", "implement", "alone"} {
@@ -39,7 +40,7 @@ func TestUsage(t *testing.T) {
 		}
 		p.awaitPhase(name, v1alpha1.TaskSucceeded)
 	}
-	u, err := p.client().CoreV1alpha1().UsageReports("default").Create(ctx, &v1alpha1.UsageReport{}, metav1.CreateOptions{})
+	u, err := p.api().UsageReports("default").Create(ctx, &v1alpha1.UsageReport{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestUsage(t *testing.T) {
 // role of users, and no worker, may record it.
 func TestUsageLinks(t *testing.T) {
 	t.Parallel()
-	p := &platform{t: t, Server: Start(t)}
+	p := &platform{t: t, Server: standalone.Start(t)}
 	task, err := p.tasks().Create(t.Context(), &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: "publisher", Annotations: map[string]string{
 			v1alpha1.LabelPrefix + "github-repository": "owner/repo", v1alpha1.LabelPrefix + "monitor-item-kind": "issue", v1alpha1.LabelPrefix + "monitor-item-number": "7",
@@ -131,7 +132,7 @@ func TestUsageLinks(t *testing.T) {
 	worker.post(path, body).want(t, 403)
 	report := func() *v1alpha1.UsageSummaryOf {
 		t.Helper()
-		u, err := p.client().CoreV1alpha1().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{}, metav1.CreateOptions{})
+		u, err := p.api().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,7 @@ func TestUsageLinks(t *testing.T) {
 	if s := report(); s.PRsOpened != nil || s.PRsMerged != nil {
 		t.Errorf("without a link: %+v", s)
 	}
-	if err := p.client().CoreV1alpha1().RESTClient().Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error(); err != nil {
+	if err := p.api().RESTClient().Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
 	if s := report(); s.PRsOpened == nil || *s.PRsOpened != 1 || *s.PRsMerged != 1 {

@@ -50,7 +50,7 @@ type spoken struct {
 // spokenBy adds up the events of a task.
 func (p *platform) spokenBy(s *spoken, task string) {
 	p.t.Helper()
-	list, err := p.client().CoreV1alpha1().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + task})
+	list, err := p.api().ExecutionEvents("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: "taskName=" + task})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestUsageOfAWholeRequest(t *testing.T) {
 	if want.Requests < 8 || want.Unknown != 2 || want.Attempts != 5 || len(names) < 4 {
 		t.Errorf("the history shows too little: %+v of %v", want, names)
 	}
-	u := must[*v1alpha1.UsageReport](t)(p.client().CoreV1alpha1().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{Spec: v1alpha1.UsageReportSpec{
+	u := must[*v1alpha1.UsageReport](t)(p.api().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{Spec: v1alpha1.UsageReportSpec{
 		Mode: v1alpha1.UsageOfWork, WorkID: r.Works[0].ID,
 	}}, metav1.CreateOptions{}))
 	for _, task := range u.Status.Work.Tasks {

@@ -28,7 +28,7 @@ func columns(all ...*int64) string {
 
 func (p *platform) measurements(selector string) []v1alpha1.UsageMeasurement {
 	p.t.Helper()
-	list, err := p.client().CoreV1alpha1().UsageMeasurements("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: selector})
+	list, err := p.api().UsageMeasurements("default").List(p.t.Context(), metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func (p *platform) measurements(selector string) []v1alpha1.UsageMeasurement {
 
 func (p *platform) report() *v1alpha1.UsageReportStatus {
 	p.t.Helper()
-	u, err := p.client().CoreV1alpha1().UsageReports("default").Create(p.t.Context(), &v1alpha1.UsageReport{}, metav1.CreateOptions{})
+	u, err := p.api().UsageReports("default").Create(p.t.Context(), &v1alpha1.UsageReport{}, metav1.CreateOptions{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestUsageColumnsOfWorkers(t *testing.T) {
 		text += fmt.Sprintf("- {match: {contains: Cache %s.}, reply: {text: Hello., usage: {input: 100, output: 7%s}}}\n", name, cache)
 	}
 	p, _ := withModel(t, text)
-	providers := p.client().CoreV1alpha1().Providers("default")
+	providers := p.api().Providers("default")
 	provider := must[*v1alpha1.Provider](t)(providers.Get(t.Context(), "model", metav1.GetOptions{}))
 	claude := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "claude"}, Spec: provider.Spec}
 	claude.Spec.Type, claude.Spec.BaseURL = v1alpha1.ProviderAnthropic, strings.TrimSuffix(provider.Spec.BaseURL, "/v1")

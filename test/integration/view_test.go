@@ -15,12 +15,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/sse"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // The native views of a log: its last lines, and its lines as events.
 func TestLogViews(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	task, _ := restTask(t, s, "a")
 	admin := clientOf(t, s)
 	if err := admin.RESTClient().Post().AbsPath(tasksPath, "a", "log").Body([]byte("one\ntwo\r\nthree\nend")).Do(t.Context()).Error(); err != nil {
@@ -78,7 +79,7 @@ func TestLogViews(t *testing.T) {
 // A transcript as text is every message, one JSON object a line, whatever the number of pages.
 func TestTranscriptAsLines(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	admin := clientOf(t, s)
 	must[*v1alpha1.Session](t)(admin.Sessions("default").Create(t.Context(), &v1alpha1.Session{
 		ObjectMeta: metav1.ObjectMeta{Name: "talk"}, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat},

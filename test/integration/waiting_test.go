@@ -8,9 +8,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,14 +18,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // A server that starts on a full disk is alive and not ready, and says why. It becomes ready when there is space.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := small(t, 48)
-	s := Start(t, onAPort(t), func(o *standalone.Options) {
+	s := standalone.Start(t, standalone.OnAPort(t), func(o *standalone.Options) {
 		o.DataDir = dir
 		o.DiskReserve.Quantity = resource.MustParse("-1") // no reserve that could be given up
 	})
@@ -33,11 +33,11 @@ func TestStartOnAFullDisk(t *testing.T) {
 	s.Stop(t)
 	filler := filepath.Join(dir, "filler")
 	fill(t, filler)
-	port := strconv.Itoa(s.opts.Port)
+	port := must[*url.URL](t)(url.Parse(s.URL)).Port()
 	started := make(chan struct{})
 	go func() {
 		defer close(started)
-		s.start(t)
+		s.StartAgain(t)
 	}()
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} // the certificate is for the wait alone
 	await := func(path string, code int, text string) {
@@ -64,7 +64,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	}
 	<-started
 	await("/readyz", http.StatusOK, "ok")
-	if code, body := get(t, s.client(), tasksPath+"/a", ""); code != http.StatusOK {
+	if code, body := get(t, s.Config(), tasksPath+"/a", ""); code != http.StatusOK {
 		t.Errorf("the task: %d %s", code, body)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // next returns the next event, in words.
@@ -38,7 +40,7 @@ func next(t *testing.T, w watch.Interface) (watch.Event, string) {
 // Point 2: a watch that resumes from a resourceVersion gets exactly what came after it, also from a restarted server.
 func TestWatchResumesExactly(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	var versions, want []string
 	for i := range 20 {
@@ -81,7 +83,7 @@ func TestWatchResumesExactly(t *testing.T) {
 // Point 4: a watch with initial events gets each object once, then one bookmark that marks their end, and no second one.
 func TestInitialEventsEndOnce(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	for _, name := range []string{"a", "b", "c"} {
 		ok(c.Create(ctx, agent(name, "x"), metav1.CreateOptions{}))
@@ -125,7 +127,7 @@ func TestInitialEventsEndOnce(t *testing.T) {
 // matching the watch's selector.
 func TestDeletedCarriesTheLastObject(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	a := agent("a", "first")
 	a.SetLabels(map[string]string{"team": "red"})
@@ -166,7 +168,7 @@ func TestDeletedCarriesTheLastObject(t *testing.T) {
 // and resuming gives the rest.
 func TestSlowWatcherMissesNothing(t *testing.T) {
 	t.Parallel()
-	s := Start(t)
+	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), in(s, t, agents), must[*unstructured.Unstructured](t)
 	first := ok(c.Create(ctx, agent("a", strings.Repeat("x", 64<<10)), metav1.CreateOptions{}))
 	w, err := c.Watch(ctx, metav1.ListOptions{ResourceVersion: first.GetResourceVersion()})

@@ -28,7 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 // chart returns what the Helm chart installs with some values.

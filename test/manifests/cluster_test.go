@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
-	"github.com/platform-ai/platform/test/cluster"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/cluster"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 func TestMain(m *testing.M) { cluster.Main(m) }
@@ -124,7 +124,7 @@ func TestOneInstallation(t *testing.T) {
 func TestRoles(t *testing.T) {
 	c := cluster.Control(t)
 	known := served(t, must(discovery.NewDiscoveryClientForConfig(c.Config()))(t))
-	for resource, verbs := range served(t, must(discovery.NewDiscoveryClientForConfig(integration.Start(t).Admin))(t)) {
+	for resource, verbs := range served(t, must(discovery.NewDiscoveryClientForConfig(standalone.Start(t).Admin))(t)) {
 		if strings.HasPrefix(resource, "core.platform.ai/") {
 			known[resource] = verbs
 		}

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 // TestWorkerIdentity: a namespace's editor can make neither tokens of the workers' accounts nor Pods with them; kubelets

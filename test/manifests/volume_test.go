@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 // TestUpgradeKeepsTheVolume begins with the StatefulSet of earlier manifests, whose claim came from a template, and

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/platform-ai/platform/test/cluster"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/cluster"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestWorkerRole binds the role of workers: to the accounts of workers, which both hosts accept, and to everybody else,
@@ -29,7 +29,7 @@ func TestWorkerRole(t *testing.T) {
 		c.MustShell(t, "until kubectl create rolebinding probe --clusterrole=platform-worker --user=jane --dry-run=server 2>&1 | grep 'bind another role'; do :; done")
 		workerRole(t, c.Config())
 	})
-	t.Run("standalone", func(t *testing.T) { workerRole(t, integration.Start(t).Admin) })
+	t.Run("standalone", func(t *testing.T) { workerRole(t, standalone.Start(t).Admin) })
 }
 
 func workerRole(t *testing.T, admin *rest.Config) {

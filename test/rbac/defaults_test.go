@@ -27,7 +27,7 @@ func defaultRoles() []string {
 }
 
 // testDefaultRoles asks what the default roles allow on the resources that the standalone host serves.
-func testDefaultRoles(t *testing.T, hosts [2]*host) {
+func testDefaultRoles(t *testing.T, hosts [2]*server) {
 	ctx := t.Context()
 	w := world{name: "default-roles", namespaces: []string{"default-roles"}}
 	for _, name := range defaultRoles() {

@@ -22,7 +22,7 @@ type difference struct {
 }
 
 // compare asks both hosts all questions of the worlds, and counts the answers of the first host.
-func compare(ctx context.Context, hosts [2]*host, worlds []world) ([]difference, map[answer]int, error) {
+func compare(ctx context.Context, hosts [2]*server, worlds []world) ([]difference, map[answer]int, error) {
 	var asked []difference
 	for i := range worlds {
 		for _, q := range worlds[i].questions {
@@ -46,7 +46,7 @@ func compare(ctx context.Context, hosts [2]*host, worlds []world) ([]difference,
 
 // explain removes objects, subjects and rules of the world as long as the answers still differ, and describes what is
 // left. The world stays reduced.
-func explain(ctx context.Context, hosts [2]*host, d difference) (string, []object, error) {
+func explain(ctx context.Context, hosts [2]*server, d difference) (string, []object, error) {
 	left := d.world.objects
 	present := left
 	differs := func(objects []object) (bool, error) {
@@ -131,7 +131,7 @@ func parts(o object) (*[]rbacv1.PolicyRule, *[]rbacv1.Subject) {
 }
 
 // describe describes a difference for the reader of the failure.
-func describe(ctx context.Context, hosts [2]*host, d difference, objects []object) (string, error) {
+func describe(ctx context.Context, hosts [2]*server, d difference, objects []object) (string, error) {
 	var b strings.Builder
 	q, err := yaml.Marshal(d.question.spec)
 	if err != nil {

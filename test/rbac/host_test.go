@@ -27,27 +27,22 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // writers is the number of concurrent requests to a host.
 const writers = 16
 
-// host is one of the two that are compared.
-type host struct {
+// server is one of the two that are compared.
+type server struct {
+	host.Host
 	name   string
-	config *rest.Config
 	client kubernetes.Interface
 	// barriers counts, for names that were not used before.
 	barriers atomic.Int64
 	// alter, where set, changes an object before it is written: the self-check's deliberate difference.
 	alter func(object) object
-}
-
-func newHost(name string, config *rest.Config) (*host, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	return &host{name: name, config: config, client: client}, err
 }
 
 // each calls f for every item, several at a time.
@@ -60,7 +55,7 @@ func each[T any](ctx context.Context, items []T, f func(context.Context, int, T)
 	return g.Wait()
 }
 
-func (h *host) namespaces(ctx context.Context, names []string) error {
+func (h *server) namespaces(ctx context.Context, names []string) error {
 	return each(ctx, names, func(ctx context.Context, _ int, name string) error {
 		_, err := h.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // left by an earlier run
@@ -71,7 +66,7 @@ func (h *host) namespaces(ctx context.Context, names []string) error {
 }
 
 // create writes the objects and waits until they affect the host's answers.
-func (h *host) create(ctx context.Context, objects []object) error {
+func (h *server) create(ctx context.Context, objects []object) error {
 	err := each(ctx, objects, func(ctx context.Context, _ int, o object) error {
 		if h.alter != nil {
 			o = h.alter(o)
@@ -84,7 +79,7 @@ func (h *host) create(ctx context.Context, objects []object) error {
 	return h.settle(ctx)
 }
 
-func (h *host) createOne(ctx context.Context, o object) error {
+func (h *server) createOne(ctx context.Context, o object) error {
 	r, opts := h.client.RbacV1(), metav1.CreateOptions{}
 	var err error
 	switch o := o.(type) {
@@ -104,7 +99,7 @@ func (h *host) createOne(ctx context.Context, o object) error {
 }
 
 // remove deletes the objects.
-func (h *host) remove(ctx context.Context, objects []object) error {
+func (h *server) remove(ctx context.Context, objects []object) error {
 	return each(ctx, objects, func(ctx context.Context, _ int, o object) error {
 		r, opts := h.client.RbacV1(), metav1.DeleteOptions{}
 		var err error
@@ -127,7 +122,7 @@ func (h *host) remove(ctx context.Context, objects []object) error {
 
 // settle waits until everything that was written affects the host's answers: first until aggregated roles have their
 // rules, and then until one more object of each kind, which every watch delivers after them, has its effect.
-func (h *host) settle(ctx context.Context) error {
+func (h *server) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	lw := cache.NewListWatchFromClient(h.client.RbacV1().RESTClient(), "clusterroles", "", fields.Everything())
@@ -187,7 +182,7 @@ func includes(have, want []rbacv1.PolicyRule) bool {
 }
 
 // barrier writes one object of each kind, waits for their effect and removes them.
-func (h *host) barrier(ctx context.Context) error {
+func (h *server) barrier(ctx context.Context) error {
 	name := fmt.Sprintf("barrier-%d", h.barriers.Add(1))
 	meta := metav1.ObjectMeta{Name: name}
 	local := metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}
@@ -228,13 +223,13 @@ type answer struct {
 }
 
 // ask asks one question.
-func (h *host) ask(ctx context.Context, q question) (answer, error) {
+func (h *server) ask(ctx context.Context, q question) (answer, error) {
 	a, _, err := h.reasons(ctx, q)
 	return a, err
 }
 
 // reasons is like ask, and also returns the reasons that the host gives.
-func (h *host) reasons(ctx context.Context, q question) (answer, string, error) {
+func (h *server) reasons(ctx context.Context, q question) (answer, string, error) {
 	c := h.client.AuthorizationV1()
 	var status authorizationv1.SubjectAccessReviewStatus
 	var err error
@@ -260,8 +255,8 @@ func (h *host) reasons(ctx context.Context, q question) (answer, string, error) 
 }
 
 // rules returns what somebody may do in a namespace, one text per rule, sorted.
-func (h *host) rules(ctx context.Context, a asker) ([]string, error) {
-	config := rest.CopyConfig(h.config)
+func (h *server) rules(ctx context.Context, a asker) ([]string, error) {
+	config := h.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: a.user, Groups: a.groups}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

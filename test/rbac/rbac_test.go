@@ -15,8 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/test/cluster"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/cluster"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 const (
@@ -38,22 +38,18 @@ func TestSameAnswers(t *testing.T) {
 }
 
 // both returns a real control plane, with the platform's roles, and the standalone host.
-func both(t *testing.T) [2]*host {
+func both(t *testing.T) [2]*server {
 	t.Helper()
 	c := cluster.Control(t)
 	c.Kubectl(t, "apply", "-f", "../../manifests/base/clusterroles.yaml")
-	kube, err := newHost("kube-apiserver", c.Config())
-	if err != nil {
-		t.Fatal(err)
+	ours := standalone.Start(t)
+	return [2]*server{
+		{name: "kube-apiserver", Host: c.Host, client: c.Kubernetes(t)},
+		{name: "standalone", Host: ours.Host, client: ours.Kubernetes(t)},
 	}
-	ours, err := newHost("standalone", integration.Start(t).Admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return [2]*host{kube, ours}
 }
 
-func testGenerated(t *testing.T, hosts [2]*host) {
+func testGenerated(t *testing.T, hosts [2]*server) {
 	ctx := t.Context()
 	all := make([]world, worlds)
 	var namespaces []string
@@ -81,7 +77,7 @@ func testGenerated(t *testing.T, hosts [2]*host) {
 }
 
 // write writes the same objects to both hosts and deletes them at the end of the test.
-func write(ctx context.Context, t *testing.T, hosts [2]*host, namespaces []string, objects []object) {
+func write(ctx context.Context, t *testing.T, hosts [2]*server, namespaces []string, objects []object) {
 	t.Helper()
 	t.Cleanup(func() {
 		for _, h := range hosts {
@@ -90,7 +86,7 @@ func write(ctx context.Context, t *testing.T, hosts [2]*host, namespaces []strin
 			}
 		}
 	})
-	err := each(ctx, hosts[:], func(ctx context.Context, _ int, h *host) error {
+	err := each(ctx, hosts[:], func(ctx context.Context, _ int, h *server) error {
 		if err := h.namespaces(ctx, namespaces); err != nil {
 			return err
 		}
@@ -104,7 +100,7 @@ func write(ctx context.Context, t *testing.T, hosts [2]*host, namespaces []strin
 // kubectlRule is the rule of the role system:kubectl.
 const kubectlRule = `["list"] ["apiextensions.k8s.io"] ["customresourcedefinitions"] []`
 
-func compareRules(ctx context.Context, t *testing.T, hosts [2]*host, a asker) {
+func compareRules(ctx context.Context, t *testing.T, hosts [2]*server, a asker) {
 	t.Helper()
 	var rules [2][]string
 	for i, h := range hosts {
@@ -120,7 +116,7 @@ func compareRules(ctx context.Context, t *testing.T, hosts [2]*host, a asker) {
 	}
 }
 
-func report(ctx context.Context, t *testing.T, hosts [2]*host, differences []difference) {
+func report(ctx context.Context, t *testing.T, hosts [2]*server, differences []difference) {
 	t.Helper()
 	for i, d := range differences {
 		if i == explanationsAtAll {
@@ -136,7 +132,7 @@ func report(ctx context.Context, t *testing.T, hosts [2]*host, differences []dif
 }
 
 // testAlteredRole: a role that differs between the hosts is found, and nothing else is reported.
-func testAlteredRole(t *testing.T, hosts [2]*host) {
+func testAlteredRole(t *testing.T, hosts [2]*server) {
 	ctx := t.Context()
 	w := generate(seed, worlds, 0)
 	w.objects = w.objects[:2]

@@ -18,7 +18,7 @@ var aborts = flag.Int("aborts", 300, "streams that clients abort in TestAborted"
 
 // Streams that their clients abort leave neither goroutines nor memory behind.
 func TestAborted(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")

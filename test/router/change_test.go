@@ -13,7 +13,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/server/router"
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 func TestMain(m *testing.M) { cluster.Main(m) }
@@ -21,17 +22,16 @@ func TestMain(m *testing.M) { cluster.Main(m) }
 // The same tests with tokens of the real kube-apiserver, whose ServiceAccounts are deleted during the test.
 func TestRealCluster(t *testing.T) {
 	c := cluster.Control(t)
-	h := newHost(t, c.Config())
-	h.cached = true
+	h := &issuer{Host: c.Host, cached: true}
 	testTokenSelectsInstallation(t, h)
 	testRefusals(t, h)
 	testDeletedAccount(t, h)
 }
 
 // The router has a token reviewed once in 60 seconds; changes of its account take effect after that.
-func TestAuthenticationCache(t *testing.T) { testDeletedAccount(t, standalone(t)) }
+func TestAuthenticationCache(t *testing.T) { testDeletedAccount(t, issuing(t)) }
 
-func testDeletedAccount(t *testing.T, h *host) {
+func testDeletedAccount(t *testing.T, h *issuer) {
 	t.Helper()
 	in := newInstallation(t, "installation-a")
 	now := clocktesting.NewFakeClock(time.Now())
@@ -54,7 +54,7 @@ func testDeletedAccount(t *testing.T, h *host) {
 	ask(200)
 	ask(200)
 	reviews("accepted", 1)
-	if err := h.client.CoreV1().ServiceAccounts("team-a").Delete(t.Context(), "leaver", metav1.DeleteOptions{}); err != nil {
+	if err := h.Kubernetes(t).CoreV1().ServiceAccounts("team-a").Delete(t.Context(), "leaver", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	now.Step(59 * time.Second)
@@ -62,7 +62,7 @@ func testDeletedAccount(t *testing.T, h *host) {
 	reviews("accepted", 1)
 	now.Step(2 * time.Second)
 	if h.cached { // the API server itself caches valid tokens for some seconds
-		await(t, "the end of the token", func(t *testing.T) bool {
+		kit.Await(t, "the end of the token", func() bool {
 			now.Step(61 * time.Second)
 			return s.call(t, "GET", "/openai/v1/models", "", "Authorization", "Bearer "+token).code == 401
 		})
@@ -79,7 +79,7 @@ func testDeletedAccount(t *testing.T, h *host) {
 // Routes are read only at start unless the operator enables reloading. Then a change applies to later requests, and an
 // invalid file changes nothing.
 func TestRoutesFileChanges(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")
 	now := clocktesting.NewFakeClock(time.Now())
 	fixed := start(t, h, map[string]string{"team-a": a.URL})
@@ -92,14 +92,14 @@ func TestRoutesFileChanges(t *testing.T) {
 	}
 	awaitAnswer := func(what string, ok func(reply) bool) {
 		t.Helper()
-		await(t, what, func(*testing.T) bool {
+		kit.Await(t, what, func() bool {
 			now.Step(10 * time.Second)
 			return ok(ask(followed))
 		})
 	}
 	awaitMetric := func(line string) {
 		t.Helper()
-		await(t, line, func(t *testing.T) bool {
+		kit.Await(t, line, func() bool {
 			now.Step(10 * time.Second)
 			return strings.Contains(followed.metrics(t), line+"\n")
 		})

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/platform-ai/platform/pkg/server/router"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // certificate is a listener's certificate, in two files.
@@ -71,7 +72,7 @@ func (c *certificate) client() http.RoundTripper {
 
 // A certificate that was renewed is served without a restart; one that cannot be read is not.
 func TestRenewedCertificate(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	c := newCertificate(t, "127.0.0.1")
 	s := start(t, h, map[string]string{}, c.serve)
 	serial := func() string {
@@ -99,7 +100,7 @@ func TestRenewedCertificate(t *testing.T) {
 
 // Installations with a certificate of their own authority are trusted if the operator configures that, also with HTTP/2.
 func TestInstallationWithItsOwnAuthority(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	secure := httptest.NewUnstartedServer(in)
 	secure.EnableHTTP2 = true
@@ -118,7 +119,7 @@ func TestInstallationWithItsOwnAuthority(t *testing.T) {
 
 // An installation accepts requests of up to 15 MiB, and so does the router, whether or not their size is announced.
 func TestRequestSize(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	var mu sync.Mutex // guards sizes
 	var sizes []int64
@@ -178,7 +179,7 @@ func TestRequestSize(t *testing.T) {
 
 // A request that does not arrive in time is refused. The limit covers only the upload: an answer may take longer.
 func TestUploadTime(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
 	quick := func(o *router.Options) { o.ReadTimeout = 3 * time.Second } // the other requests arrive within it
@@ -186,7 +187,7 @@ func TestUploadTime(t *testing.T) {
 	t.Run("HTTP/2", func(t *testing.T) { testUploadTime(t, h, token, c.client(), quick, c.serve) })
 }
 
-func testUploadTime(t *testing.T, h *host, token string, client http.RoundTripper, configure ...func(*router.Options)) {
+func testUploadTime(t *testing.T, h *issuer, token string, client http.RoundTripper, configure ...func(*router.Options)) {
 	in := newInstallation(t, "installation-a")
 	late := make(chan struct{})
 	in.serve = func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +212,7 @@ func testUploadTime(t *testing.T, h *host, token string, client http.RoundTrippe
 			answered <- reply{code: res.StatusCode, body: string(data)}
 		}()
 	}
-	await(t, "both requests", func(*testing.T) bool { return len(in.requests()) == 2 })
+	kit.Await(t, "both requests", func() bool { return len(in.requests()) == 2 })
 	stalled, more := io.Pipe()
 	defer more.Close()
 	go func() { _, _ = more.Write([]byte(`{"never":`)) }()
@@ -235,7 +236,7 @@ func testUploadTime(t *testing.T, h *host, token string, client http.RoundTrippe
 
 // A header that does not end in time closes the connection.
 func TestHeaderTime(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	s := start(t, h, map[string]string{}, func(o *router.Options) { o.ReadTimeout = 2 * time.Second }) // to send half a header
 	c, err := net.Dial("tcp", s.url[len("http://"):])
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // keyElsewhere is the key of a Provider in another namespace of the same installation.
@@ -33,8 +33,8 @@ func TestProviderWithoutKey(t *testing.T) {
 		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Hello."}}]}`)
 	}))
 	t.Cleanup(vendor.Close)
-	in := integration.Start(t)
-	h := newHost(t, in.Admin)
+	in := standalone.Start(t)
+	h := &issuer{Host: in.Host}
 	whole, keyless, empty := h.talker(t, "whole"), h.talker(t, "keyless"), h.talker(t, "empty")
 	h.provider(t, "whole", vendor.URL)
 	h.key(t, "whole", keyElsewhere)

@@ -21,7 +21,7 @@ import (
 // The program stops when its requests have ended, and uses no proxy from its environment.
 func TestProgram(t *testing.T) {
 	bin := kit.Bin(t, "platform-router")
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
 	proxied := 0
@@ -61,7 +61,7 @@ func TestProgram(t *testing.T) {
 // A second signal ends the program at once.
 func TestProgramSecondSignal(t *testing.T) {
 	bin := kit.Bin(t, "platform-router")
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
 	defer close(in.next)
@@ -78,7 +78,7 @@ func TestProgramSecondSignal(t *testing.T) {
 	p.Await(t, "Stopping")
 	ended := make(chan error, 1)
 	go func() { ended <- p.Wait() }()
-	await(t, "the end of the program", func(*testing.T) bool {
+	kit.Await(t, "the end of the program", func() bool {
 		_ = syscall.Kill(p.Pid(), syscall.SIGTERM) // sent again, because a signal that arrives together with the first is merged with it
 		select {
 		case err := <-ended:

@@ -17,8 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/test/integration"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // A client reaches a model through the router and a real installation, and the installation's errors pass unchanged.
@@ -34,8 +33,8 @@ func TestRealInstallation(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"}}]}\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(model.Close)
-	in := integration.Start(t)
-	h := newHost(t, in.Admin)
+	in := standalone.Start(t)
+	h := &issuer{Host: in.Host}
 	ctx := t.Context()
 	token, nobody := h.talker(t, "team-a"), h.token(t, "team-a", "nobody")
 	h.provider(t, "team-a", model.URL)
@@ -68,46 +67,42 @@ func TestRealInstallation(t *testing.T) {
 }
 
 // talker makes a ServiceAccount that may chat in its namespace, and a token of it.
-func (h *host) talker(t *testing.T, namespace string) string {
+func (h *issuer) talker(t *testing.T, namespace string) string {
 	t.Helper()
 	token := h.token(t, namespace, "client")
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "chat"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"chats"}, Verbs: []string{"create"}},
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"providers"}, Verbs: []string{"list"}},
 	}}
-	if _, err := h.client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := h.Kubernetes(t).RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "chat"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "chat"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "client", Namespace: namespace}},
 	}
-	if _, err := h.client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := h.Kubernetes(t).RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return token
 }
 
 // provider gives a namespace the Provider "default", whose key is to be in the Secret "key".
-func (h *host) provider(t *testing.T, namespace, address string) {
+func (h *issuer) provider(t *testing.T, namespace, address string) {
 	t.Helper()
-	client, err := versioned.NewForConfig(h.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ProviderSpec{
 		Type: v1alpha1.ProviderOpenAI, BaseURL: address, DefaultModel: "m", SecretRef: v1alpha1.ProviderSecretReference{Name: "key"},
 	}}
-	if _, err := client.CoreV1alpha1().Providers(namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+	if _, err := h.Core(t).Providers(namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // key makes the Secret with the key of a namespace's Provider.
-func (h *host) key(t *testing.T, namespace, value string) {
+func (h *issuer) key(t *testing.T, namespace, value string) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"api-key": value}}
-	if _, err := h.client.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := h.Kubernetes(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/platform-ai/platform/pkg/server/router"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // operations are all operations that the router forwards, with the names of both vendors.
@@ -36,9 +37,9 @@ func operations() [][2]string {
 }
 
 // Each operation goes to the installation of the token's namespace, under the path that installations know.
-func TestTokenSelectsInstallation(t *testing.T) { testTokenSelectsInstallation(t, standalone(t)) }
+func TestTokenSelectsInstallation(t *testing.T) { testTokenSelectsInstallation(t, issuing(t)) }
 
-func testTokenSelectsInstallation(t *testing.T, h *host) {
+func testTokenSelectsInstallation(t *testing.T, h *issuer) {
 	t.Helper()
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")
 	s := start(t, h, map[string]string{"team-a": a.URL, "team-b": b.URL})
@@ -82,9 +83,9 @@ func must[In, Out any](t *testing.T, f func(In) (Out, error)) func(In) Out {
 
 // The statuses that concern credentials and namespaces, in both envelopes. None of these requests reaches an
 // installation.
-func TestRefusals(t *testing.T) { testRefusals(t, standalone(t)) }
+func TestRefusals(t *testing.T) { testRefusals(t, issuing(t)) }
 
-func testRefusals(t *testing.T, h *host) {
+func testRefusals(t *testing.T, h *issuer) {
 	t.Helper()
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})
@@ -149,7 +150,7 @@ func testRefusals(t *testing.T, h *host) {
 
 // The router passes on what an installation refuses, with the installation's own message.
 func TestInstallationErrorsPassUnchanged(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})
 	token := h.token(t, "team-a", "client")
@@ -171,7 +172,7 @@ func TestInstallationErrorsPassUnchanged(t *testing.T) {
 // If an installation redirects, is not reachable or cannot be trusted, the answer is 503, and no other installation is
 // asked.
 func TestUnusableInstallations(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	other := newInstallation(t, "other")
 	redirects := newInstallation(t, "redirects")
 	redirects.serve = func(w http.ResponseWriter, r *http.Request) {
@@ -202,9 +203,9 @@ func TestUnusableInstallations(t *testing.T) {
 // The router needs exactly one permission on the API server. Without it no token can be checked, and the answer does not
 // blame the token.
 func TestTokensCannotBeChecked(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
-	powerless := h.kubeconfigOf(t, h.token(t, "team-a", "nobody"))
+	powerless := host.Kubeconfig(t, h.With(h.token(t, "team-a", "nobody")), "")
 	s := start(t, h, map[string]string{"team-a": in.URL}, func(o *router.Options) { o.Kubeconfig = powerless })
 	got := s.call(t, "GET", "/openai/v1/models", "", "Authorization", "Bearer "+h.token(t, "team-a", "client"))
 	if kind, _ := errorOf(t, "/openai/v1/models", got); got.code != 503 || kind != "api_error" {
@@ -220,7 +221,7 @@ func TestTokensCannotBeChecked(t *testing.T) {
 
 // Only headers that belong to the protocol reach the installation, with one credential.
 func TestHeadersToTheInstallation(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})
 	token, key := h.token(t, "team-a", "client"), h.token(t, "team-a", "second")
@@ -257,7 +258,7 @@ func TestHeadersToTheInstallation(t *testing.T) {
 
 // The router removes what an installation answers about cookies, caches, CORS or the hostname.
 func TestHeadersFromTheInstallation(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.serve = func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range map[string]string{
@@ -285,7 +286,7 @@ func TestHeadersFromTheInstallation(t *testing.T) {
 
 // The router answers a browser's preflight request itself: without a credential, and without allowing cookies.
 func TestPreflight(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	anyPage := start(t, h, map[string]string{"team-a": in.URL})
 	onePage := start(t, h, map[string]string{"team-a": in.URL}, func(o *router.Options) { o.Origins = []string{"https://page.example"} })
@@ -321,7 +322,7 @@ func TestPreflight(t *testing.T) {
 
 // Probes report the state of the listener, whatever the installations do.
 func TestProbes(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	s := start(t, h, map[string]string{"team-a": "http://127.0.0.1:1"})
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if got := s.call(t, "GET", path, ""); got.code != 200 || got.body != `{"status":"ok"}`+"\n" {

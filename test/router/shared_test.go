@@ -34,7 +34,7 @@ type shared struct {
 
 // start starts a router on free ports in this process. It is stopped at the end of the test, and its log is searched for
 // the secrets of the test.
-func start(t *testing.T, h *host, routes map[string]string, configure ...func(*router.Options)) *shared {
+func start(t *testing.T, h *issuer, routes map[string]string, configure ...func(*router.Options)) *shared {
 	t.Helper()
 	s := &shared{routesFile: filepath.Join(t.TempDir(), "routes.yaml"), done: make(chan error, 1)}
 	s.writeRoutes(t, routes)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/server/router"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // stream is an answer that has begun.
@@ -39,7 +40,7 @@ func (s *shared) open(t *testing.T, client http.RoundTripper, path, body string,
 
 // Each part of a stream reaches the client before the installation has sent the next.
 func TestStreamsArriveAsTheyAreSent(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
 	s := start(t, h, map[string]string{"team-a": in.URL})
@@ -80,7 +81,7 @@ func nextData(t *testing.T, lines *bufio.Reader) string {
 
 // If an installation breaks off a stream, the router breaks it off for the client too, which does not take it for complete.
 func TestBrokenStream(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.serve = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -104,7 +105,7 @@ func TestBrokenStream(t *testing.T) {
 		if string(data) != "data: half\n\n" || err == nil {
 			t.Errorf("%s: got %q and %v, want half a stream and an error", name, data, err)
 		}
-		await(t, "the count of broken answers", func(t *testing.T) bool {
+		kit.Await(t, "the count of broken answers", func() bool {
 			return strings.Contains(tc.s.metrics(t), `platform_router_broken_answers_total{endpoint="POST /openai/v1/chat/completions"} 1`)
 		})
 	}
@@ -112,7 +113,7 @@ func TestBrokenStream(t *testing.T) {
 
 // A client that leaves ends the request at the installation.
 func TestClientLeaves(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	gone := make(chan struct{}, 2)
 	in.serve = func(w http.ResponseWriter, r *http.Request) {
@@ -136,10 +137,10 @@ func TestClientLeaves(t *testing.T) {
 	}
 	defer c.Close()
 	fmt.Fprintf(c, "POST /openai/v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{}", token)
-	await(t, "the request", func(*testing.T) bool { return len(in.requests()) == 2 })
+	kit.Await(t, "the request", func() bool { return len(in.requests()) == 2 })
 	c.Close()
 	<-gone
-	await(t, "the count of clients that left", func(t *testing.T) bool {
+	kit.Await(t, "the count of clients that left", func() bool {
 		return strings.Contains(s.metrics(t), `platform_router_requests_total{endpoint="POST /openai/v1/responses",status="499"} 1`)
 	})
 }
@@ -147,7 +148,7 @@ func TestClientLeaves(t *testing.T) {
 // A client that does not read is disconnected, and its installation released. A client whose stream is merely silent for
 // longer than that is not.
 func TestClientThatDoesNotRead(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
 	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second } // the parts of the silent stream are sent within it
@@ -157,7 +158,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	t.Run("HTTP/2", func(t *testing.T) { testClientThatDoesNotRead(t, h, token, c.client, quick, c.serve) })
 }
 
-func testClientThatDoesNotRead(t *testing.T, h *host, token string, client func() http.RoundTripper, configure ...func(*router.Options)) {
+func testClientThatDoesNotRead(t *testing.T, h *issuer, token string, client func() http.RoundTripper, configure ...func(*router.Options)) {
 	in := newInstallation(t, "installation-a")
 	released, silent := make(chan struct{}), make(chan struct{})
 	in.serve = func(w http.ResponseWriter, r *http.Request) {
@@ -189,7 +190,7 @@ func testClientThatDoesNotRead(t *testing.T, h *host, token string, client func(
 // Many clients of two namespaces stream at once while routes change: each gets the stream of its own installation,
 // whole.
 func TestManyStreams(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")
 	s := start(t, h, map[string]string{"team-a": a.URL, "team-b": b.URL}, func(o *router.Options) { o.RoutesReloadInterval = time.Millisecond })
 	tokens := map[string]string{"installation-a": h.token(t, "team-a", "client"), "installation-b": h.token(t, "team-b", "client")}
@@ -242,14 +243,14 @@ func (s *shared) plainRequest(t *testing.T, path, body, token string) *http.Requ
 
 // A router that is told to stop accepts no more requests, and lets open ones finish.
 func TestShutdown(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
 	s := start(t, h, map[string]string{"team-a": in.URL})
 	token := h.token(t, "team-a", "client")
 	res := s.open(t, http.DefaultTransport, "/openai/v1/chat/completions", `{"stream":true}`, "Authorization", "Bearer "+token)
 	s.stop()
-	await(t, "the end of the listener", func(*testing.T) bool {
+	kit.Await(t, "the end of the listener", func() bool {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		if err == nil {
 			c.Close()
@@ -269,7 +270,7 @@ func TestShutdown(t *testing.T) {
 
 // Requests that have not ended in time are cut off, and the program reports it.
 func TestShutdownTimeout(t *testing.T) {
-	h := standalone(t)
+	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
 	defer close(in.next)

@@ -25,26 +25,6 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 )
 
-// Tools skips a test where what checks the page is not installed, which make test does if npm is there. Where CI is set, it
-// fails. root is the folder of the repository.
-func Tools(t testing.TB, root string) {
-	t.Helper()
-	missing := ""
-	if _, err := os.Stat(filepath.Join(root, "pkg", "console", "web", "node_modules")); err != nil {
-		missing = "the page's tools are not installed: make test installs them with npm"
-	}
-	if _, err := exec.LookPath("chromium-headless-shell"); err != nil {
-		missing = "chromium-headless-shell is not installed"
-	}
-	switch {
-	case missing == "":
-	case os.Getenv("CI") != "":
-		t.Fatal(missing)
-	default:
-		t.Skip(missing)
-	}
-}
-
 // Scene is a namespace with tasks to look at.
 type Scene struct {
 	// API is a client of an administrator.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/platform-ai/platform/test/cluster"
+	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
 // longTask runs until it is stopped.

@@ -1,10 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster gives tests a real Kubernetes: its own programs, built by
-// build.sh and started by cluster.sh. Most tests need only the control plane
-// (Control: kube-apiserver on loopback, without root). Tests that run pods need
-// a node (Node), which make e2e starts before the tests.
+// Package cluster gives tests a real Kubernetes: its own programs, built and started by the scripts of test/cluster. Most tests need
+// only the control plane (Control: kube-apiserver on loopback, without root). Tests that run pods need a node (Node), which make e2e
+// starts before the tests.
 package cluster
 
 import (
@@ -20,10 +19,13 @@ import (
 	"syscall"
 	"testing"
 
-	"k8s.io/client-go/rest"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 )
 
 // EnvNode is the environment variable with the folder of a running cluster that
@@ -37,12 +39,11 @@ const nodeAddress = "10.99.0.1"
 
 // Cluster is a running Kubernetes cluster.
 type Cluster struct {
+	host.Host
 	Dir        string // its folder; logs are in Dir/log
 	Kubeconfig string // of an administrator, in system:masters
 	CAFile     string // the authority of kube-apiserver's certificate
 	Address    string // where the cluster reaches servers that the test runs
-	node       bool
-	config     *rest.Config
 	home       string // of kubectl: its discovery cache
 }
 
@@ -67,14 +68,11 @@ func Main(m *testing.M) {
 
 // Control returns a control plane on loopback, one for all tests of the binary;
 // TestMain has to call Main. Pods can be made but do not run, as there is no node.
-// Outside CI, tests are skipped if "make cluster" was not run.
 func Control(t testing.TB) *Cluster {
 	t.Helper()
+	kit.Needs(t, kit.ControlPlane)
 	if _, err := os.Stat(filepath.Join(binaries(), "kube-apiserver")); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("the cluster is not built: %v", err)
-		}
-		t.Skip("the cluster is not built: make cluster")
+		t.Fatalf("make control builds the control plane: %v", err)
 	}
 	shared.once.Do(func() { shared.cluster, shared.err = startControl() })
 	if shared.err != nil {
@@ -108,19 +106,18 @@ func startControl() (*Cluster, error) {
 	return open(dir, "127.0.0.1")
 }
 
-// Node returns the running cluster with a node that EnvNode names. Tests are
-// skipped if EnvNode is not set, since starting a node takes root (make e2e).
+// Node returns the running cluster with a node that EnvNode names; make e2e starts it, as root.
 func Node(t testing.TB) *Cluster {
 	t.Helper()
+	kit.Needs(t, kit.Node)
 	dir := os.Getenv(EnvNode)
 	if dir == "" {
-		t.Skip(EnvNode + " is not set: run through make e2e, as root")
+		t.Fatal(EnvNode + " is not set: run through make e2e, as root")
 	}
 	c, err := open(dir, nodeAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.node = true
 	return c
 }
 
@@ -130,16 +127,32 @@ func open(dir, address string) (*Cluster, error) {
 		Dir: dir, Kubeconfig: filepath.Join(dir, "pki", "admin.kubeconfig"), CAFile: filepath.Join(dir, "pki", "ca.crt"),
 		Address: address, home: filepath.Join(dir, "home"),
 	}
-	var err error
-	if c.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+	admin, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
 		return nil, err
 	}
-	c.config.QPS = -1 // tests are not slowed down by their own client
+	c.Host = host.Of(admin, "")
 	return c, os.MkdirAll(c.home, 0o700)
 }
 
-// Config is the administrator's client configuration; the caller may change it.
-func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+// Namespace makes a namespace of the test's own, waits until pods can be made
+// in it, and deletes it after the test.
+func (c *Cluster) Namespace(t testing.TB) string {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	client := c.Kubernetes(t)
+	ns, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("delete namespace %s: %v", ns.Name, err)
+		}
+	})
+	c.Kubectl(t, "-n", ns.Name, "wait", "--for=create", "serviceaccount/default", "--timeout=300s")
+	return ns.Name
+}
 
 // Env is the environment of a client program: the cluster's own kubectl comes
 // first on the PATH, then the built programs.
@@ -165,7 +178,7 @@ func (c *Cluster) must(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	return kit.WhenAvailable(t,
 		func() kit.Result { return kit.Run(t, c.Env(), program, args...) },
-		func() { c.Shell(t, "kubectl wait --for=condition=Available --timeout=180s apiservices --all") },
+		func() { c.Shell(t, "kubectl wait --for=condition=Available --timeout=300s apiservices --all") },
 	).Must(t, fmt.Sprintf("%s %q", filepath.Base(program), args))
 }
 

@@ -1,0 +1,29 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// servers is how many tests of a package run at a time, each with a server of its own. They wait more than they work, so the number
+// exceeds that of the processors.
+const servers = 8
+
+// Main runs the tests of a package whose tests start servers. It sets -parallel unless the command line does.
+func Main(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", fmt.Sprint(servers)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
