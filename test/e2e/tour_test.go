@@ -76,7 +76,7 @@ type runScript struct {
 func startRunScript(t *testing.T) *runScript {
 	t.Helper()
 	s := &runScript{data: t.TempDir(), rest: "127.0.0.1:" + kit.FreePort(t), home: t.TempDir()}
-	t.Cleanup(func() { kit.EndRuns(s.data) })
+	kit.EndRunsAfter(t, s.data)
 	env := append(os.Environ(), "DATA_DIR="+s.data, "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=")
 	s.process = kit.Start(t, env, "../../hack/run.sh", "--secure-port", kit.FreePort(t), "--rest-bind-address", s.rest)
 	s.process.Await(t, "Stop with Ctrl-C.")

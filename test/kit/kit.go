@@ -3,7 +3,8 @@
 
 // Package kit runs the built programs as real processes on loopback for the
 // end-to-end and robustness tests: the standalone server, the scripted model
-// and kubectl. Every process is stopped by its own pid.
+// and kubectl. Every process is stopped by its own pid, also if the test binary
+// is killed.
 package kit
 
 import (
@@ -16,16 +17,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// startTimeout bounds a start: far above what a start takes on a busy machine.
-const startTimeout = 5 * time.Minute
 
 // Bin returns the path of a built program. The folder comes from PLATFORM_BIN,
 // which make sets; without it the test is skipped.
@@ -54,7 +52,7 @@ type Process struct {
 func Start(t testing.TB, env []string, name string, args ...string) *Process {
 	t.Helper()
 	p := &Process{cmd: exec.Command(name, args...), output: newLog(), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Env = append(append(os.Environ(), env...), ifKilled(t))
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -82,7 +80,7 @@ func (p *Process) Output() string { return p.output.String() }
 // Await returns the first line of output that holds text.
 func (p *Process) Await(t testing.TB, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	line, err := p.output.await(ctx, text)
 	if err != nil {
@@ -124,7 +122,7 @@ type Server struct {
 func StartServer(t testing.TB, dir string, args ...string) *Server {
 	t.Helper()
 	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, port: FreePort(t), home: t.TempDir()}
-	t.Cleanup(func() { EndRuns(dir) }) // after the server's own end
+	EndRunsAfter(t, dir) // after the server's own end
 	s.start(t)
 	return s
 }
@@ -181,11 +179,14 @@ type Result struct {
 	Code   int
 }
 
-// Run runs a program to its end in the given environment.
+// Run runs a program to its end in the given environment, which is that of the test if env is nil.
 func Run(t testing.TB, env []string, name string, args ...string) Result {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), name, args...) // also in clean-ups
-	cmd.Env = env
+	if env == nil {
+		env = os.Environ()
+	}
+	cmd.Env = append(slices.Clip(env), ifKilled(t))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

@@ -4,9 +4,10 @@
 package kit
 
 import (
+	"fmt"
+	"math"
 	"runtime"
 	"testing"
-	"time"
 )
 
 const (
@@ -16,8 +17,6 @@ const (
 	spareGoroutines = 20
 	// spareHeap is by how much the heap may have grown, in bytes.
 	spareHeap = 4 << 20
-	// settling is how long goroutines have to end.
-	settling = 20 * time.Second
 )
 
 // Leak is work of this process that must leave neither goroutines nor memory behind.
@@ -34,13 +33,10 @@ type Leak struct {
 func (l Leak) Check(t *testing.T, n int) {
 	t.Helper()
 	l.Do(rehearsals)
-	goroutines, heap := l.settled(0)
+	goroutines, heap := l.settled(t, math.MaxInt)
 	l.Do(n)
-	nowGoroutines, nowHeap := l.settled(goroutines + spareGoroutines)
+	nowGoroutines, nowHeap := l.settled(t, goroutines+spareGoroutines)
 	t.Logf("after %d times: goroutines %d before, %d after; heap %d KiB before, %d KiB after", n, goroutines, nowGoroutines, heap>>10, nowHeap>>10)
-	if nowGoroutines > goroutines+spareGoroutines {
-		t.Errorf("%d goroutines became %d", goroutines, nowGoroutines)
-	}
 	if l.Kept != nil {
 		heap += l.Kept()
 	}
@@ -49,14 +45,14 @@ func (l Leak) Check(t *testing.T, n int) {
 	}
 }
 
-// settled returns the goroutines and the bytes in use, once there are at most that many goroutines; 0 for any number.
-func (l Leak) settled(most int) (goroutines int, heap uint64) {
+// settled returns the goroutines and the bytes in use, once there are at most that many goroutines: those of connections end without
+// an event that could be awaited.
+func (l Leak) settled(t *testing.T, most int) (goroutines int, heap uint64) {
+	t.Helper()
 	if l.Settle != nil {
 		l.Settle()
 	}
-	for end := time.Now().Add(settling); most > 0 && runtime.NumGoroutine() > most && time.Now().Before(end); {
-		time.Sleep(50 * time.Millisecond) // goroutines of connections end without an event that could be awaited
-	}
+	Await(t, fmt.Sprintf("%d goroutines become %d", runtime.NumGoroutine(), most), func() bool { return runtime.NumGoroutine() <= most })
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -45,7 +45,6 @@ func TestUsageKilled(t *testing.T) {
 	t.Cleanup(vendor.Close)
 	t.Cleanup(func() { close(over) })
 	s := kit.StartServer(t, t.TempDir())
-	t.Cleanup(func() { kit.EndRuns(s.DataDir) })
 	c := newChatClient(t, s.Kubeconfig)
 	c.answers(t, vendor.URL)
 	api := c.api.CoreV1alpha1()
