@@ -267,8 +267,8 @@ func TestClientLeavesBackup(t *testing.T) {
 	manifest(t, file)
 }
 
-// TestRestoreKilled kills the command at random moments. Either the whole store is there or none, and a later restore
-// works.
+// TestRestoreKilled kills the command after it has read a random part of a backup, and, each fourth time, at a random moment when it
+// may read all of it. Either the whole store is there or none, and a later restore works.
 func TestRestoreKilled(t *testing.T) {
 	s := kit.StartServer(t, t.TempDir())
 	fill(t, t.Context(), newClient(t, s.Kubeconfig))
@@ -277,33 +277,38 @@ func TestRestoreKilled(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	restore := func(dir string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), kit.Bin(t, "platform"), "restore", file, "--data-dir", dir)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if out, err := restore(t.TempDir()).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	restore := func(from, dir string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), kit.Bin(t, "platform"), "restore", from, "--data-dir", dir)
 	}
-	takes := time.Since(began)
-	killed := 0
-	for range 4 * rounds(t) {
+	interrupted, empty := 0, 0
+	for i := range 4 * rounds(t) {
 		dir := t.TempDir()
-		cmd := restore(dir)
-		began = time.Now()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		var cmd *exec.Cmd
+		if i%4 == 3 {
+			cmd = restore(file, dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			pause(t.Context(), time.Duration(rand.Int64N(int64(maxRestore))))
+		} else {
+			cmd = restore("-", dir)
+			feed(t, cmd, whole[:rand.IntN(len(whole)-restoredLast)])
 		}
-		pause(t.Context(), time.Duration(rand.Int64N(int64(takes))))
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
-		if cmd.Wait() == nil {
-			takes = min(takes, time.Since(began)) // the first restore may have been slow because the machine was busy
-			continue
+		if cmd.Wait() != nil {
+			interrupted++
+		} else if i%4 != 3 {
+			t.Error("a restore of a part of a backup succeeded")
 		}
-		killed++
 		if _, err := os.Stat(filepath.Join(dir, "store")); errors.Is(err, fs.ErrNotExist) {
-			if out, err := restore(dir).CombinedOutput(); err != nil {
+			empty++
+			if out, err := restore(file, dir).CombinedOutput(); err != nil {
 				t.Errorf("restore after a killed one: %v: %s", err, out)
 			}
 		}
@@ -318,10 +323,29 @@ func TestRestoreKilled(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if killed == 0 {
-		t.Error("every restore was faster than its end")
+	t.Logf("%d restores were killed, of which %d left no store", interrupted, empty)
+}
+
+const (
+	// maxRestore is about what a restore of a backup takes. A restore that is faster or slower is killed at other moments.
+	maxRestore = 200 * time.Millisecond
+	// restoredLast is more than the end of a backup, without which it is whole, in bytes.
+	restoredLast = 64 << 10
+)
+
+// feed starts a command and writes to its standard input, which stays open.
+func feed(t *testing.T, cmd *exec.Cmd, data []byte) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
-	t.Logf("%d restores of %v were killed", killed, takes)
+	if err == nil {
+		_, err = io.Copy(in, bytes.NewReader(data))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestServerIgnoresHalfARestore: a server ignores what a killed restore leaves behind.
@@ -331,16 +355,7 @@ func TestServerIgnoresHalfARestore(t *testing.T) {
 	whole := []byte(s.MustShell(t, "platform backup - 2>/dev/null"))
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), kit.Bin(t, "platform"), "restore", "-", "--data-dir", dir)
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err == nil {
-		_, err = io.Copy(in, bytes.NewReader(whole[:len(whole)/2]))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	feed(t, cmd, whole[:len(whole)/2])
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

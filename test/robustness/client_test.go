@@ -103,11 +103,7 @@ func (c *client) insist(ctx context.Context, method, path string, body []byte, o
 		if err == nil || ctx.Err() != nil || (errors.As(err, &status) && status.code/100 == 4 && status.code != http.StatusTooManyRequests) {
 			return err
 		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-			return err
-		}
+		pause(ctx, retryPause)
 	}
 }
 
@@ -170,10 +166,7 @@ func (w *watcher) run(ctx context.Context) {
 			w.mu.Unlock()
 			return
 		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-		}
+		pause(ctx, retryPause)
 	}
 }
 

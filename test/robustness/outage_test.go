@@ -103,12 +103,12 @@ func TestTasksUnderOutages(t *testing.T) {
 		o.makeTasks(round)
 		pause(ctx, time.Duration(o.random.Int64N(int64(maxWork))))
 		server.Kill()
-		began := time.Now()
+		at := min(away, maxWork)
+		pause(ctx, at)
 		if o.random.IntN(2) == 0 {
-			pause(ctx, min(away, maxWork))
 			o.killDelivery()
 		}
-		pause(ctx, away-time.Since(began))
+		pause(ctx, away-at)
 		server.Restart(t)
 		t.Logf("round %d: away for %v, %d tasks so far", round, away, len(o.tasks))
 		o.check(before) // tasks of the last round end during this one's

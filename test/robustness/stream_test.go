@@ -28,8 +28,6 @@ const (
 	appendPause = 25 * time.Millisecond
 	// cutsPerRound is how often connections are cut before the server is killed; each cut takes about a third of them.
 	cutsPerRound = 3
-	// drainTime bounds how long readers may take to reach the end after the last append.
-	drainTime = 2 * time.Minute
 )
 
 // TestReadersUnderKills cuts connections and kills the server at random moments while 64 tasks append. Every kind of
@@ -75,7 +73,7 @@ func TestReadersUnderKills(t *testing.T) {
 	if err := checkStored(acknowledged, stored); err != nil {
 		t.Error(err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, drainTime)
+	ctx, cancel = context.WithTimeout(ctx, kit.Patience)
 	defer cancel()
 	world.checkWatches(t, ctx, stored)
 	world.checkTasks(t, ctx)

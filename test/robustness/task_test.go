@@ -101,7 +101,7 @@ func createTask(t *testing.T, ctx context.Context, c *client, name string, milli
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, kit.Patience)
 	defer cancel()
 	if err := c.insist(ctx, http.MethodPost, base+"tasks", body, nil); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,9 @@ func checkTask(ctx context.Context, c *client, dir, name string) (*v1alpha1.Task
 }
 
 func awaitEnd(ctx context.Context, c *client, name string) (*v1alpha1.Task, error) {
-	for deadline := time.Now().Add(time.Minute); ; pause(ctx, 50*time.Millisecond) {
+	ctx, cancel := context.WithTimeout(ctx, kit.Patience)
+	defer cancel()
+	for {
 		var task v1alpha1.Task
 		if err := c.insist(ctx, http.MethodGet, base+"tasks/"+name, nil, &task); err != nil {
 			return nil, err
@@ -161,7 +163,7 @@ func awaitEnd(ctx context.Context, c *client, name string) (*v1alpha1.Task, erro
 		if task.Status.Phase.Terminal() {
 			return &task, nil
 		}
-		if time.Now().After(deadline) {
+		if pause(ctx, 50*time.Millisecond); ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: phase %s, %s", errBrokeEnds, task.Status.Phase, task.Status.Message)
 		}
 	}
