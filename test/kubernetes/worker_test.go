@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker"
@@ -128,6 +127,3 @@ func look() string {
 	}
 	return strings.Join(found, " ")
 }
-
-// patience is how long the slowest step of a cluster may take on a busy machine.
-const patience = 5 * time.Minute
