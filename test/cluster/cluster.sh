@@ -13,7 +13,7 @@
 #   cluster.sh status             which programs run, and their memory
 #   cluster.sh down               ends everything and puts the machine back as it was
 #   cluster.sh delete             "down", and the folder with all data and logs goes, too
-#   cluster.sh follow PID         waits for the end of process PID, then "delete"
+#   cluster.sh follow PID         waits for the end of process PID, then "delete", if the folder is still the same
 #
 # CLUSTER_DIR is the folder of the cluster; what it was started with is kept
 # there, so that the other commands need nothing else. For "up":
@@ -99,7 +99,7 @@ settle() {
 
 namespace() {
   [[ -n $NETNS && ! -e /run/netns/$NETNS ]] || return 0
-  ip netns add "$NETNS"
+  (lock_machine && ip netns add "$NETNS")
   ip -n "$NETNS" link set lo up
   ip -n "$NETNS" addr add "$address/32" dev lo
   ip -n "$NETNS" addr add "$service_ip/32" dev lo                # pods reach kube-apiserver without any rule
@@ -149,12 +149,10 @@ apiserver() {
 
 controllers() {
   local config=$pki/controller-manager.kubeconfig
-  # a dead node is noticed after seconds, not most of a minute
   start kube-controller-manager "$bin/kube-controller-manager" \
     --kubeconfig="$config" --authentication-kubeconfig="$config" --authorization-kubeconfig="$config" \
     --bind-address=127.0.0.1 --secure-port="$KCM_PORT" --cert-dir="$dir/controller-manager" --leader-elect=false \
-    --root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key" --use-service-account-credentials \
-    --node-monitor-grace-period=8s --node-monitor-period=2s
+    --root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/sa.key" --use-service-account-credentials
   config=$pki/scheduler.kubeconfig
   start kube-scheduler "$bin/kube-scheduler" \
     --kubeconfig="$config" --authentication-kubeconfig="$config" --authorization-kubeconfig="$config" \
@@ -182,24 +180,27 @@ node() {
   await 300 node kubectl wait --for=condition=Ready --timeout=1s "node/$NODE"
 }
 
+# lock_machine: the folder goes with the last node, so whoever waited for the lock may have to make it again.
+lock_machine() {
+  until mkdir -p "$machine/nodes" && exec 8>"$machine/lock" && flock 8 && [[ /proc/self/fd/8 -ef $machine/lock ]]; do :; done
+}
+
 keep_sysctls() (
-  mkdir -p "$machine/nodes"
-  exec 8>"$machine/lock"
-  flock 8
+  lock_machine
   touch "$machine/nodes/$NETNS"
   [[ ! -s $machine/sysctls ]] || return 0
   for s in "${sysctls[@]}"; do echo "$s=$(<"/proc/sys/${s//.//}")"; done >"$machine/sysctls"
 )
 
-restore_sysctls() (
+restore_machine() (
   [[ -d $machine ]] || return 0
-  exec 8>"$machine/lock"
-  flock 8
+  lock_machine
   rm -f "$machine/nodes/$NETNS"
   for n in "$machine"/nodes/*; do [[ ! -e /run/netns/${n##*/} ]] || return 0; done
-  [[ -s $machine/sysctls ]] || return 0
-  while IFS='=' read -r s v; do echo "$v" >"/proc/sys/${s//.//}"; done <"$machine/sysctls"
-  rm -f "$machine/sysctls" "$machine"/nodes/*
+  [[ ! -s $machine/sysctls ]] || while IFS='=' read -r s v; do echo "$v" >"/proc/sys/${s//.//}"; done <"$machine/sysctls"
+  # "ip netns add" makes this folder, if it is missing, and mounts it upon itself
+  [[ ! -d /run/netns || -n $(ls -A /run/netns) ]] || { umount /run/netns && rmdir /run/netns; } 2>/dev/null || true
+  rm -rf "$machine"
 )
 
 # dns: the name server of pods, at the node's address.
@@ -283,37 +284,57 @@ node_down() {
   finish node
 }
 
+# down works without the folder, too, if it knows the name of the network namespace.
 down() {
-  local names=()
-  [[ -d $run ]] || return 0
-  alone
-  mapfile -t names < <(cd "$run" && find . -name '*.pid' -printf '%T@ %f\n' | sort -rn | sed 's/.* //; s/\.pid$//')
-  finish "${names[@]}" # the latest first
+  local names=() code=0
+  if [[ -d $run ]]; then
+    alone
+    mapfile -t names < <(cd "$run" && find . -name '*.pid' -printf '%T@ %f\n' | sort -rn | sed 's/.* //; s/\.pid$//')
+    finish "${names[@]}" # the latest first
+  fi
   [[ -n $NETNS ]] || return 0
-  remove_cgroups
-  [[ ! -e /run/netns/$NETNS ]] || ip netns del "$NETNS"
-  restore_sysctls
+  remove_namespace || code=1
+  remove_cgroups || code=1
+  restore_machine
+  return "$code"
+}
+
+# remove_namespace ends whatever else runs in the network namespace: what tests started there, and "exec". It would keep the namespace.
+remove_namespace() {
+  [[ -e /run/netns/$NETNS ]] || return 0
+  if [[ $(stat -Lc %i /proc/self/ns/net) == $(stat -c %i "/run/netns/$NETNS") ]]; then
+    echo "this runs inside the network namespace $NETNS, which cannot be removed from there" >&2
+    return 1
+  fi
+  local pids
+  while pids=$(ip netns pids "$NETNS"); [[ -n $pids ]]; do
+    # shellcheck disable=SC2086
+    kill -KILL $pids 2>/dev/null || true
+    sleep 0.1
+  done
+  ip netns del "$NETNS"
 }
 
 # remove_cgroups: a cgroup can go once the last process in it is gone, which takes a moment.
 remove_cgroups() {
   [[ $cgroup != / ]] || return 0
   local d left
-  for _ in {1..100}; do
+  for _ in {1..3000}; do
     left=
     for d in /sys/fs/cgroup/*"$cgroup"; do
-      [[ ! -d $d ]] || find "$d" -depth -type d -exec rmdir {} + 2>/dev/null || left=1
+      [[ ! -d $d ]] || find "$d" -depth -type d -exec rmdir {} + 2>/dev/null || left=$d
     done
     [[ -n $left ]] || break
     sleep 0.1
   done
+  [[ -z $left ]] || { echo "a process keeps the cgroup $left" >&2; return 1; }
   # containerd's own, which other clusters may still use
   for d in /sys/fs/cgroup/*/k8s.io; do [[ ! -d $d ]] || find "$d" -depth -type d -exec rmdir {} + 2>/dev/null || true; done
 }
 
 delete() {
   down
-  for _ in {1..50}; do
+  for _ in {1..3000}; do
     rm -rf "$dir" 2>/dev/null && return
     sleep 0.1 # the last processes of a node are still going
   done
@@ -321,9 +342,15 @@ delete() {
 }
 
 follow() {
+  local folder
+  folder=$(identity)
   tail --pid="$1" -f /dev/null
+  [[ $(identity) == "$folder" ]] || return 0 # it is gone, and perhaps another cluster has one of its name
   exec "$here/cluster.sh" delete # with the settings of now
 }
+
+# identity is of the folder itself, whatever becomes of what is in it.
+identity() { stat -c '%d %i %W' "$dir" 2>/dev/null || true; }
 
 status() {
   local f n

@@ -51,11 +51,11 @@ func TestJob(t *testing.T) {
 	c := cluster.Control(t)
 	ns := c.Namespace(t)
 	c.Kubectl(t, "-n", ns, "create", "job", "work", "--image=platform.ai/test-shell:dev")
-	c.Kubectl(t, "-n", ns, "wait", "--for=create", "pod", "--selector=job-name=work", "--timeout=60s")
+	c.Kubectl(t, "-n", ns, "wait", "--for=create", "pod", "--selector=job-name=work", "--timeout=300s")
 	pod := strings.Fields(c.Kubectl(t, "-n", ns, "get", "pods", "-o", `jsonpath={.items[0].metadata.name} {.items[0].metadata.ownerReferences[0].name}`))
 	if len(pod) != 2 || pod[1] != "work" {
 		t.Fatalf("pod and owner: %q", pod)
 	}
 	c.Kubectl(t, "-n", ns, "delete", "job", "work", "--cascade=background")
-	c.Kubectl(t, "-n", ns, "wait", "--for=delete", "pod/"+pod[0], "--timeout=60s")
+	c.Kubectl(t, "-n", ns, "wait", "--for=delete", "pod/"+pod[0], "--timeout=300s")
 }

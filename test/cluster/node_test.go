@@ -16,19 +16,19 @@ func TestNode(t *testing.T) {
 	c := cluster.Node(t)
 	ns := c.Namespace(t)
 	c.Kubectl(t, "-n", ns, "apply", "-f", "testdata/node.yaml")
-	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
-	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Complete", "job/client", "--timeout=120s")
+	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/web", "--timeout=300s")
+	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Complete", "job/client", "--timeout=300s")
 	if got := c.Kubectl(t, "-n", ns, "logs", "job/client"); !strings.HasSuffix(got, "hello\n") {
 		t.Errorf("the client got %q through the Service", got)
 	}
 	address := c.Kubectl(t, "-n", ns, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
-	if got := c.MustShell(t, "curl -sS --max-time 20 --retry 20 --retry-connrefused http://"+address+"/index.html"); got != "hello\n" {
+	if got := c.MustShell(t, "curl -sS --max-time 60 --retry 20 --retry-connrefused http://"+address+"/index.html"); got != "hello\n" {
 		t.Errorf("the test got %q through the Service", got)
 	}
 	c.StopNode(t)
-	c.Kubectl(t, "wait", "--for=condition=Ready=Unknown", "node/node-1", "--timeout=60s")
+	c.Kubectl(t, "wait", "--for=condition=Ready=Unknown", "node/node-1", "--timeout=300s")
 	c.StartNode(t)
-	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/web", "--timeout=120s")
+	c.Kubectl(t, "-n", ns, "wait", "--for=condition=Ready", "pod/web", "--timeout=300s")
 	if got := c.Kubectl(t, "-n", ns, "exec", "web", "--", "cat", "/data/index.html"); got != "hello\n" {
 		t.Errorf("the volume holds %q after the node's end", got)
 	}
