@@ -199,11 +199,17 @@ func postEvents(t *testing.T, s place, task string, canaries []corpus.Canary) {
 // canaryAnswers requests everything that the server returns about the two tasks.
 func canaryAnswers(t *testing.T, s local) map[string]string {
 	t.Helper()
-	answers := map[string]string{"log of the server": s.Output()}
 	const base = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
+	last := strings.TrimSpace(s.MustShell(t, "kubectl get executionevents -o jsonpath='{.items[-1:].metadata.name}'"))
+	watch := kit.Start(t, s.Env(t), kit.Bin(t, "kubectl"), "get", "--raw", base+"executionevents?watch=true")
+	watch.Await(t, `"name":"`+last+`"`)
+	_ = watch.Stop() // a signal ended it
+	answers := map[string]string{"log of the server": s.Output(), "watch of events": watch.Output()}
+	if !strings.Contains(answers["watch of events"], control) {
+		t.Errorf("the watch does not show the texts: %.2000s", answers["watch of events"])
+	}
 	shows := []string{
 		"kubectl get executionevents -o json", "kubectl get executionevents", "kubectl get approvals -o json",
-		"kubectl get --raw '" + base + "executionevents?watch=true&timeoutSeconds=5'",
 		"kubectl get --raw " + base + "sessions/talk/transcript",
 	}
 	for _, task := range []string{"said", "printed"} {

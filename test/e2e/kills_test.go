@@ -54,7 +54,7 @@ func TestCoordinationUnderKills(t *testing.T) {
 		select {
 		case err := <-ended:
 			t.Fatalf("the root has ended after %d kills: %v\n%s", n, err, p.Shell(t, "platform task tree root").Output)
-		case <-time.After(time.Duration(random.Int64N(int64(1500 * time.Millisecond)))):
+		case <-time.After(time.Duration(random.Int64N(int64(1500 * time.Millisecond)))): // at what moments of a real history something is killed is what is tested
 		}
 		victim := "worker"
 		switch random.IntN(20) {
@@ -76,7 +76,7 @@ func TestCoordinationUnderKills(t *testing.T) {
 		n++
 	}
 	close(enough)
-	t.Logf("killed %v within %s", killed, time.Since(play.began).Round(time.Second))
+	t.Logf("killed %v", killed)
 	play.end(t, <-ended)
 	tasks, events := play.tree(ctx, t)
 	for _, err := range play.told(events, checkKilled(t, tasks, events)) {

@@ -59,7 +59,7 @@ for address in 127.0.0.1/22 ` + p.Address() + `/443 192.0.2.1/80; do (cat < "/de
 			}
 		}
 	}
-	p.MustShell(t, "kubectl wait --for=jsonpath='{.status.conditions[?(@.type==\"SandboxReady\")].reason}' --timeout=30s agent/coder")
+	p.MustShell(t, "kubectl wait --for=jsonpath='{.status.conditions[?(@.type==\"SandboxReady\")].reason}' --timeout=300s agent/coder")
 }
 
 // askProxy asks the proxy of a run, with its password, for what stands in its lines, and prints the status of each answer.

@@ -12,25 +12,28 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// awayScript: an agent runs a program for 5 s and reports what it printed.
+// whenTold waits until a file is made in the working folder.
+const whenTold = "until [ -e told ]; do sleep 0.1; done; "
+
+// awayScript: an agent runs a program and reports what it printed.
 const awayScript = `
 models: [scripted-1]
 turns:
 - name: work
   match: {lastRole: user, contains: Work}
-  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: 'sleep 5; echo agent worked'}}]}
+  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: '` + whenTold + `echo agent worked'}}]}
 - name: report
   match: {lastRole: tool, contains: exit_code}
   reply: {text: "It said: {{ .Results.code_exec.data.output }}"}
 `
 
-// TestServerIsAway: the API server of the cluster is away for a minute, and the work of a command and of an agent's program ends
-// meanwhile. Their Pods keep what they have to deliver, so both tasks end as their work ended, in one attempt. The deadline of
+// TestServerIsAway: the work of a command and of an agent's program ends while the API server of the cluster is away.
+// Their Pods keep what they have to deliver, so both tasks end as their work ended, in one attempt. The deadline of
 // the command passes meanwhile, too, which is the end of its time for working and not for delivering.
 func TestServerIsAway(t *testing.T) {
 	p := newTeam(t)
 	cast(t, p, awayScript, []v1alpha1.Agent{{ObjectMeta: metav1.ObjectMeta{Name: "coder"}, Spec: v1alpha1.AgentSpec{Tools: []v1alpha1.AgentTool{{Name: "code_exec"}}}}})
-	command(t, p, "command", "sleep 5; echo command worked", map[string]any{"timeout": "20s"})
+	command(t, p, "command", whenTold+"echo command worked", map[string]any{"timeout": "1h"})
 	apply(t, p, map[string]any{
 		"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": map[string]any{"name": "agent"},
 		"spec": map[string]any{"type": "ai", "agentRef": map[string]any{"name": "coder"}, "prompt": "Work."},
@@ -45,7 +48,14 @@ func TestServerIsAway(t *testing.T) {
 			back()
 		}
 	}()
-	p.MustShell(t, "kubectl -n "+system+" wait --for=delete pod/platform-apiserver-0 --timeout=60s; sleep 60")
+	p.MustShell(t, "kubectl -n "+system+" wait --for=delete pod/platform-apiserver-0 --timeout=300s")
+	for _, task := range []string{"command", "agent"} {
+		pod := p.MustShell(t, "kubectl get pods --selector platform.ai/task="+task+" -o jsonpath={.items[0].metadata.name}")
+		p.MustShell(t, "kubectl exec "+pod+" -- sh -c 'touch /workspace/told; until [ -e /spool/end.json ]; do sleep 0.1; done'")
+	}
+	job := p.MustShell(t, "kubectl get jobs --selector platform.ai/task=command -o name")
+	p.MustShell(t, "kubectl patch "+strings.TrimSpace(job)+` --patch '{"spec":{"activeDeadlineSeconds":1}}'`)
+	p.MustShell(t, "kubectl wait --for=condition=FailureTarget --timeout=300s "+job)
 	back()
 	for name, want := range map[string]string{"command": "command worked", "agent": "It said: agent worked"} {
 		task, result, types := ended(t, p, name)

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/test/escape"
@@ -198,13 +197,15 @@ func nothingOpen(t *testing.T, p local, name string) {
 // awaitFile returns the first file of a pattern as soon as there is one.
 func awaitFile(t *testing.T, pattern string) string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
-			return found[0]
+	var found []string
+	kit.Await(t, pattern, func() bool {
+		var err error
+		if found, err = filepath.Glob(pattern); err != nil {
+			t.Fatal(err)
 		}
-	}
-	t.Fatalf("%s did not come", pattern)
-	return ""
+		return len(found) > 0
+	})
+	return found[0]
 }
 
 // TestSandboxOff: the operator can turn the sandbox off, and that is reported.

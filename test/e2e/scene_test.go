@@ -53,9 +53,8 @@ func TestCoordination(t *testing.T) {
 		if err := play.await(ctx, blow.after); err != nil {
 			t.Fatal(err)
 		}
-		begun := time.Now()
+		t.Logf("strike after %d delegated tasks", blow.after)
 		blow.strike(t)
-		t.Logf("struck after %d delegated tasks and %s, for %s", blow.after, begun.Sub(play.began).Round(time.Second), time.Since(begun).Round(time.Second))
 	}
 	play.end(t, <-ended)
 	for _, err := range play.check(ctx, t) {
@@ -73,7 +72,6 @@ type play struct {
 	approvals  typed.ApprovalInterface
 	events     typed.ExecutionEventInterface
 	model      *script.Server
-	began      time.Time
 	watch      *kit.Process
 	complaints string // the file with what the watch said about errors
 }
@@ -95,7 +93,6 @@ func open(ctx context.Context, t *testing.T, p place, text string, again *v1alph
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.began = time.Now()
 	opened.watch = kit.Start(t, p.Env(t), "bash", "-c", "exec platform task watch root --tree -o json 2>"+opened.complaints)
 	return opened
 }
@@ -106,7 +103,6 @@ func (p *play) end(t *testing.T, err error) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p.Shell(t, "platform task tree root").Output)
 	}
-	t.Logf("the root has ended after %s", time.Since(p.began).Round(time.Second))
 	if err := p.watch.Wait(); err != nil {
 		said, _ := os.ReadFile(p.complaints)
 		t.Errorf("the watch: %v: %s", err, said)

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -57,7 +56,7 @@ func teamsAreGone() error {
 		return nil
 	}
 	remove := exec.Command(filepath.Join(os.Getenv("PLATFORM_BIN"), "kubectl"), "--kubeconfig", filepath.Join(dir, "pki", "admin.kubeconfig"),
-		"delete", "namespaces", "--selector", teamLabel, "--timeout=180s")
+		"delete", "namespaces", "--selector", teamLabel, "--timeout=300s")
 	if out, err := remove.CombinedOutput(); err != nil {
 		return fmt.Errorf("namespaces of teams are not deleted: %w: %s", err, out)
 	}
@@ -100,10 +99,10 @@ func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
 	p := team{cluster: c, kubeconfig: c.Kubeconfig, home: t.TempDir()}
 	for _, line := range []string{
 		"kubectl apply -k testdata/cluster",
-		"kubectl -n " + system + " rollout status --timeout=180s statefulset/platform-apiserver",
-		"kubectl wait --for=condition=Available --timeout=180s " + apiService,
-		"kubectl -n " + system + " rollout status --timeout=180s deployment/platform-controller",
-		"kubectl -n " + system + " rollout status --timeout=180s deployment/platform-router",
+		"kubectl -n " + system + " rollout status --timeout=300s statefulset/platform-apiserver",
+		"kubectl wait --for=condition=Available --timeout=300s " + apiService,
+		"kubectl -n " + system + " rollout status --timeout=300s deployment/platform-controller",
+		"kubectl -n " + system + " rollout status --timeout=300s deployment/platform-router",
 	} {
 		if r := p.Shell(t, line); r.Code != 0 {
 			return "", fmt.Errorf("%s: exit %d: %s\n%s", line, r.Code, r.Output, p.state(t))
@@ -144,7 +143,7 @@ func (p team) MustShell(t testing.TB, line string) string {
 	t.Helper()
 	return kit.WhenAvailable(t,
 		func() kit.Result { return p.Shell(t, line) },
-		func() { p.Shell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService) },
+		func() { p.Shell(t, "kubectl wait --for=condition=Available --timeout=300s "+apiService) },
 	).Must(t, line)
 }
 
@@ -175,22 +174,22 @@ func (p team) Direct(t testing.TB) (string, *http.Client) {
 
 func (p team) RestartServer(t *testing.T) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" delete pod platform-apiserver-0 --timeout=180s")
+	p.MustShell(t, "kubectl -n "+system+" delete pod platform-apiserver-0 --timeout=300s")
 	p.awaitServer(t)
 }
 
 // awaitServer returns when the API server answers through the cluster's own.
 func (p team) awaitServer(t *testing.T) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=180s statefulset/platform-apiserver")
-	p.MustShell(t, "kubectl wait --for=condition=Available --timeout=180s "+apiService)
-	p.MustShell(t, "timeout 180 bash -c 'until kubectl get tasks; do sleep 0.2; done'")
+	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=300s statefulset/platform-apiserver")
+	p.MustShell(t, "kubectl wait --for=condition=Available --timeout=300s "+apiService)
+	p.MustShell(t, "timeout 300 bash -c 'until kubectl get tasks; do sleep 0.2; done'")
 }
 
 func (p team) RestartController(t *testing.T) {
 	t.Helper()
 	p.MustShell(t, "kubectl -n "+system+" rollout restart deployment/platform-controller")
-	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=180s deployment/platform-controller")
+	p.MustShell(t, "kubectl -n "+system+" rollout status --timeout=300s deployment/platform-controller")
 }
 
 func (p team) KillServer(t *testing.T) {
@@ -201,7 +200,7 @@ func (p team) KillServer(t *testing.T) {
 
 func (p team) KillController(t *testing.T) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" wait --for=condition=Available --timeout=180s deployment/platform-controller") // the kubelet puts off its next start
+	p.MustShell(t, "kubectl -n "+system+" wait --for=condition=Available --timeout=300s deployment/platform-controller") // the kubelet puts off its next start
 	p.killPod(t, "platform-controller")
 }
 
@@ -210,18 +209,14 @@ func (p team) KillController(t *testing.T) {
 func (p team) killPod(t *testing.T, program string) {
 	t.Helper()
 	pods := strings.Fields(p.MustShell(t, "kubectl -n "+system+" get pods -l app.kubernetes.io/name="+program+" -o jsonpath='{.items[*].metadata.uid}'"))
-	for deadline := time.Now().Add(3 * time.Minute); killProcesses(t, program, pods) == 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no process of %s was found in the Pods %v", program, pods)
-		}
-	}
+	kit.Await(t, fmt.Sprintf("a process of %s in the Pods %v", program, pods), func() bool { return killProcesses(t, program, pods) > 0 })
 }
 
 // replacePods deletes a program's Pods. The kubelet puts off each start of a container that has failed before, those of new Pods it
 // does not.
 func (p team) replacePods(t *testing.T, program string) {
 	t.Helper()
-	p.MustShell(t, "kubectl -n "+system+" delete pods -l app.kubernetes.io/name="+program+" --force --grace-period=0 --timeout=180s")
+	p.MustShell(t, "kubectl -n "+system+" delete pods -l app.kubernetes.io/name="+program+" --force --grace-period=0 --timeout=300s")
 }
 
 // killProcesses kills the processes of a program in some Pods, and returns how many there were.

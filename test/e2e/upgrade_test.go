@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,19 +17,20 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	corev1alpha1 "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestUpgrade: with a standby, manifests/upgrade.sh replaces the servers by those of another version. What was written
-// meanwhile is there, and the longest pause between two writes is printed.
+// before, meanwhile and afterwards is there, and the longest pause between two writes is printed.
 func TestUpgrade(t *testing.T) {
 	p := newTeam(t)
 	t.Cleanup(func() {
-		p.MustShell(t, "kubectl apply -k testdata/cluster >/dev/null && kubectl -n "+system+" rollout status --timeout=180s statefulset/platform-apiserver")
+		p.MustShell(t, "kubectl apply -k testdata/cluster >/dev/null && kubectl -n "+system+" rollout status --timeout=300s statefulset/platform-apiserver")
 		p.awaitServer(t)
 	})
 	p.MustShell(t, "kubectl apply -k testdata/standby")
-	p.MustShell(t, "kubectl -n "+system+" wait --for=create --timeout=60s pod/platform-apiserver-1")
-	p.MustShell(t, "kubectl -n "+system+" wait --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=60s pod/platform-apiserver-1")
+	p.MustShell(t, "kubectl -n "+system+" wait --for=create --timeout=300s pod/platform-apiserver-1")
+	p.MustShell(t, "kubectl -n "+system+" wait --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=300s pod/platform-apiserver-1")
 	client, err := versioned.NewForConfig(p.Config(t))
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +40,15 @@ func TestUpgrade(t *testing.T) {
 	var writing sync.WaitGroup
 	w := &writer{memories: client.CoreV1alpha1().Memories(p.namespace)}
 	writing.Go(func() { w.write(ctx) })
-	began := time.Now()
+	written := func() {
+		t.Helper()
+		before := w.count.Load()
+		kit.Await(t, "another write is acknowledged", func() bool { return w.count.Load() > before })
+	}
+	written()
 	p.MustShell(t, "kubectl -n "+system+` patch statefulset platform-apiserver -p '{"spec":{"template":{"metadata":{"annotations":{"test.platform.ai/version":"next"}}}}}'`)
 	t.Log(p.MustShell(t, "../../manifests/upgrade.sh"))
-	took := time.Since(began)
+	written()
 	stop()
 	writing.Wait()
 	list, err := w.memories.List(t.Context(), metav1.ListOptions{})
@@ -60,13 +67,14 @@ func TestUpgrade(t *testing.T) {
 	if versions := p.MustShell(t, "kubectl -n "+system+` get pods -l app.kubernetes.io/name=platform-apiserver -o jsonpath='{.items[*].metadata.annotations.test\.platform\.ai/version}'`); versions != "next next" {
 		t.Errorf("versions: %q", versions)
 	}
-	t.Logf("%d writes in %.1f s, the longest pause between two is %.2f s", len(w.acknowledged), took.Seconds(), w.pause.Seconds())
+	t.Logf("%d writes, the longest pause between two is %.2f s", len(w.acknowledged), w.pause.Seconds())
 }
 
 // writer creates one object after the other, and each until it is there.
 type writer struct {
 	memories     corev1alpha1.MemoryInterface
 	acknowledged []string
+	count        atomic.Int64  // of what is acknowledged
 	pause        time.Duration // the longest between two acknowledgements
 }
 
@@ -74,8 +82,7 @@ func (w *writer) write(ctx context.Context) {
 	last := time.Now()
 	for n := 0; ctx.Err() == nil; {
 		m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m-%d", n)}, Spec: v1alpha1.MemorySpec{Content: "x"}}
-		// An answer may never come from a server that has gone.
-		attempt, end := context.WithTimeout(ctx, 5*time.Second)
+		attempt, end := context.WithTimeout(ctx, 5*time.Second) // an answer may never come from a server that has gone
 		_, err := w.memories.Create(attempt, m, metav1.CreateOptions{})
 		end()
 		if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -83,8 +90,9 @@ func (w *writer) write(ctx context.Context) {
 			continue
 		}
 		w.acknowledged = append(w.acknowledged, m.Name)
-		w.pause = max(w.pause, time.Since(last))
-		last = time.Now()
+		now := time.Now()
+		w.pause, last = max(w.pause, now.Sub(last)), now
+		w.count.Add(1)
 		n++
 	}
 }

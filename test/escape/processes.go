@@ -97,7 +97,7 @@ const kcmpVM = 1
 func (t Target) sockets() []attempt {
 	dial := func(network string) func(string) error {
 		return func(address string) error {
-			c, err := net.DialTimeout(network, address, 10*time.Second)
+			c, err := net.DialTimeout(network, address, time.Minute)
 			if err == nil {
 				c.Close()
 			}
