@@ -4,17 +4,15 @@
 package aggregated
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/cluster"
 )
 
@@ -143,14 +141,9 @@ func TestHealthAndMetrics(t *testing.T) {
 		t.Errorf("the REST paths on the secure port: %d %s", code, body)
 	}
 	// Priority and fairness names the FlowSchema of each request, once it has read them from the cluster.
-	var resp http.Header
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		resp = s.Ask(t, admin, http.MethodGet, allTasks, "").Header
-		return resp.Get("X-Kubernetes-Pf-Flowschema-Uid") != "", nil
+	kit.Await(t, "an answer names its FlowSchema", func() bool {
+		return s.Ask(t, admin, http.MethodGet, allTasks, "").Header.Get("X-Kubernetes-Pf-Flowschema-Uid") != ""
 	})
-	if err != nil {
-		t.Errorf("no FlowSchema in %v", resp)
-	}
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}

@@ -21,9 +21,12 @@ func TestWaitingIsNotRunning(t *testing.T) {
 	s := Start(t)
 	s.namespace("waiting")
 	s.c.Kubectl(t, "apply", "-f", filepath.Join("..", "..", "manifests", "base", "controller-rbac.yaml"))
-	kit.Start(t, nil, kit.Bin(t, "platform-controller"),
-		"--kubeconfig", host.Kubeconfig(t, s.account(system, "platform-controller"), ""), "--leader-elect=false", "--health-probe-bind-address=",
-		"--worker-image=test.example/worker:1", "--start-timeout=30s", "--watch-namespace=waiting")
+	config := host.Kubeconfig(t, s.account(system, "platform-controller"), "")
+	control := func(startTimeout string) *kit.Process {
+		return kit.Start(t, nil, kit.Bin(t, "platform-controller"), "--kubeconfig", config, "--leader-elect=false", "--health-probe-bind-address=",
+			"--worker-image=test.example/worker:1", "--start-timeout="+startTimeout, "--watch-namespace=waiting")
+	}
+	patient := control("1h")
 	s.apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: runs, namespace: waiting}, spec: {hard: {limits.memory: 512Mi}}}`)
 	s.await(quotas, "waiting", "runs", func(u *unstructured.Unstructured) bool {
 		_, looked, _ := unstructured.NestedString(u.Object, "status", "hard", "limits.memory")
@@ -40,6 +43,9 @@ func TestWaitingIsNotRunning(t *testing.T) {
 			}
 			return status["phase"] == "Running" && condition(u, "WaitingToStart") == "True" && strings.Contains(text, message)
 		})
+		if limit := s.c.Kubectl(t, "-n", "waiting", "get", "jobs", "-o", "jsonpath={.items[*].spec.activeDeadlineSeconds}"); limit != "" {
+			t.Errorf("the timeout runs while the task waits: %s s", limit)
+		}
 		events := s.c.Kubectl(t, "-n", "waiting", "get", "events", "--field-selector", "involvedObject.kind=Task,reason="+reason, "-o", "name")
 		if strings.Count(events, "event/") != 1 {
 			t.Errorf("events of %s: %q", reason, events)
@@ -51,6 +57,10 @@ func TestWaitingIsNotRunning(t *testing.T) {
 	}
 	s.c.Kubectl(t, "-n", "waiting", "delete", "resourcequota", "runs")
 	waits("Unschedulable", "no node takes the pod: no nodes available")
+	if err := patient.Stop(); err != nil {
+		t.Errorf("the controller ended with %v", err)
+	}
+	control("1s")
 	s.await(tasks, "waiting", "big", func(u *unstructured.Unstructured) bool {
 		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 		message, _, _ := unstructured.NestedString(u.Object, "status", "message")

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 )
 
@@ -123,7 +124,7 @@ func (h *server) remove(ctx context.Context, objects []object) error {
 // settle waits until everything that was written affects the host's answers: first until aggregated roles have their
 // rules, and then until one more object of each kind, which every watch delivers after them, has its effect.
 func (h *server) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, kit.Patience)
 	defer cancel()
 	lw := cache.NewListWatchFromClient(h.client.RbacV1().RESTClient(), "clusterroles", "", fields.Everything())
 	var store cache.Store
