@@ -49,9 +49,10 @@ func TestServerIsAway(t *testing.T) {
 		}
 	}()
 	p.MustShell(t, "kubectl -n "+system+" wait --for=delete pod/platform-apiserver-0 --timeout=300s")
-	for _, task := range []string{"command", "agent"} {
+	// An agent asks its model nothing more while the server is away.
+	for task, ended := range map[string]string{"command": "[ -e /spool/end.json ]", "agent": "grep -q " + string(v1alpha1.EventToolCallCompleted) + " /spool/events"} {
 		pod := p.MustShell(t, "kubectl get pods --selector platform.ai/task="+task+" -o jsonpath={.items[0].metadata.name}")
-		p.MustShell(t, "kubectl exec "+pod+" -- sh -c 'touch /workspace/told; until [ -e /spool/end.json ]; do sleep 0.1; done'")
+		p.MustShell(t, "kubectl exec "+pod+" -- sh -c 'touch /workspace/told; until "+ended+"; do sleep 0.1; done'")
 	}
 	job := p.MustShell(t, "kubectl get jobs --selector platform.ai/task=command -o name")
 	p.MustShell(t, "kubectl patch "+strings.TrimSpace(job)+` --patch '{"spec":{"activeDeadlineSeconds":1}}'`)

@@ -370,14 +370,22 @@ func TestDoesNotStart(t *testing.T) {
 	for i, tc := range cases {
 		runs[i] = f.start(t, "look", tc.change)
 	}
+	states := make([]executor.State, len(cases))
 	for i, tc := range cases {
+		if tc.name == "name" { // there is no hope, so the first executor gives it up, and nobody else knows why
+			states[i] = f.exited(t, runs[i])
+			continue
+		}
 		kit.Await(t, "a report of why "+tc.name+" does not start", func() bool { return f.reported(t, runs[i], tc.reason) })
 	}
 	f.options.StartTimeout = time.Second
 	f.restart(t)
 	for i, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			s := f.exited(t, runs[i])
+			s := states[i]
+			if s.Phase == "" {
+				s = f.exited(t, runs[i])
+			}
 			if s.Reason != tc.reason || !strings.Contains(s.Message, tc.message) || s.Cause != "" || s.Succeeded() {
 				f.describe(t)
 				t.Errorf("%+v", s)
@@ -404,7 +412,7 @@ func (f *fixture) reported(t *testing.T, run executor.Run, reason string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Waiting.Reason == reason || s.Phase != executor.Running || s.Reason != ""
+	return s.Waiting.Reason == reason
 }
 
 func TestStop(t *testing.T) {
