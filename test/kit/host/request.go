@@ -115,3 +115,14 @@ func Decode[T any](t testing.TB, a Answer) T {
 	}
 	return v
 }
+
+// Get reads a path with a client configuration and gives code and body. Accept, if not empty, is what the answer may be.
+func Get(t testing.TB, c *rest.Config, path, accept string) (int, string) {
+	t.Helper()
+	var header []string
+	if accept != "" {
+		header = []string{"Accept", accept}
+	}
+	a := Host{}.Ask(t, c, http.MethodGet, path, "", header...)
+	return a.Code, a.Body
+}

@@ -11,8 +11,8 @@ import (
 )
 
 // servers is how many tests of a package run at a time, each with a server of its own. They wait more than they work, so the number
-// exceeds that of the processors.
-const servers = 8
+// exceeds that of the smallest machine's processors; packages run beside each other, so it does not exceed it by more.
+const servers = 4
 
 // Main runs the tests of a package whose tests start servers. It sets -parallel unless the command line does.
 func Main(m *testing.M) {

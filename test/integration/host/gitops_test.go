@@ -1,0 +1,145 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
+)
+
+// examples are the manifests of artifacts/examples that can be applied to a standalone server.
+func examples(t *testing.T) (all []*unstructured.Unstructured) {
+	t.Helper()
+	root := filepath.Join("..", "..", "..", "artifacts", "examples")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "create" || d.Name() == "cluster" || d.Name() == "identity"): // what is only created, or is not of this group
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".yaml":
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+			u := &unstructured.Unstructured{}
+			if err := docs.Decode(&u.Object); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if len(u.Object) > 0 {
+				all = append(all, u)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// resourceOf returns a client of the object's resource.
+func resourceOf(s *standalone.Server, t *testing.T, u *unstructured.Unstructured) dynamic.ResourceInterface {
+	t.Helper()
+	groups, err := restmapper.GetAPIGroupResources(s.Kubernetes(t).Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk := u.GroupVersionKind()
+	m, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Scope.Name() == "root" {
+		return s.Dynamic(t).Resource(m.Resource)
+	}
+	return s.Dynamic(t).Resource(m.Resource).Namespace("default")
+}
+
+// TestApplyingAgainChangesNothing: two managers that apply an unchanged manifest again and again write once each, and never
+// meet a conflict.
+func TestApplyingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	for _, u := range examples(t) {
+		name := u.GetKind() + " " + u.GetName()
+		c, data := resourceOf(s, t, u), kit.Must[[]byte](t)(u.MarshalJSON())
+		version, status := "", any(nil)
+		for i := range 100 {
+			now, err := c.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: []string{"flux", "argo"}[i%2]})
+			switch {
+			case err != nil:
+				t.Fatalf("%s, apply %d: %v", name, i, err)
+			case i > 1 && now.GetResourceVersion() != version && equality.Semantic.DeepEqual(now.Object["status"], status): // the server itself writes a status
+				t.Fatalf("%s: apply %d wrote", name, i)
+			}
+			version, status = now.GetResourceVersion(), now.Object["status"]
+		}
+	}
+}
+
+// TestDurationsStayAsWritten: in every kind that has one.
+func TestDurationsStayAsWritten(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	ctx, ok := t.Context(), kit.Must[*unstructured.Unstructured](t)
+	c := s.In(t, standalone.Tasks)
+	made := ok(c.Create(ctx, standalone.Task("a", "timeout", "10m", "retryPolicy.initialDelay", "90s"), metav1.CreateOptions{}))
+	read := ok(c.Get(ctx, "a", metav1.GetOptions{}))
+	for _, u := range []*unstructured.Unstructured{made, read} {
+		if at(u, "spec.timeout") != "10m" || at(u, "spec.retryPolicy.initialDelay") != "90s" {
+			t.Errorf("spec: %v", at(u, "spec"))
+		}
+	}
+	for value, want := range map[string]string{"soon": `spec.timeout: Invalid value: "soon": must be a duration, such as 90s`, "-1s": "spec.timeout: Invalid value: \"-1s\": must be greater than zero"} {
+		if _, err := c.Create(ctx, standalone.Task("b", "timeout", value), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// TestListsMergeByName: a strategic merge patch, as kubectl sends it, changes one tool of an agent, as server-side apply does.
+func TestListsMergeByName(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	ctx, ok, c := t.Context(), kit.Must[*unstructured.Unstructured](t), s.In(t, standalone.Agents)
+	a := agent("a", "hello")
+	tools := []any{map[string]any{"name": "web_fetch"}, map[string]any{"name": "web_search"}}
+	if err := unstructured.SetNestedSlice(a.Object, tools, "spec", "tools"); err != nil {
+		t.Fatal(err)
+	}
+	ok(c.Create(ctx, a, metav1.CreateOptions{}))
+	const one = `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Agent","metadata":{"name":"a"},"spec":{"tools":[{"name":"%s","enabled":false}]}}`
+	ok(c.Patch(ctx, "a", types.StrategicMergePatchType, []byte(strings.ReplaceAll(one, "%s", "web_fetch")), metav1.PatchOptions{}))
+	now := ok(c.Patch(ctx, "a", types.ApplyPatchType, []byte(strings.ReplaceAll(one, "%s", "code_exec")), metav1.PatchOptions{FieldManager: "flux"}))
+	got := map[any]any{}
+	for _, tool := range at(now, "spec.tools").([]any) {
+		m := tool.(map[string]any)
+		got[m["name"]] = m["enabled"]
+	}
+	if len(got) != 3 || got["web_fetch"] != false || got["web_search"] != true || got["code_exec"] != false {
+		t.Errorf("tools: %v", got)
+	}
+}

@@ -1,0 +1,72 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
+)
+
+// TestKubectlCreatesEveryKind: kubectl create, and apply where objects are kept, work for each kind with kubectl's own validation,
+// also for kinds that are answered and not stored.
+func TestKubectlCreatesEveryKind(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	task, _ := s.RESTTask(t, "made")
+	objects := map[string]string{} // by kind
+	for _, u := range examples(t) {
+		objects[u.GetKind()] = string(kit.Must[[]byte](t)(u.MarshalJSON()))
+	}
+	for kind, content := range map[string]string{
+		"Chat":                 `"spec":{"message":"hello"}`,
+		"ExecutionEvent":       `"taskName":"made","type":"ModelMessage"`,
+		"MemoryProposalSearch": `"spec":{"query":"c"}`,
+		"MemorySearch":         `"spec":{"query":"c"}`,
+		"TaskQuery":            `"spec":{"orderBy":"tokens"}`,
+		"ToolCall":             `"spec":{"taskName":"made","toolName":"web_fetch","arguments":{"url":"https://example.com/"}}`,
+		"TranscriptSearch":     `"spec":{"query":"c"}`,
+		"UsageLink":            `"spec":{"taskUID":"` + string(task.UID) + `","repository":"o/r","number":1,"origin":"created","state":"open"}`,
+		"UsageReport":          `"spec":{"mode":"summary"}`,
+	} {
+		objects[kind] = fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s}`, v1alpha1.SchemeGroupVersion.String(), kind, content)
+	}
+	refused := map[string]string{"Chat": "Provider"} // what the server answers that has no model
+	resources, err := s.Kubernetes(t).Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+s.Kubeconfig)
+	file := filepath.Join(t.TempDir(), "object.json")
+	for _, r := range resources.APIResources {
+		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "create") {
+			continue
+		}
+		object, ok := objects[r.Kind]
+		if !ok {
+			t.Errorf("%s can be created; add an object of it to this test", r.Kind)
+			continue
+		}
+		if err := os.WriteFile(file, []byte(object), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ways := []string{"create"}
+		if slices.Contains(r.Verbs, "patch") {
+			ways = []string{"create", "apply", "apply --server-side --force-conflicts"}
+		}
+		for _, way := range ways {
+			got := kit.Run(t, env, kit.Bin(t, "kubectl"), append(strings.Split(way, " "), "-f", file)...)
+			if want := refused[r.Kind]; (got.Code != 0) != (want != "") || !strings.Contains(got.Output, want) {
+				t.Errorf("%s, kubectl %s: want %q: %s", r.Kind, way, want, got.Output)
+			}
+		}
+	}
+}
