@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
+	"github.com/platform-ai/platform/test/quickclock"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -319,11 +320,12 @@ turns:
 - match: {contains: too long}
   fault: {status: 400, code: context_length_exceeded, message: too long}
 `)
+	now := &passing{limit: 3 * time.Hour, wait: 41 * time.Second}
 	slow, _ := standalone.WithChat(t, `
 models: [scripted-1]
 turns:
 - match: {contains: slow}
-  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 60}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = 15 * time.Second })
+  reply: {text: I begin., toolCalls: [{name: wait_for_task, arguments: {name: forever, timeout: 41}}]}`, func(o *standalone.Options) { o.Clock, o.Chat.MaxDuration = now, now.limit })
 	neverEnds(slow, "forever")
 	c, cut := p.REST(t, "default", "editor", "platform-editor"), slow.Server.REST(t, "default", "editor", "platform-editor")
 	for message, want := range map[string]struct {
@@ -361,7 +363,10 @@ func neverEnds(p *standalone.Platform, name string) {
 // TestChatHeartbeats: while nothing happens, both streams of a turn carry comments, three in the time that a client has to accept one.
 func TestChatHeartbeats(t *testing.T) {
 	t.Parallel()
-	p, _ := standalone.WithChat(t, waitingModel, func(o *standalone.Options) { o.StreamWriteTimeout = 15 * time.Second })
+	p, _ := standalone.WithChat(t, waitingModel, func(o *standalone.Options) {
+		o.StreamWriteTimeout = 27 * time.Second
+		o.Clock = quickclock.Hasty{Takes: map[time.Duration]time.Duration{9 * time.Second: 10 * time.Millisecond}}
+	})
 	neverEnds(p, "forever")
 	c := p.REST(t, "default", "editor", "platform-editor")
 	for _, body := range []string{`{"message":"wait for it"}`, `{"message":"wait for it","sessionId":"s","background":true}`} {

@@ -16,19 +16,19 @@ import (
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// passing is the real clock, except that the time for a call of a tool passes as soon as the call waits for a task.
+// passing is the real clock, except that the time for a turn, or for a call of a tool, passes as soon as a call waits for a task.
 type passing struct {
 	clock.RealClock
 
 	limit, wait time.Duration
-	end         atomic.Pointer[func()] // ends the call
+	end         atomic.Pointer[func()] // ends the turn or the call
 }
 
 func (c *passing) AfterFunc(d time.Duration, f func()) clock.Timer {
-	switch d {
-	case c.limit:
+	switch {
+	case c.limit-time.Minute < d && d <= c.limit: // a turn began a moment ago
 		c.end.Store(&f)
-	case c.wait:
+	case d == c.wait:
 		if end := c.end.Load(); end != nil {
 			(*end)()
 		}

@@ -5,6 +5,7 @@ package event
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,15 +42,19 @@ func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 		t.Cleanup(worker.client.CloseIdleConnections)
 
 		events := kit.Must[watch.Interface](t)(kit.Must[*versioned.Clientset](t)(versioned.NewForConfig(c)).CoreV1alpha1().ExecutionEvents("default").
-			Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=own", TimeoutSeconds: new(int64(20))})) // until then it is silent after the run
+			Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=own", AllowWatchBookmarks: true}))
 		defer events.Stop()
 		people, conversation, trace := s.open(sessionsPath+"/s/stream"), worker.open(sessionsPath+"/s/stream"), worker.open(standalone.TasksPath+"/own/stream")
 		s.add("own", v1alpha1.EventWorkerStarted)
 		for _, open := range []*stream{people, conversation, trace} {
 			open.want("1 WorkerStarted")
 		}
-		if e, ok := (<-events.ResultChan()).Object.(*v1alpha1.ExecutionEvent); !ok || e.Type != v1alpha1.EventWorkerStarted {
-			t.Errorf("the native watch gets %+v", e)
+		first := <-events.ResultChan()
+		for first.Type == watch.Bookmark {
+			first = <-events.ResultChan()
+		}
+		if e, ok := first.Object.(*v1alpha1.ExecutionEvent); !ok || e.Type != v1alpha1.EventWorkerStarted {
+			t.Errorf("the native watch gets %+v", first)
 		}
 		s.Server.PublishRun(t, "default", "own") // the next attempt
 		s.add("next", v1alpha1.EventModelMessage)
@@ -61,8 +66,26 @@ func TestWorkersStreamsEndWithTheirRun(t *testing.T) {
 			}
 			open.want("EOF")
 		}
-		for e := range events.ResultChan() {
-			t.Errorf("the native watch gets %s %+v after its run", e.Type, e.Object)
+		// A bookmark of the watch says up to which revision it would have sent events.
+		all := kit.Must[*v1alpha1.ExecutionEventList](t)(s.Core(t).ExecutionEvents("default").
+			List(t.Context(), metav1.ListOptions{FieldSelector: "taskName=own"}))
+		last := revision(t, &all.Items[len(all.Items)-1])
+		for passed := false; !passed; {
+			e := <-events.ResultChan()
+			b, ok := e.Object.(*v1alpha1.ExecutionEvent)
+			if !ok || e.Type != watch.Bookmark {
+				t.Fatalf("the native watch gets %s %+v after its run", e.Type, e.Object)
+			}
+			passed = revision(t, b) >= last
 		}
-	})
+	}, standalone.ManyBookmarks)
+}
+
+func revision(t *testing.T, o metav1.Object) int {
+	t.Helper()
+	n, err := strconv.Atoi(o.GetResourceVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // Server is a standalone server in this process.
@@ -42,7 +44,7 @@ func Start(t testing.TB, configure ...func(*Options)) *Server {
 		f(o)
 	}
 	s := &Server{opts: *o}
-	t.Cleanup(func() { kit.EndRuns(o.DataDir) }) // after the server's own end
+	kit.EndRunsAfter(t, o.DataDir) // after the server's own end
 	s.StartAgain(t)
 	t.Cleanup(func() { s.Stop(t) })
 	return s
@@ -100,4 +102,9 @@ func OnAPort(t testing.TB) func(*Options) {
 	t.Helper()
 	port := kit.Must[int](t)(strconv.Atoi(kit.FreePort(t)))
 	return func(o *Options) { o.Port = port }
+}
+
+// ManyBookmarks makes watches get a bookmark every 10 ms instead of every minute.
+func ManyBookmarks(o *Options) {
+	o.Clock = quickclock.Hasty{Takes: map[time.Duration]time.Duration{time.Minute: 10 * time.Millisecond}}
 }
