@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // spoolScript is a worker that does its work and stores how that ended, but does not deliver
@@ -67,7 +68,7 @@ func TestDeliver(t *testing.T) {
 		},
 		"reboot": func(f *fixture, run executor.Run, pid int) {
 			f.close()
-			_ = unix.Kill(pid, unix.SIGKILL)
+			_ = unix.Kill(-pid, unix.SIGKILL) // with all that it started
 			waitGone(f.t, pid)
 			f.edit(run, func(r *record) { r.BootID = "another" })
 			f.open()
@@ -165,7 +166,7 @@ func TestDeadlineWhileDelivering(t *testing.T) {
 			f.pids(run, 1)
 			meanwhile(f)
 			c.Step(time.Hour)
-			await(t, "end", func() bool { c.Step(10 * time.Second); return f.get(run).Phase != executor.Running })
+			kit.Await(t, "end", func() bool { c.Step(10 * time.Second); return f.get(run).Phase != executor.Running })
 			if s := f.get(run); s.Cause != "" || !s.Undelivered {
 				t.Errorf("state = %+v", s)
 			}
@@ -173,7 +174,7 @@ func TestDeadlineWhileDelivering(t *testing.T) {
 				t.Errorf("it was ended %v after its start", late)
 			}
 			f.deliver(run)
-			await(t, "delivery", func() bool { return !f.get(run).Undelivered && f.get(run).Phase != executor.Running })
+			kit.Await(t, "delivery", func() bool { return !f.get(run).Undelivered && f.get(run).Phase != executor.Running })
 			if s := f.get(run); !s.Succeeded() || s.Cause != "" {
 				t.Errorf("after the delivery: %+v", s)
 			}

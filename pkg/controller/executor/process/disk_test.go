@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func empties(o *Options) { o.Keep = false }
@@ -119,12 +121,17 @@ func TestDiskLimit(t *testing.T) {
 	for name, trap := range map[string]string{"heeds": "", "ignores": "trap '' TERM; "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			c := clocktesting.NewFakeClock(time.Now())
 			f := newFixture(t, trap+`while :; do head -c 1000000 /dev/zero >>full; ln full name$i; i=$((i+1)); sleep 0.01; done`, func(o *Options) {
-				o.DiskBytes, o.Grace = 4<<20, time.Hour
+				o.DiskBytes, o.Grace, o.Clock = 4<<20, time.Hour, c
 			})
 			run := newRunSpec()
 			f.start(run)
-			s := f.wait(run)
+			kit.Await(t, "end", func() bool {
+				c.Step(checkInterval) // the disk is measured again
+				return f.get(run).Phase != executor.Running
+			})
+			s := f.get(run)
 			if s.Cause != executor.CauseDisk || s.Reason != v1alpha1.ReasonDiskLimitExceeded || s.Succeeded() {
 				t.Errorf("%+v", s)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/worker/cgroup"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // hidingScript puts a process into a control group of the run, as a worker does with a program. The process leaves its
@@ -50,7 +51,7 @@ func TestGroupsAreClearedAfterAKill(t *testing.T) {
 				waitGone(t, rec.PID)
 				f.opts.Sandbox.Groups = "" // it has none itself, or others
 				f.open()
-				await(t, "end", func() bool { return f.get(run).Phase != executor.Running })
+				kit.Await(t, "end", func() bool { return f.get(run).Phase != executor.Running })
 			} else {
 				_ = unix.Kill(rec.PID, unix.SIGKILL)
 				f.wait(run)

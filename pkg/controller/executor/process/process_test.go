@@ -21,10 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2/ktesting"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // secret must not be seen anywhere but on the worker's standard input.
@@ -112,12 +114,14 @@ func (f *fixture) start(run executor.Run) executor.State {
 
 func (f *fixture) wait(run executor.Run) executor.State {
 	f.t.Helper()
+	ctx, stop := context.WithTimeout(f.t.Context(), kit.Patience)
+	defer stop()
 	select {
 	case got := <-f.ended:
 		if got != run.Ref {
 			f.t.Fatalf("ended: %s, want %s", got, run.Ref)
 		}
-	case <-time.After(30 * time.Second):
+	case <-ctx.Done():
 		f.t.Fatal("run did not end")
 	}
 	return f.get(run)
@@ -137,22 +141,11 @@ func (f *fixture) path(run executor.Run, elem ...string) string {
 	return filepath.Join(append([]string{f.Executor.dir(run.Ref)}, elem...)...)
 }
 
-// await polls for a fact outside of our control, such as a file made by a script.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // pids waits for a file with as many pids as asked for.
 func (f *fixture) pids(run executor.Run, n int) []int {
 	f.t.Helper()
 	var pids []int
-	await(f.t, "pids", func() bool {
+	kit.Await(f.t, "pids", func() bool {
 		b, _ := os.ReadFile(f.path(run, "work", "pids"))
 		pids = nil
 		for s := range strings.FieldsSeq(string(b)) {
@@ -348,10 +341,17 @@ func TestTreeIsKilled(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	f := newFixture(t, `echo $$ >pids; sleep 1000`)
+	c := clocktesting.NewFakeClock(time.Now())
+	f := newFixture(t, `echo $$ >pids; sleep 1000`, func(o *Options) { o.Clock = c })
 	run := newRunSpec()
-	run.Timeout = 100 * time.Millisecond
+	run.Timeout = time.Hour
 	f.start(run)
+	f.pids(run, 1)
+	c.Step(time.Hour - 1)
+	if s := f.get(run); s.Phase != executor.Running || s.Cause != "" {
+		t.Errorf("before its time was over: %+v", s)
+	}
+	c.Step(1)
 	s := f.wait(run)
 	if s.Cause != executor.CauseDeadline || s.Phase != executor.Exited || s.Succeeded() {
 		t.Errorf("state = %+v", s)
@@ -374,7 +374,7 @@ func TestStartIsOnce(t *testing.T) {
 		t.Errorf("remove of a living run: %v", err)
 	}
 	started := f.path(run, "work", "started")
-	await(t, "start", func() bool { b, _ := os.ReadFile(started); return len(b) > 0 }) // it is there a moment before it is written
+	kit.Await(t, "start", func() bool { b, _ := os.ReadFile(started); return len(b) > 0 }) // it is there a moment before it is written
 	if err := f.Stop(t.Context(), run.Ref); err != nil {
 		t.Fatal(err)
 	}

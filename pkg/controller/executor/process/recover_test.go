@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func (f *fixture) reopen() {
@@ -87,7 +89,7 @@ func TestReopenKeepsDeadline(t *testing.T) {
 	f.edit(run, func(r *record) { r.Timeout = time.Millisecond })
 	f.open()
 	// The run may be over before a listener is registered.
-	await(t, "end", func() bool { return f.get(run).Phase != executor.Running })
+	kit.Await(t, "end", func() bool { return f.get(run).Phase != executor.Running })
 	if s := f.get(run); s.Cause != executor.CauseDeadline {
 		t.Errorf("state = %+v", s)
 	}
@@ -96,7 +98,7 @@ func TestReopenKeepsDeadline(t *testing.T) {
 // waitGone waits for the worker, whose parent is this test.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
-	await(t, "end of worker", func() bool { return !alive(pid) })
+	kit.Await(t, "end of worker", func() bool { return !alive(pid) })
 	_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 }
 
@@ -226,7 +228,18 @@ func testCrashDuringStart(t *testing.T, confirmed bool) {
 
 func TestFolderIsLocked(t *testing.T) {
 	f := newFixture(t, "")
-	if _, err := Open(context.WithoutCancel(t.Context()), f.opts); !errors.Is(err, ErrLocked) {
+	o, c := f.opts, clocktesting.NewFakeClock(time.Now())
+	o.Clock = c
+	second := make(chan error, 1)
+	go func() {
+		_, err := Open(context.WithoutCancel(t.Context()), o)
+		second <- err
+	}()
+	kit.Await(t, "the second open ends", func() bool {
+		c.Step(lockPatience)
+		return len(second) > 0
+	})
+	if err := <-second; !errors.Is(err, ErrLocked) {
 		t.Errorf("second open: %v", err)
 	}
 }

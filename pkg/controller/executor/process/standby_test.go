@@ -24,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // seen is what the worker of TestHelperWorker found.
@@ -99,7 +100,7 @@ func (f *fixture) command(run executor.Run) seen {
 func (f *fixture) standby() *standby {
 	f.t.Helper()
 	var s *standby
-	await(f.t, "worker that stands by", func() bool {
+	kit.Await(f.t, "worker that stands by", func() bool {
 		k := f.Executor.standbys
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -113,7 +114,7 @@ func (f *fixture) standby() *standby {
 
 func (f *fixture) gone(s *standby) {
 	f.t.Helper()
-	await(f.t, "end of the worker", func() bool { return !isProcess(s.process.Pid, s.startTicks) })
+	kit.Await(f.t, "end of the worker", func() bool { return !isProcess(s.process.Pid, s.startTicks) })
 }
 
 // TestStandbyBecomesTheWorkerOfARun: the second run gets a worker that was started before it, which finds what a worker finds that
@@ -178,7 +179,7 @@ func TestStandbyThatEndedIsNotUsed(t *testing.T) {
 	if err := signalFD(s.pidfd, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "end of the worker", func() bool { return hasExited(s.pidfd) })
+	kit.Await(t, "end of the worker", func() bool { return hasExited(s.pidfd) })
 	if got := f.command(newCommandSpec()); got.PID == s.process.Pid {
 		t.Error("a dead worker ran")
 	}
@@ -209,7 +210,7 @@ func TestStandbysAreDismissed(t *testing.T) {
 	f := newStandbyFixture(t, func(o *Options) { o.Clock = clock })
 	f.command(newCommandSpec())
 	s := f.standby()
-	await(t, "dismissal", func() bool {
+	kit.Await(t, "dismissal", func() bool {
 		clock.Step(standbyLife)
 		return !isProcess(s.process.Pid, s.startTicks)
 	})
