@@ -14,9 +14,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/platform-ai/platform/test/pipenet"
 )
 
 const user = "u"
@@ -84,6 +87,7 @@ func answer(t *testing.T, r *bufio.Reader) (code int, text string, closes bool) 
 
 // A handler that does not call Admit gets nothing of the body, and the client gets its answer before it has sent any.
 func TestClosedUntilAdmitted(t *testing.T) {
+	t.Parallel()
 	address := serve(t, gate(t, Options{}), func(w http.ResponseWriter, r *http.Request) {
 		if n, err := r.Body.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errClosed) {
 			t.Errorf("read %d bytes: %v", n, err)
@@ -100,6 +104,7 @@ func TestClosedUntilAdmitted(t *testing.T) {
 
 // Limits are checked before reading if a length is declared, and otherwise while reading.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	g := gate(t, Options{})
 	address := serve(t, g, reads(10))
 	_, r := head(t, address, "Content-Length: 11\r\n")
@@ -123,6 +128,7 @@ func TestLimits(t *testing.T) {
 
 // A long JSON body has a limited number of values, wherever it is cut, and texts of any length.
 func TestValues(t *testing.T) {
+	t.Parallel()
 	g := gate(t, Options{})
 	address := serve(t, g, func(w http.ResponseWriter, r *http.Request) {
 		done, err := AdmitJSON(r.Context(), user, MaxJSON)
@@ -169,6 +175,7 @@ func TestValues(t *testing.T) {
 
 // One caller never takes what is left for the others.
 func TestShares(t *testing.T) {
+	t.Parallel()
 	g := gate(t, Options{Budget: 32})
 	for i, step := range []struct {
 		user string
@@ -189,6 +196,7 @@ func TestShares(t *testing.T) {
 
 // A body without a declared length takes its share as it arrives.
 func TestBudgetOfChunkedBodies(t *testing.T) {
+	t.Parallel()
 	g := gate(t, Options{Budget: 4 * step})
 	address := serve(t, g, reads(1<<30))
 	for n, want := range map[int]int{step: 200, 10 * step: 429} {
@@ -206,30 +214,45 @@ func TestBudgetOfChunkedBodies(t *testing.T) {
 // A client that stops sending is disconnected; one that has sent everything may wait for its answer as long as that
 // takes.
 func TestPatience(t *testing.T) {
-	const patience = time.Second
-	g := gate(t, Options{Patience: patience})
-	address := serve(t, g, func(w http.ResponseWriter, r *http.Request) {
-		reads(1000)(w, r)
-		if r.Header.Get("Wait") != "" {
-			select {
-			case <-r.Context().Done():
-				t.Error("the connection ended with the time for the body")
-			case <-time.After(3 * patience):
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const patience = time.Minute
+		g := gate(t, Options{Patience: patience})
+		l := pipenet.Listen()
+		s := &http.Server{Handler: g.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reads(1000)(w, r)
+			if r.Header.Get("Wait") != "" {
+				time.Sleep(3 * patience)
+				if r.Context().Err() != nil {
+					t.Error("the connection ended with the time for the body")
+				}
 			}
+		}))}
+		go func() { _ = s.Serve(l) }()
+		defer s.Close()
+		send := func(text string) (net.Conn, *bufio.Reader) {
+			c, err := l.DialContext(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\n"+text); err != nil {
+				t.Fatal(err)
+			}
+			return c, bufio.NewReader(c)
+		}
+		began := time.Now()
+		c, r := send("Content-Length: 10\r\n\r\n01234")
+		defer c.Close()
+		if code, text, _ := answer(t, r); code != http.StatusRequestTimeout || time.Since(began) != patience {
+			t.Errorf("stalled: %d %s after %s", code, text, time.Since(began))
+		}
+		c, r = send("Content-Length: 10\r\nWait: yes\r\n\r\n0123456789")
+		defer c.Close()
+		if code, text, closes := answer(t, r); code != http.StatusOK || closes {
+			t.Errorf("whole: %d %s, closes %v", code, text, closes)
+		}
+		if g.Held() != 0 {
+			t.Errorf("%d bytes are held after all", g.Held())
 		}
 	})
-	c, r := head(t, address, "Content-Length: 10\r\n")
-	if _, err := io.WriteString(c, "01234"); err != nil {
-		t.Fatal(err)
-	}
-	if code, text, _ := answer(t, r); code != http.StatusRequestTimeout {
-		t.Errorf("stalled: %d %s", code, text)
-	}
-	_, r = head(t, address, "Content-Length: 12\r\nWait: yes\r\n\r\n0123456789") // all of it at once: head adds two bytes
-	if code, text, closes := answer(t, r); code != http.StatusOK || closes {
-		t.Errorf("whole: %d %s, closes %v", code, text, closes)
-	}
-	if g.Held() != 0 {
-		t.Errorf("%d bytes are held after all", g.Held())
-	}
 }
