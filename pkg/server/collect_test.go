@@ -8,7 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
-	"time"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestGrowth(t *testing.T) {
@@ -31,11 +32,11 @@ func TestSpaceCollections(t *testing.T) {
 	}
 	SpaceCollections()
 	await := func(what string, reached func(int) bool) {
-		for until := time.Now().Add(time.Minute); !reached(percent()); runtime.GC() {
-			if time.Now().After(until) {
-				t.Fatalf("%s: the heap may grow by %d %%", what, percent())
-			}
-		}
+		t.Helper()
+		kit.Await(t, "the pace of "+what, func() bool {
+			runtime.GC()
+			return reached(percent())
+		})
 	}
 	await("a small heap", func(p int) bool { return p > 200 })
 	much := make([]byte, 2*minGarbage)

@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/usage"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // ends is a meter that receives the end of the only request.
@@ -129,9 +130,7 @@ func TestDrain(t *testing.T) {
 				say <- middle
 				<-done // the rest is read without the client
 			}
-			for clock.Waiters() != tc.timers {
-				time.Sleep(time.Millisecond)
-			}
+			kit.Await(t, "its timers run", func() bool { return clock.Waiters() == tc.timers })
 			clock.Step(drain - time.Second)
 			if tc.ends {
 				say <- last

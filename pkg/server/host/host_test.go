@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -346,5 +345,3 @@ func TestDefaultServiceAccountComesBack(t *testing.T) {
 	}
 	t.Error("the watch ended")
 }
-
-const soon = 20 * time.Second // bounds a wait that normally takes milliseconds

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +37,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // server is the host alone, served over TLS from a directory, together with
@@ -215,6 +215,8 @@ func (s *server) awaitNamespace(k kubernetes.Interface, name string, ok func(*co
 	s.t.Helper()
 	w := must(k.CoreV1().Namespaces().Watch(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}))(s.t)
 	defer w.Stop()
+	ctx, stop := context.WithTimeout(s.t.Context(), kit.Patience)
+	defer stop()
 	var last *corev1.Namespace
 	for {
 		select {
@@ -224,7 +226,7 @@ func (s *server) awaitNamespace(k kubernetes.Interface, name string, ok func(*co
 					return
 				}
 			}
-		case <-time.After(soon):
+		case <-ctx.Done():
 			s.t.Fatalf("namespace %s is still %v", name, last)
 		}
 	}

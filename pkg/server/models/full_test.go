@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/usage"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const mib = 1 << 20
@@ -156,15 +157,19 @@ func TestFullDisk(t *testing.T) {
 			waited++
 		}
 		f.free(1000)
-		got, incomplete := f.recorded()
-		spent, reserved := f.balance()
-		for end := time.Now().Add(time.Minute); (incomplete > 0 || reserved > 0) && time.Now().Before(end); {
-			f.clock.Step(3 * time.Second) // the next try, which another goroutine makes
+		var got map[string]int64
+		kit.Await(t, fmt.Sprintf("seed %d: all ends are stored", seed), func() bool {
+			var incomplete int
 			got, incomplete = f.recorded()
-			spent, reserved = f.balance()
-		}
-		if spent != sum || reserved != 0 || incomplete != 0 {
-			t.Errorf("seed %d: the Budget has %d spent and %d reserved, want %d; %d records are not complete", seed, spent, reserved, sum, incomplete)
+			_, reserved := f.balance()
+			if incomplete == 0 && reserved == 0 {
+				return true
+			}
+			f.clock.Step(3 * time.Second) // the next try, which another goroutine makes
+			return false
+		})
+		if spent, _ := f.balance(); spent != sum {
+			t.Errorf("seed %d: the Budget has %d spent, want %d", seed, spent, sum)
 		}
 		for id, n := range sent {
 			if has, ok := got[id]; !ok || has != n {

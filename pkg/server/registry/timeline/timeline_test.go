@@ -34,6 +34,7 @@ import (
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -171,7 +172,7 @@ func (s *site) open(path string) *client {
 		}
 		return c, c.(*net.TCPConn).SetReadBuffer(64 << 10)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), kit.Patience)
 	s.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
 	if err != nil {
