@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package agent_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestAgentRules(t *testing.T) {
 	coretest.Rules(t, "Agent", [][3]string{
 		{"empty", `{}`, ""},
 		{"provider and runtime", `{providerRef: {name: p}, runtime: {type: codex}}`, "spec.providerRef: cannot be set together with runtime"},

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package agentruntime_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestAgentRuntimeRules(t *testing.T) {
 	const (
 		at = `deployment: {mode: external-endpoint, endpoint: "https://h/"}`
 		v1 = `contractVersion: platform.harness.v1, clientAuth: {bearerTokenSecretRef: {name: s, key: k}}`

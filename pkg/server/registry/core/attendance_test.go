@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // warnings are a server's warnings about a request.
@@ -54,14 +55,14 @@ func TestTaskWithoutController(t *testing.T) {
 	}
 	says := func(name string) {
 		t.Helper()
-		for k := get(name); !meta.IsStatusConditionTrue(k.Status.Conditions, v1alpha1.ConditionWaitingToStart); k = get(name) {
-			if err := t.Context().Err(); err != nil {
-				t.Fatal(err)
+		var k *v1alpha1.Task
+		kit.Await(t, "task "+name+" says that it waits", func() bool {
+			if k = get(name); meta.IsStatusConditionTrue(k.Status.Conditions, v1alpha1.ConditionWaitingToStart) {
+				return true
 			}
 			now.Step(time.Second)
-			time.Sleep(time.Millisecond)
-		}
-		k := get(name)
+			return false
+		})
 		c := meta.FindStatusCondition(k.Status.Conditions, v1alpha1.ConditionWaitingToStart)
 		if c.Reason != v1alpha1.ReasonNoController || k.Status.Message != c.Message || !strings.Contains(c.Message, "namespace default") || k.Status.CreationRevision == 0 {
 			t.Errorf("status %+v", k.Status)

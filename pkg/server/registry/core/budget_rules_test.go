@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package budget_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestBudgetRules(t *testing.T) {
 	coretest.Rules(t, "Budget", [][3]string{
 		{"minimal", `{limit: {tokens: 1000}, window: day}`, ""},
 		{"everything", `{limit: {tokens: 1000}, window: month, perIdentity: true, warnPercent: [50, 90], selector: {taskLabels: {a: b}, agents: [a], providers: [p], requesters: [{kind: Group, name: "oidc:team"}]}}`, ""},

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package memory_test
+package core_test
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func put(s *coretest.Server, name, spec string) {
+func putMemory(s *coretest.Server, name, spec string) {
 	s.MustApply("memories", fmt.Sprintf("apiVersion: core.platform.ai/v1alpha1\nkind: Memory\nmetadata: {name: %s}\nspec: %s", name, spec))
 }
 
-func find(t *testing.T, s *coretest.Server, spec v1alpha1.MemorySearchSpec) string {
+func findMemories(t *testing.T, s *coretest.Server, spec v1alpha1.MemorySearchSpec) string {
 	t.Helper()
 	out, err := s.Create(s.User(), "memorysearches", &v1alpha1.MemorySearch{Spec: spec})
 	if err != nil {
@@ -35,15 +35,15 @@ func find(t *testing.T, s *coretest.Server, spec v1alpha1.MemorySearchSpec) stri
 }
 
 // A search finds what matches all its fields, and follows every change of a memory, also after a restart.
-func TestSearch(t *testing.T) {
+func TestMemorySearch(t *testing.T) {
 	dir := t.TempDir()
 	s := coretest.StartIn(t, dir)
-	put(s, "a", `{content: deploy on Tuesdays, tags: [ops, prod], source: handbook, agentName: ann, taskName: t1, parentTask: p1}`)
-	put(s, "b", `{content: deploy with care, tags: [ops], sessionName: s1}`)
-	put(s, "c", `{content: the database is rebuilt nightly, source: handbook}`)
+	putMemory(s, "a", `{content: deploy on Tuesdays, tags: [ops, prod], source: handbook, agentName: ann, taskName: t1, parentTask: p1}`)
+	putMemory(s, "b", `{content: deploy with care, tags: [ops], sessionName: s1}`)
+	putMemory(s, "c", `{content: the database is rebuilt nightly, source: handbook}`)
 	check := func(spec v1alpha1.MemorySearchSpec, want string) {
 		t.Helper()
-		if got := find(t, s, spec); got != want {
+		if got := findMemories(t, s, spec); got != want {
 			t.Errorf("%+v: %q, want %q", spec, got, want)
 		}
 	}

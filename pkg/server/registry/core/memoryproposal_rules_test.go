@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package memoryproposal_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestMemoryProposalRules(t *testing.T) {
 	coretest.Rules(t, "MemoryProposal", [][3]string{
 		{"minimal", `{title: t}`, ""},
 		{"no title", `{content: x}`, "spec.title: Required"},

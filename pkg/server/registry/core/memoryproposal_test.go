@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package memoryproposal_test
+package core_test
 
 import (
 	"fmt"
@@ -18,18 +18,18 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-type action struct {
+type decision struct {
 	name string
 	body func() runtime.Object
 }
 
-func actions() []action {
+func decisions() []decision {
 	review := func(s v1alpha1.MemoryProposalState) func() runtime.Object {
 		return func() runtime.Object {
 			return &v1alpha1.MemoryProposalReview{Spec: v1alpha1.MemoryProposalReviewSpec{Status: s, Reviewer: "Ann"}}
 		}
 	}
-	return []action{
+	return []decision{
 		{"accept", review(v1alpha1.ProposalAccepted)},
 		{"reject", review(v1alpha1.ProposalRejected)},
 		{"apply", func() runtime.Object { return &v1alpha1.MemoryProposalApplication{} }},
@@ -37,15 +37,15 @@ func actions() []action {
 	}
 }
 
-func subresource(action string) string {
-	if action == "accept" || action == "reject" {
+func decisionPath(decision string) string {
+	if decision == "accept" || decision == "reject" {
 		return "memoryproposals/review"
 	}
-	return "memoryproposals/" + action
+	return "memoryproposals/" + decision
 }
 
 // Every sequence of up to four actions leads to the states of this table, and every other action is refused with 409.
-func TestStates(t *testing.T) {
+func TestProposalStates(t *testing.T) {
 	next := map[v1alpha1.MemoryProposalState]map[string]v1alpha1.MemoryProposalState{
 		v1alpha1.ProposalPending:  {"accept": v1alpha1.ProposalAccepted, "reject": v1alpha1.ProposalRejected, "archive": v1alpha1.ProposalArchived},
 		v1alpha1.ProposalAccepted: {"apply": v1alpha1.ProposalApplied, "archive": v1alpha1.ProposalArchived},
@@ -55,40 +55,40 @@ func TestStates(t *testing.T) {
 	}
 	s := coretest.Start(t)
 	n := 0
-	var try func(path []action)
-	try = func(path []action) {
+	var try func(path []decision)
+	try = func(path []decision) {
 		if len(path) == 4 {
 			n++
-			follow(t, s, fmt.Sprintf("p%d", n), path, next)
+			decide(t, s, fmt.Sprintf("p%d", n), path, next)
 			return
 		}
-		for _, a := range actions() {
+		for _, a := range decisions() {
 			try(append(path, a))
 		}
 	}
 	try(nil)
 }
 
-func follow(t *testing.T, s *coretest.Server, name string, path []action, next map[v1alpha1.MemoryProposalState]map[string]v1alpha1.MemoryProposalState) {
+func decide(t *testing.T, s *coretest.Server, name string, path []decision, next map[v1alpha1.MemoryProposalState]map[string]v1alpha1.MemoryProposalState) {
 	t.Helper()
-	create(t, s, name, "memory")
+	propose(t, s, name, "memory")
 	state := v1alpha1.ProposalPending
 	for i, a := range path {
 		want, allowed := next[state][a.name]
-		_, err := s.CreateNamed(s.As("decider", nil), subresource(a.name), name, a.body())
+		_, err := s.CreateNamed(s.As("decider", nil), decisionPath(a.name), name, a.body())
 		if allowed != (err == nil) || err != nil && !apierrors.IsConflict(err) {
 			t.Fatalf("%s, action %d, %s from %s: %v; allowed: %v", name, i, a.name, state, err, allowed)
 		}
 		if allowed {
 			state = want
 		}
-		if got := get(t, s, name).Status.State; got != state {
+		if got := proposal(t, s, name).Status.State; got != state {
 			t.Fatalf("%s, after %s: %s, want %s", name, a.name, got, state)
 		}
 	}
 }
 
-func create(t *testing.T, s *coretest.Server, name, kind string) {
+func propose(t *testing.T, s *coretest.Server, name, kind string) {
 	t.Helper()
 	_, err := s.Apply("memoryproposals", fmt.Sprintf(`apiVersion: core.platform.ai/v1alpha1
 kind: MemoryProposal
@@ -99,7 +99,7 @@ spec: {title: t, type: %s, skillName: x, content: "the password is hunter2secret
 	}
 }
 
-func get(t *testing.T, s *coretest.Server, name string) *v1alpha1.MemoryProposal {
+func proposal(t *testing.T, s *coretest.Server, name string) *v1alpha1.MemoryProposal {
 	t.Helper()
 	obj, err := s.Storage["memoryproposals"].(rest.Getter).Get(s.User(), name, &metav1.GetOptions{})
 	if err != nil {
@@ -108,7 +108,7 @@ func get(t *testing.T, s *coretest.Server, name string) *v1alpha1.MemoryProposal
 	return obj.(*v1alpha1.MemoryProposal)
 }
 
-func must(t *testing.T, s *coretest.Server, who, path, name string, body runtime.Object) runtime.Object {
+func mustCreate(t *testing.T, s *coretest.Server, who, path, name string, body runtime.Object) runtime.Object {
 	t.Helper()
 	out, err := s.CreateNamed(s.As(who, nil), path, name, body)
 	if err != nil {
@@ -118,10 +118,10 @@ func must(t *testing.T, s *coretest.Server, who, path, name string, body runtime
 }
 
 // Of many callers who apply at the same time, all get the one memory.
-func TestApplyIsOnce(t *testing.T) {
+func TestProposalsAreAppliedOnce(t *testing.T) {
 	s := coretest.Start(t)
-	create(t, s, "p", "memory")
-	must(t, s, "decider", "memoryproposals/review", "p", actions()[0].body())
+	propose(t, s, "p", "memory")
+	mustCreate(t, s, "decider", "memoryproposals/review", "p", decisions()[0].body())
 	var all sync.WaitGroup
 	got := make([]*v1alpha1.Memory, 16)
 	for i := range got {
@@ -140,7 +140,7 @@ func TestApplyIsOnce(t *testing.T) {
 			t.Fatalf("%v, want the memory %s", m, got[0].UID)
 		}
 	}
-	m, p := got[0], get(t, s, "p")
+	m, p := got[0], proposal(t, s, "p")
 	if p.Status.MemoryName != m.Name || p.Status.MemoryUID != m.UID || m.Status.ProposalUID != p.UID || m.Status.ProposalName != "p" {
 		t.Errorf("memory %+v of proposal %+v", m.Status, p.Status)
 	}
@@ -159,12 +159,12 @@ func TestApplyIsOnce(t *testing.T) {
 }
 
 // Who proposed cannot apply, and other types cannot be applied by anybody.
-func TestApplyIsRefused(t *testing.T) {
+func TestApplyingIsRefused(t *testing.T) {
 	s := coretest.Start(t)
-	create(t, s, "p", "memory")
-	create(t, s, "q", "skill")
+	propose(t, s, "p", "memory")
+	propose(t, s, "q", "skill")
 	for _, name := range []string{"p", "q"} {
-		must(t, s, "decider", "memoryproposals/review", name, actions()[0].body())
+		mustCreate(t, s, "decider", "memoryproposals/review", name, decisions()[0].body())
 	}
 	if _, err := s.CreateNamed(s.User(), "memoryproposals/apply", "p", &v1alpha1.MemoryProposalApplication{}); !apierrors.IsForbidden(err) {
 		t.Errorf("apply by the proposer: %v", err)
@@ -173,21 +173,21 @@ func TestApplyIsRefused(t *testing.T) {
 		t.Errorf("apply of a skill: %v", err)
 	}
 	// A memory with the name that the proposal's would have is not taken for it.
-	want := get(t, s, "p")
-	m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Name: nameOf(t, s, want), Namespace: "default"}, Spec: v1alpha1.MemorySpec{Content: "planted"}}
+	want := proposal(t, s, "p")
+	m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Name: appliedName(t, s, want), Namespace: "default"}, Spec: v1alpha1.MemorySpec{Content: "planted"}}
 	if _, err := s.Create(s.User(), "memories", m); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.CreateNamed(s.As("decider", nil), "memoryproposals/apply", "p", &v1alpha1.MemoryProposalApplication{}); !apierrors.IsConflict(err) {
 		t.Errorf("apply over a planted memory: %v", err)
 	}
-	if got := get(t, s, "p").Status.State; got != v1alpha1.ProposalAccepted {
+	if got := proposal(t, s, "p").Status.State; got != v1alpha1.ProposalAccepted {
 		t.Errorf("state %s after a refused apply", got)
 	}
 }
 
-// nameOf returns the name of the memory that a proposal would make, from a dry run.
-func nameOf(t *testing.T, s *coretest.Server, p *v1alpha1.MemoryProposal) string {
+// appliedName returns the name of the memory that a proposal would make, from a dry run.
+func appliedName(t *testing.T, s *coretest.Server, p *v1alpha1.MemoryProposal) string {
 	t.Helper()
 	out, err := s.Storage["memoryproposals/apply"].(rest.NamedCreater).Create(coretest.WithPath(s.As("decider", nil), "memoryproposals/apply"), p.Name,
 		&v1alpha1.MemoryProposalApplication{}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -198,9 +198,9 @@ func nameOf(t *testing.T, s *coretest.Server, p *v1alpha1.MemoryProposal) string
 }
 
 // Nobody writes the status or changes the spec.
-func TestOnlyTheServerWrites(t *testing.T) {
+func TestOnlyTheServerWritesProposals(t *testing.T) {
 	s := coretest.Start(t)
-	create(t, s, "p", "memory")
+	propose(t, s, "p", "memory")
 	_, err := s.Update(s.User(), "memoryproposals/status", "p", func(o runtime.Object) { o.(*v1alpha1.MemoryProposal).Status.State = v1alpha1.ProposalAccepted })
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("write of the status: %v", err)

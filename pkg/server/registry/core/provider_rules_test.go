@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package provider_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestProviderRules(t *testing.T) {
 	coretest.Rules(t, "Provider", [][3]string{
 		{"openai", `{type: openai, secretRef: {name: s}}`, ""},
 		{"no secret", `{type: openai}`, "spec.secretRef.name: Required"},

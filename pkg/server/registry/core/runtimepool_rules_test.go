@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runtimepool_test
+package core_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestRuntimePoolRules(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	pool := func(image, profile, more string) string {
 		return `{trustDomain: {namespace: team, identity: ann}, runtimeNamespace: runtimes, runtime: {image: "` + image + `", profile: {` + profile + `}}` + more + `}`

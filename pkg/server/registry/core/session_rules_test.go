@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package session_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestSessionRules(t *testing.T) {
 	coretest.Rules(t, "Session", [][3]string{
 		{"default", `{}`, ""},
 		{"type", `{sessionType: mail}`, "spec.sessionType: supported values"},

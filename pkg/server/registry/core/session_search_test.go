@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package session_test
+package core_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
-func said(t *testing.T, s *coretest.Server, session string, texts ...string) {
+func putMessages(t *testing.T, s *coretest.Server, session string, texts ...string) {
 	t.Helper()
 	body := &v1alpha1.SessionTranscript{}
 	for _, text := range texts {
@@ -27,7 +27,7 @@ func said(t *testing.T, s *coretest.Server, session string, texts ...string) {
 	}
 }
 
-func found(t *testing.T, s *coretest.Server, spec v1alpha1.TranscriptSearchSpec) string {
+func findMessages(t *testing.T, s *coretest.Server, spec v1alpha1.TranscriptSearchSpec) string {
 	t.Helper()
 	out, err := s.Create(s.User(), "transcriptsearches", &v1alpha1.TranscriptSearch{Spec: spec})
 	if err != nil {
@@ -41,17 +41,17 @@ func found(t *testing.T, s *coretest.Server, spec v1alpha1.TranscriptSearchSpec)
 }
 
 // A search finds messages by their words, session and role; those of a deleted session are gone from the index.
-func TestSearch(t *testing.T) {
+func TestTranscriptSearch(t *testing.T) {
 	dir := t.TempDir()
 	s := coretest.StartIn(t, dir)
 	for _, name := range []string{"a", "b"} {
 		s.MustApply("sessions", "apiVersion: core.platform.ai/v1alpha1\nkind: Session\nmetadata: {name: "+name+"}\nspec: {sessionType: task}")
 	}
-	said(t, s, "a", "user: where is the invoice", "assistant: the invoice is in the archive, 東京 office")
-	said(t, s, "b", "user: pay the invoices of may")
+	putMessages(t, s, "a", "user: where is the invoice", "assistant: the invoice is in the archive, 東京 office")
+	putMessages(t, s, "b", "user: pay the invoices of may")
 	check := func(spec v1alpha1.TranscriptSearchSpec, want string) {
 		t.Helper()
-		if got := found(t, s, spec); got != want {
+		if got := findMessages(t, s, spec); got != want {
 			t.Errorf("%+v: %q, want %q", spec, got, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestSearch(t *testing.T) {
 	}
 	check(v1alpha1.TranscriptSearchSpec{Query: "relic7"}, "old/8")
 	check(v1alpha1.TranscriptSearchSpec{Query: "relic449"}, "old/450")
-	said(t, s, "old", "user: brandnew")
+	putMessages(t, s, "old", "user: brandnew")
 	check(v1alpha1.TranscriptSearchSpec{Query: "brandnew"}, "old/451")
 	for _, name := range []string{"a", "b", "old"} {
 		s.Remove("sessions", name)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package skill_test
+package core_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestSkillRules(t *testing.T) {
 	coretest.Rules(t, "Skill", [][3]string{
 		{"minimal", `{description: d, content: {inline: x}}`, ""},
 		{"no text", `{description: d, content: {files: {a: b}}}`, "spec.content.inline: Required"},

@@ -23,10 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func (s *server) mustTask(name, spec string) *v1alpha1.Task {
@@ -251,19 +253,40 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// pauses is a clock for a follower of a log, who alone calls After: it receives each pause, which lasts until the test ends it.
+type pauses struct {
+	*clocktesting.FakeClock
+
+	begun chan chan time.Time
+}
+
+func (p *pauses) After(time.Duration) <-chan time.Time {
+	end := make(chan time.Time, 1)
+	p.begun <- end
+	return end
+}
+
 func TestFollowedLogEndsWithTheTask(t *testing.T) {
-	s := start(t)
+	clock := &pauses{clocktesting.NewFakeClock(noon), make(chan chan time.Time, 10)}
+	s := startAt(t, t.TempDir(), clock)
 	a := s.mustTask("a", `{type: container}`)
 	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("first\n"))
 	done := make(chan string)
 	go func() { done <- s.Call(s.User(), "tasks/log", "a", "", "GET ?follow=true", nil).Body.String() }()
-	select { // it stays open across several looks at the task
-	case got := <-done:
-		t.Fatalf("the log of a living task ended: %q", got)
-	case <-time.After(600 * time.Millisecond):
+	var end chan time.Time
+	for range 3 { // it stays open across several looks at the task
+		if end != nil {
+			end <- noon
+		}
+		select {
+		case got := <-done:
+			t.Fatalf("the log of a living task ended: %q", got)
+		case end = <-clock.begun:
+		}
 	}
 	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("second\n"))
 	s.SetPhase("a", v1alpha1.TaskSucceeded)
+	end <- noon
 	if got := <-done; got != "first\nsecond\n" {
 		t.Errorf("followed: %q", got)
 	}
@@ -311,16 +334,13 @@ func TestContentLeavesWithTheTask(t *testing.T) {
 		}
 	}
 	w.Stop()
-	for { // the log of the task goes after its events
-		if log, err := s.Blobs.ReadLog(t.Context(), "gone", 0); err != nil {
+	kit.Await(t, "the orphan's log goes after its events", func() bool {
+		log, err := s.Blobs.ReadLog(t.Context(), "gone", 0)
+		if err != nil {
 			t.Fatal(err)
-		} else if len(log) == 0 {
-			break
 		}
-		if t.Context().Err() != nil {
-			t.Fatal("the orphan's log stays")
-		}
-	}
+		return len(log) == 0
+	})
 	if w := s.Call(s.User(), "tasks/log", "a", "", "GET", nil); w.Body.String() != "mine" {
 		t.Errorf("the living task lost its log: %q", w.Body)
 	}

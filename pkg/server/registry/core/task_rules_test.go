@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task_test
+package core_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestTaskRules(t *testing.T) {
 	coretest.Rules(t, "Task", [][3]string{
 		{"minimal", `{type: container}`, ""},
 		{"no type", `{command: [x]}`, "spec.type: Required"},

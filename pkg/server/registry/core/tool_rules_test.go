@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package core_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-func TestRules(t *testing.T) {
+func TestToolRules(t *testing.T) {
 	coretest.Rules(t, "Tool", [][3]string{
 		{"http", `{description: d, http: {url: "https://h/?a=b", headers: {X-A: b}}}`, ""},
 		{"no description", `{http: {url: "https://h/"}}`, "spec.description: Required"},

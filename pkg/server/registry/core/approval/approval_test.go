@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func newView(tb testing.TB) *view {
@@ -200,7 +200,7 @@ func follow(t *testing.T, v *view, ctx context.Context, o internalversion.ListOp
 	}
 	at := o
 	at.ResourceVersion = strconv.FormatUint(from, 10)
-	ctx, stop := context.WithTimeout(ctx, time.Minute) // in case the end never arrives
+	ctx, stop := context.WithTimeout(ctx, kit.Patience) // in case the end never arrives
 	defer stop()
 	w, err := v.watch(ctx, &at)
 	if err != nil {
