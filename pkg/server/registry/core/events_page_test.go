@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 // TestPagesOfLargeEvents: a page of large events ends before 16 MiB and says where to go on, and a list without a limit that would
@@ -28,13 +29,13 @@ func TestPagesOfLargeEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range events / atOnce {
-		list := &v1alpha1.ExecutionEventList{}
+		var page []*v1alpha1.ExecutionEvent // to the log itself, because a request would be looked through for secrets
 		for range atOnce {
 			e := ev(v1alpha1.EventModelMessage)
 			e.Content = &apiextensionsv1.JSON{Raw: content}
-			list.Items = append(list.Items, *e)
+			page = append(page, e)
 		}
-		if _, err := s.CreateNamed(s.worker(task), "tasks/events", task.Name, list); err != nil {
+		if _, err := s.Log.Append(t.Context(), eventlog.Stream{Namespace: "default", Task: task.Name, UID: task.UID}, page); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -105,8 +106,36 @@ func TestTaskQueries(t *testing.T) {
 	if r := status.Items[0]; r.Phase != "WaitingForApproval" || *r.DurationSeconds != 600 || *r.InputTokens != 400 || *r.TotalTokens != 405 || r.Agent != "writer-running" || r.UID != s.Task("running").UID || r.Type != v1alpha1.TaskTypeAI {
 		t.Errorf("summary: %+v", r)
 	}
-	if _, _, err := s.find(v1alpha1.TaskQuerySpec{OrderBy: "size"}); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "orderBy: ") {
-		t.Errorf("an order that there is not: %v", err)
+}
+
+// TestTaskQueriesAreRefused: an error names the field.
+func TestTaskQueriesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for field, spec := range map[string]v1alpha1.TaskQuerySpec{
+		"labelSelector": {LabelSelector: "a in"}, "phases": {Phases: []string{"running"}}, "startedAfter": {StartedAfter: "yesterday"}, "startedBefore": {StartedBefore: "5"},
+		"minDuration": {MinDuration: new(v1alpha1.Duration("-1s"))}, "limit": {Limit: -1}, "continue": {Continue: "x"}, "orderBy": {OrderBy: "size"}, "minTokens": {MinTokens: -1},
+	} {
+		if _, _, err := s.find(spec); !apierrors.IsBadRequest(err) || !strings.HasPrefix(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestMostTasksOfAPage: however many tasks a page may have, it has at most 500. A minimum of a part of a second counts as a whole one.
+func TestMostTasksOfAPage(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for i := range 501 {
+		s.mustTask(fmt.Sprintf("t%03d", i), `{type: ai, prompt: go}`)
+	}
+	if _, status, err := s.find(v1alpha1.TaskQuerySpec{Limit: 10_000}); err != nil || len(status.Items) != 500 || status.Matched != 501 || status.Continue == "" {
+		t.Errorf("%+v, %v", status, err)
+	}
+	s.ended("t000", 5, 1, 0)
+	s.ended("t001", 5, 2, 0)
+	if got, _, err := s.find(v1alpha1.TaskQuerySpec{MinDuration: new(v1alpha1.Duration("1500ms"))}); err != nil || got != "t001" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -158,6 +187,14 @@ func TestPagesOfTaskQueries(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	other := spec
+	other.Limit = 100 // a token is good whatever the size of the page
+	if _, _, err := s.find(other); err != nil {
+		t.Error(err)
+	}
+	elsewhere := request.WithNamespace(s.User(), "other")
+	if _, err := s.Create(elsewhere, "taskqueries", &v1alpha1.TaskQuery{Spec: spec}); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "another query") {
+		t.Errorf("continue in another namespace: %v", err)
+	}
 	other.Descending = false
 	if _, _, err := s.find(other); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "another query") {
 		t.Errorf("continue of another query: %v", err)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,7 +88,7 @@ func (r *Resource) serve(req *http.Request, c *v1alpha1.Chat, answer resource.An
 		return
 	}
 	turn := chat.Request{Caller: caller, Namespace: request.NamespaceValue(ctx), Spec: c.Spec}
-	if accepts(req, sse.ContentType) {
+	if sse.Accepted(req.Header) {
 		r.stream(ctx, turn, answer)
 		return
 	}
@@ -112,19 +111,6 @@ func (r *Resource) serve(req *http.Request, c *v1alpha1.Chat, answer resource.An
 	}
 	c.Status = *status
 	answer.Object(c)
-}
-
-// accepts reports whether the client asks for a media type.
-func accepts(req *http.Request, media string) bool {
-	for _, value := range req.Header.Values("Accept") {
-		for one := range strings.SplitSeq(value, ",") {
-			one, _, _ = strings.Cut(one, ";")
-			if strings.TrimSpace(one) == media {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // config serves chats/config.

@@ -1,0 +1,23 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sse
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Accepted reports whether a request names the media type of a stream in its Accept header. A request that accepts everything
+// does not ask for a stream.
+func Accepted(h http.Header) bool {
+	for _, value := range h.Values("Accept") {
+		for one := range strings.SplitSeq(value, ",") {
+			one, _, _ = strings.Cut(one, ";")
+			if strings.TrimSpace(one) == ContentType {
+				return true
+			}
+		}
+	}
+	return false
+}
