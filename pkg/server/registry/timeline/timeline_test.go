@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,8 +34,10 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/pipenet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,8 +48,10 @@ type site struct {
 	log     *eventlog.Log
 	server  *Server
 	metrics *prometheus.Registry
-	http    *httptest.Server
-	proto   string
+	url     string
+	// transport returns a transport whose connections have small buffers.
+	transport func() *http.Transport
+	proto     string
 	ended   chan string // receives the path of each stream that ended
 	allowed func(context.Context) error
 }
@@ -62,9 +67,63 @@ func bothProtocols(t *testing.T, o func() options, test func(s *site)) {
 	}
 }
 
+// start serves over TLS on loopback.
 func start(t *testing.T, proto string, o options) *site {
 	t.Helper()
-	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
+	s := newSite(t, proto, o, local.Options{Dir: t.TempDir()})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
+	server.EnableHTTP2 = proto == "HTTP/2.0"
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if n, ok := c.(interface{ NetConn() net.Conn }); ok { // a small buffer, so that little fits between server and client
+			if tcp, ok := n.NetConn().(*net.TCPConn); ok {
+				if err := tcp.SetWriteBuffer(64 << 10); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return ctx
+	}
+	server.StartTLS()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	s.url = server.URL
+	s.transport = func() *http.Transport {
+		tr := server.Client().Transport.(*http.Transport).Clone()
+		dialer := &net.Dialer{}
+		tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return c, c.(*net.TCPConn).SetReadBuffer(64 << 10)
+		}
+		return tr
+	}
+	return s
+}
+
+// startInBubble serves in memory, for a test whose time is that of a bubble.
+func startInBubble(t *testing.T, proto string, o options) *site {
+	t.Helper()
+	s := newSite(t, proto, o, local.Options{Dir: localtest.Dir, FS: localtest.NewDisk().FS()})
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(proto == "HTTP/1.1")
+	protocols.SetUnencryptedHTTP2(proto == "HTTP/2.0")
+	l := pipenet.Listen()
+	server := &http.Server{Handler: http.HandlerFunc(s.handle), Protocols: protocols}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	s.url = "http://server"
+	s.transport = func() *http.Transport { return &http.Transport{DialContext: l.DialContext, Protocols: protocols} }
+	return s
+}
+
+// newSite makes a site that is not served yet.
+func newSite(t *testing.T, proto string, o options, store local.Options) *site {
+	t.Helper()
+	e, err := local.Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,22 +139,7 @@ func start(t *testing.T, proto string, o options) *site {
 	if s.server, err = New(o.Options); err != nil {
 		t.Fatal(err)
 	}
-	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
-	s.http.EnableHTTP2 = proto == "HTTP/2.0"
-	s.http.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if n, ok := c.(interface{ NetConn() net.Conn }); ok { // a small buffer, so that little fits between server and client
-			if tcp, ok := n.NetConn().(*net.TCPConn); ok {
-				if err := tcp.SetWriteBuffer(64 << 10); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		return ctx
-	}
-	s.http.StartTLS()
 	t.Cleanup(func() {
-		s.http.CloseClientConnections()
-		s.http.Close()
 		if err := errors.Join(s.log.Close(), e.Close()); err != nil {
 			t.Error(err)
 		}
@@ -163,18 +207,10 @@ type client struct {
 // open opens a stream on a separate connection.
 func (s *site) open(path string) *client {
 	s.t.Helper()
-	tr := s.http.Client().Transport.(*http.Transport).Clone()
-	dialer := &net.Dialer{}
-	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dialer.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return c, c.(*net.TCPConn).SetReadBuffer(64 << 10)
-	}
+	tr := s.transport()
 	ctx, cancel := context.WithTimeout(s.t.Context(), kit.Patience)
 	s.t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -332,31 +368,41 @@ func TestStreamsEndWithTheRight(t *testing.T) {
 
 // A client that reads nothing is disconnected once a write has taken too long; all others are served.
 func TestSlowClientIsCut(t *testing.T) {
-	bothProtocols(t, func() options {
-		return options{Options: Options{WriteTimeout: 12 * time.Second, Heartbeat: time.Second}}
-	}, func(s *site) {
-		slow, good := s.open("/task/a"), s.open("/session/s?type=TaskStarted")
-		big := make([]v1alpha1.EventType, 50)
-		for i := range big {
-			big[i] = v1alpha1.EventModelMessage
-		}
-		for range 10 { // 16 MB: more than all buffers on the way
-			s.addText("a", strings.Repeat("x y ", 8<<10), big...)
-		}
-		if path := <-s.ended; path != "/task/a" {
-			s.t.Fatalf("%s ended", path)
-		}
-		s.add("b", v1alpha1.EventTaskStarted)
-		good.want("501 TaskStarted")
-		var err error
-		for err == nil {
-			_, err = slow.next()
-		}
-		if errors.Is(err, io.EOF) {
-			s.t.Error("the cut stream looks as if it had ended in good order")
-		}
-		s.wantMetrics("connections_current{session} 1", "connections_current{task} 0", "errors_total{write,task} 1")
-	})
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := startInBubble(t, proto, options{})
+				slow, good := s.open("/task/a"), s.open("/session/s?type=TaskStarted")
+				read := make(chan string, 1)
+				go func() { // from now on, so that it takes its heartbeats
+					text, err := good.next()
+					read <- fmt.Sprint(text, err)
+				}()
+				big := make([]v1alpha1.EventType, 50)
+				for i := range big {
+					big[i] = v1alpha1.EventModelMessage
+				}
+				for range 10 { // 16 MB: more than HTTP/2 lets a server send ahead
+					s.addText("a", strings.Repeat("x y ", 8<<10), big...)
+				}
+				if path := <-s.ended; path != "/task/a" {
+					t.Fatalf("%s ended", path)
+				}
+				s.add("b", v1alpha1.EventTaskStarted)
+				if got := <-read; got != "501 TaskStarted<nil>" {
+					t.Errorf("the good client reads %s", got)
+				}
+				var err error
+				for err == nil {
+					_, err = slow.next()
+				}
+				if errors.Is(err, io.EOF) {
+					t.Error("the cut stream looks as if it had ended in good order")
+				}
+				s.wantMetrics("connections_current{session} 1", "connections_current{task} 0", "errors_total{write,task} 1")
+			})
+		})
+	}
 }
 
 // A stream that was up to date and falls too far behind gets an error and ends.

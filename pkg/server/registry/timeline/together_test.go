@@ -110,14 +110,14 @@ func TestTogetherQueries(t *testing.T) {
 // refused returns the body of an answer that is no stream.
 func (s *site) refused(t *testing.T, path, last string, code int) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http.URL+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last != "" {
 		req.Header.Set(sse.LastEventID, last)
 	}
-	resp, err := s.http.Client().Do(req)
+	resp, err := (&http.Client{Transport: s.transport()}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,13 +26,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/test/kit"
 )
 
 func newView(tb testing.TB) *view {
 	tb.Helper()
-	e, err := local.Open(tb.Context(), local.Options{Dir: tb.TempDir()})
+	e, err := local.Open(tb.Context(), local.Options{Dir: localtest.Dir, FS: localtest.NewDisk().FS()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -22,7 +22,9 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // counted counts what is read of an engine: values, and steps of iterators.
@@ -53,7 +55,7 @@ func (i countedIter) SeekGE(k []byte) bool { i.reads.Add(1); return i.Iter.SeekG
 // TestPageCostsThePage: a list of 10 reads as much of 10,000 pending approvals as of 200, wherever the page is.
 func TestPageCostsThePage(t *testing.T) {
 	var reads atomic.Int64
-	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
+	e, err := local.Open(t.Context(), local.Options{Dir: localtest.Dir, FS: localtest.NewDisk().FS()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +179,11 @@ func TestPendingPages(t *testing.T) {
 		}
 		return got.(*v1alpha1.ApprovalList)
 	}
-	for round := range 20 {
+	rounds := 8
+	if kit.Offered(kit.Minutes) {
+		rounds = 40
+	}
+	for round := range rounds {
 		change(60)
 		var want, got []string
 		for _, a := range list(internalversion.ListOptions{}).Items {
