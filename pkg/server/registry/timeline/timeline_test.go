@@ -52,8 +52,8 @@ type site struct {
 	// transport returns a transport whose connections have small buffers.
 	transport func() *http.Transport
 	proto     string
-	ended   chan string // receives the path of each stream that ended
-	allowed func(context.Context) error
+	ended     chan string // receives the path of each stream that ended
+	allowed   func(context.Context) error
 }
 
 type options struct {
