@@ -61,7 +61,7 @@ func TestPause(t *testing.T) {
 			if err := out.FlushError(); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(2 * timeout)
+			time.Sleep(2 * timeout) // in the bubble of onBothVersions
 			if _, err := io.WriteString(out, " two"); err != nil {
 				t.Error(err)
 			}
@@ -86,7 +86,7 @@ func TestSlow(t *testing.T) {
 			began, out := time.Now(), pace.NewWriter(w, timeout)
 			for {
 				if _, err := out.Write(make([]byte, 1<<20)); err != nil {
-					failed <- time.Since(began)
+					failed <- time.Since(began) // in the bubble of onBothVersions
 					return
 				}
 			}

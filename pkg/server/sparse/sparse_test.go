@@ -64,7 +64,7 @@ func TestClientsThatLeave(t *testing.T) { //nolint:paralleltest // it replaces t
 	defer func() { utilruntime.ErrorHandlers = handlers }()
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	late, end := context.WithTimeout(t.Context(), 0)
+	late, end := context.WithTimeout(t.Context(), 0) // over at once: what the handler is told then is the point
 	defer end()
 	for i, tc := range []struct {
 		ctx   context.Context // of the request

@@ -30,6 +30,7 @@ func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
 // restart. Users who create another task get a warning until there is a
 // controller.
 func TestTaskWithoutController(t *testing.T) {
+	t.Parallel()
 	dir, now := t.TempDir(), clocktesting.NewFakeClock(time.Now())
 	s := startAt(t, dir, now)
 	const text = `{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Task", "metadata": {"name": %q, "namespace": "default"}, "spec": {"type": "container", "command": ["true"]}}`

@@ -18,6 +18,7 @@ import (
 // TestCatalogToolPages: pages of any size have what the list has, in its order. A token of another list, or a made-up one, is
 // refused and never read as a position.
 func TestCatalogToolPages(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for _, name := range []string{"own-a", "own-b"} {
 		s.MustApply("tools", "apiVersion: core.platform.ai/v1alpha1\nkind: Tool\nmetadata: {name: "+name+"}\nspec: {description: d, http: {url: \"https://h/\"}}")

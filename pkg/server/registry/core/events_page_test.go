@@ -21,6 +21,7 @@ import (
 // TestPagesOfLargeEvents: a page of large events ends before 16 MiB and says where to go on, and a list without a limit that would
 // take more than 64 MiB is refused, with what to do.
 func TestPagesOfLargeEvents(t *testing.T) {
+	t.Parallel()
 	const events, atOnce, text = 2200, 200, 30 << 10
 	s := start(t)
 	task := s.mustTask("large", `{type: container}`)

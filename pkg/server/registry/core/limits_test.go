@@ -91,6 +91,7 @@ func TestPendingApprovals(t *testing.T) {
 
 // TestSizes: what is too long is refused by its field and its limit.
 func TestSizes(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	long := strings.Repeat("x", v1alpha1.MaxPromptBytes)
 	for field, text := range map[string]string{

@@ -99,6 +99,7 @@ func outcome(err error) string {
 
 // 4,000 generated actions of workers and people on memories, proposals and sessions have the outcomes of the model above.
 func TestMemoryModel(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	random := rand.New(rand.NewPCG(7, 11))
 	callers := []*who{{name: "owner", ctx: s.As("owner", nil)}, {name: "ann", ctx: s.As("ann", nil)}, {name: "bob", ctx: s.As("bob", nil)}}

@@ -46,6 +46,7 @@ func decisionPath(decision string) string {
 
 // Every sequence of up to four actions leads to the states of this table, and every other action is refused with 409.
 func TestProposalStates(t *testing.T) {
+	t.Parallel()
 	next := map[v1alpha1.MemoryProposalState]map[string]v1alpha1.MemoryProposalState{
 		v1alpha1.ProposalPending:  {"accept": v1alpha1.ProposalAccepted, "reject": v1alpha1.ProposalRejected, "archive": v1alpha1.ProposalArchived},
 		v1alpha1.ProposalAccepted: {"apply": v1alpha1.ProposalApplied, "archive": v1alpha1.ProposalArchived},

@@ -265,6 +265,7 @@ func TestMessagesAreRefused(t *testing.T) {
 // TestInboxesAreBounded: 100,000 messages from several senders at once do not fill the recipient's stream, and whoever
 // reads gets every message that was accepted, once and in order.
 func TestInboxesAreBounded(t *testing.T) {
+	t.Parallel()
 	k := newKinsfolk(t)
 	flood := func(from string, n int) (sent int) {
 		for i := range n {

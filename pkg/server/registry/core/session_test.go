@@ -149,6 +149,7 @@ func TestTranscriptIsValidated(t *testing.T) {
 }
 
 func TestTranscriptOfAChatIsBounded(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for kind, want := range map[string]bool{"chat": true, "task": false} {
 		s.mustSession(kind, kind)

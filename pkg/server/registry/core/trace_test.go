@@ -105,6 +105,7 @@ func (w *interrupting) Write(b []byte) (int, error) {
 
 // If a trace cannot be completed, the answer is aborted.
 func TestTraceIsCutNotShortened(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for name, then := range map[string]func(eventlog.Stream, context.CancelFunc) error{
 		"deleted": func(st eventlog.Stream, _ context.CancelFunc) error { return s.Log.DeleteStream(t.Context(), st) },
