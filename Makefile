@@ -39,8 +39,8 @@ NEEDS_BROWSER := test/console
 NEEDS_MINUTES := test/robustness
 # What the gate does of them. Through both hosts: install, a task of each type, kubectl, approval, fork, uninstall. In a browser: each
 # view is opened once.
-WALK_NODE     := -run '^(TestWalk|TestUninstall)$$'
-WALK_BROWSER  := -run '^(TestViews)$$'
+WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'
+WALK_BROWSER  := -run '^TestViews$$'
 # The parts of "make acceptance", in their order: part-NAME is how one is run. PARTS selects some.
 ACCEPTANCE    := code quick modules race control node robustness console fuzz demo release
 PARTS         ?=
@@ -124,10 +124,11 @@ console: build kubectl scriptedmodel tier npm ## the console in a real browser; 
 	$(call with,browser$(comma)npm) console "$(NEEDS_BROWSER:%=./%)" $(TESTFLAGS) -count=1 $(ARGS)
 
 # The gate's own steps; .ci/run has their order.
-walk-node:
-	$(MAKE) --no-print-directory e2e ARGS="$(WALK_NODE)" NEEDS_NODE='test/e2e test/manifests/uninstall'
-walk-browser:
-	$(MAKE) --no-print-directory console ARGS="$(WALK_BROWSER)"
+walk-node: ARGS = $(WALK_NODE)
+walk-node: NEEDS_NODE = test/e2e test/manifests/uninstall
+walk-node: e2e
+walk-browser: ARGS = $(WALK_BROWSER)
+walk-browser: console
 
 acceptance: tier ## everything, in parts, of which those that passed on this commit are kept; PARTS='node fuzz' runs only these
 	$(BIN)/tier parts -only '$(PARTS)' acceptance $(ACCEPTANCE)

@@ -34,6 +34,7 @@ trap 'exit 130' INT TERM
 
 SECONDS=0
 test/cluster/cluster.sh up
+setsid test/cluster/cluster.sh follow $$ </dev/null >/dev/null 2>&1 & # no cluster stays if this script is killed
 test/cluster/cluster.sh node
 test/cluster/cluster.sh load _output/images/*.tar >/dev/null
 echo "the cluster is up after $SECONDS s"

@@ -62,6 +62,9 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err != nil {
 		return nil, err
 	}
+	if err := os.Chmod(temporary, 0o755); err != nil { // programs of other users are run in it
+		return nil, err
+	}
 	before, err := look(temporary)
 	if err != nil {
 		return nil, err
