@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -236,15 +236,9 @@ func TestDisconnect(t *testing.T) {
 	if last, _ := v.last(); !strings.Contains(last.body, `"stream_options":{"include_usage":true}`) {
 		t.Errorf("the vendor was not asked for its usage: %s", last.body)
 	}
-	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); tokens(t, reg, "input") != 1234 || tokens(t, reg, "output") != 5678; {
-		select {
-		case <-tick.C:
-		case <-deadline.Done():
-			t.Fatalf("%v tokens of input and %v of output", tokens(t, reg, "input"), tokens(t, reg, "output"))
-		}
-	}
+	kit.Await(t, "1234 tokens of input and 5678 of output are counted", func() bool {
+		return tokens(t, reg, "input") == 1234 && tokens(t, reg, "output") == 5678
+	})
 }
 
 // tokens returns the tokens that were counted in a direction.

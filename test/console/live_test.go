@@ -118,7 +118,7 @@ func newLive(t *testing.T) *live {
 // it once. The summary of an event has its number and the time at which it is sent, in ms.
 func (l *live) write(ctx context.Context) int {
 	n := 0
-	for tick := time.NewTicker(time.Second * liveBatch / liveRate); ; {
+	for tick := time.NewTicker(time.Second * liveBatch / liveRate); ; { // the rate is what is measured
 		select {
 		case <-ctx.Done():
 			tick.Stop()
@@ -139,7 +139,7 @@ func (l *live) write(ctx context.Context) int {
 			select {
 			case <-l.t.Context().Done():
 				return n
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(50 * time.Millisecond): // the server is away, which no event ends
 			}
 		}
 		n += liveBatch

@@ -55,7 +55,7 @@ func TestOutageDoesNotStretchTheTrace(t *testing.T) {
 	<-asked
 	p.Stop(t)
 	close(stopped)
-	outage := time.Since(began)
+	outage := time.Since(began)                       // the start was received within it
 	kit.Await(t, "the end of the work", func() bool { // the worker has recorded the end of its work
 		ends, _ := filepath.Glob(filepath.Join(dir, "*", "*", "*", "spool", "end.json"))
 		return len(ends) == 1

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,18 +73,11 @@ func TestFullDisk(t *testing.T) {
 	if err := admin.CoreV1().RESTClient().Delete().AbsPath(standalone.TasksPath + "/a").Do(t.Context()).Error(); err != nil {
 		t.Fatalf("delete on a full disk: %v", err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; { // the server purges in the background
-		err := admin.CoreV1().RESTClient().Post().AbsPath(standalone.TasksPath).SetHeader("Content-Type", "application/json").
+	kit.Await(t, "there is room once the task was deleted", func() bool { // the server purges in the background
+		return admin.CoreV1().RESTClient().Post().AbsPath(standalone.TasksPath).SetHeader("Content-Type", "application/json").
 			Body([]byte(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"b"},"spec":{"type":"container","image":"x","command":["true"]}}`)).
-			Do(t.Context()).Error()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after the task was deleted: %v", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+			Do(t.Context()).Error() == nil
+	})
 }
 
 // A volume of 200 MiB takes most of that as data, with the options of a server that nobody configured: the logs that are
@@ -149,13 +141,10 @@ sleep 600
 		p.AwaitPhase(name, v1alpha1.TaskRunning)
 	}
 	maps := p.Kubernetes(t).CoreV1().ConfigMaps("default")
-	for { // the volume is measured anew now and then
+	kit.Await(t, "the volume is full", func() bool { // it is measured anew now and then
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "more-"}}, metav1.CreateOptions{})
-		if err != nil && strings.Contains(err.Error(), " has 0 MiB free") {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err != nil && strings.Contains(err.Error(), " has 0 MiB free")
+	})
 	if _, err := p.Tasks().Cancel(t.Context(), "stopped", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}); err != nil {
 		t.Errorf("cancel: %v", err)
 	}

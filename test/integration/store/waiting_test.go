@@ -6,6 +6,7 @@ package store
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -44,20 +44,15 @@ func TestStartOnAFullDisk(t *testing.T) {
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} // the certificate is for the wait alone
 	await := func(path string, code int, text string) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		kit.Await(t, fmt.Sprintf("%s: %d %s", path, code, text), func() bool {
 			resp, err := insecure.Get("https://127.0.0.1:" + port + path)
-			if err == nil {
-				body, _ := io.ReadAll(resp.Body)
-				_ = resp.Body.Close()
-				if resp.StatusCode == code && strings.Contains(string(body), text) {
-					return
-				}
-				err = errors.New(resp.Status + " " + string(body))
+			if err != nil {
+				return false
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %v", path, err)
-			}
-		}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			return resp.StatusCode == code && strings.Contains(string(body), text)
+		})
 	}
 	await("/livez", http.StatusOK, "no space left on device")
 	await("/readyz", http.StatusServiceUnavailable, "no space left on device")

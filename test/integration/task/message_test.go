@@ -97,7 +97,7 @@ func onlyWithBoth(p *standalone.Platform, model http.Handler) {
 			return
 		}
 		greets := bytes.Contains(body, []byte("Greet the others")) && !bytes.Contains(body, []byte("delegate_task"))
-		for tick := time.NewTicker(10 * time.Millisecond); greets && r.Context().Err() == nil; <-tick.C {
+		for tick := time.NewTicker(10 * time.Millisecond); greets && r.Context().Err() == nil; <-tick.C { // not a test's goroutine, so no Await
 			list, err := p.Tasks().List(r.Context(), metav1.ListOptions{FieldSelector: "rootTask=team"})
 			greets = err != nil || len(list.Items) < 3
 		}
