@@ -36,6 +36,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestMain(m *testing.M) {
@@ -349,11 +350,8 @@ func pod(name string) *example.Pod {
 
 func podKey(name string) string { return "/pods/ns/" + name }
 
-// within is how long a test waits for an expected event. A passing test never reaches it.
-const within = 30 * time.Second
-
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*within)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

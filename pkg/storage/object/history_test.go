@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // listAt lists names and labels at an exact revision.
@@ -207,9 +208,7 @@ func TestCompactionLeavesOnlyWhatIsLive(t *testing.T) {
 				}
 				h.shut(t)
 				h = open(t, in) // goes on by itself
-				for deadline := time.Now().Add(within); keysOf(t, h.engine)["l"] > 0 && time.Now().Before(deadline); {
-					time.Sleep(time.Millisecond)
-				}
+				kit.Await(t, "the compaction is finished", func() bool { return keysOf(t, h.engine)["l"] == 0 })
 			} else if err := h.db.Compact(rev); err != nil {
 				t.Fatal(err)
 			}
@@ -239,12 +238,10 @@ func TestCompactionByAge(t *testing.T) {
 			t.Fatalf("compacted to %d after %d minutes, at most %d is old enough", got, i+1, most)
 		}
 	}
-	for deadline := time.Now().Add(within); h.db.CompactRevision() != h.db.Revision(); clock.Step(time.Minute) {
-		if time.Now().After(deadline) {
-			t.Fatalf("compacted to %d of %d", h.db.CompactRevision(), h.db.Revision())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	kit.Await(t, "all history is compacted", func() bool {
+		clock.Step(time.Minute)
+		return h.db.CompactRevision() == h.db.Revision()
+	})
 }
 
 // TestCompactionByBytes bounds history however fast it is written.
@@ -255,13 +252,12 @@ func TestCompactionByBytes(t *testing.T) {
 	for i := range 200 {
 		setLabel(t, h, "a", fmt.Sprint(i, value))
 	}
-	deadline := time.Now().Add(within)
-	for keysOf(t, h.engine)["v"] > 64 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%v keys, compacted to %d of %d", keysOf(t, h.engine), h.db.CompactRevision(), h.db.Revision())
-		}
-		setLabel(t, h, "a", fmt.Sprint(time.Now(), value))
-	}
+	more := 0
+	kit.Await(t, "history is compacted while it is written", func() bool {
+		more++
+		setLabel(t, h, "a", fmt.Sprint("more", more, value))
+		return keysOf(t, h.engine)["v"] <= 64
+	})
 	h.topic.mu.RLock()
 	defer h.topic.mu.RUnlock()
 	if h.topic.ring.bytes > 64<<10 {
@@ -286,10 +282,7 @@ func TestExpiry(t *testing.T) {
 	}
 	setLabel(t, h, "renewed", "1") // without a time to live
 	w := watchFrom(t, h, h.db.Revision())
-	for range 22 {
-		clock.Step(500 * time.Millisecond)
-		time.Sleep(time.Millisecond)
-	}
+	clock.Step(11 * time.Second)
 	ev := next(t, w)
 	if p := objectOf(t, ev); ev.Type != watch.Deleted || p.Name != "short" {
 		t.Errorf("%s of %s", ev.Type, p.Name)
@@ -297,14 +290,7 @@ func TestExpiry(t *testing.T) {
 	if got, err := listAt(h, h.db.Revision()); err != nil || len(got) != 2 {
 		t.Errorf("left %v, %v", got, err)
 	}
-	deadline := time.Now().Add(within)
-	for keysOf(t, h.engine)["x"] > 1 {
-		if time.Now().After(deadline) {
-			t.Fatal("expiry records are left")
-		}
-		clock.Step(500 * time.Millisecond)
-		time.Sleep(time.Millisecond)
-	}
+	kit.Await(t, "the expiry records of both are gone", func() bool { return keysOf(t, h.engine)["x"] <= 1 })
 }
 
 func TestKeysSortAsTheirObjects(t *testing.T) {

@@ -4,8 +4,6 @@
 package object
 
 import (
-	"context"
-	"runtime"
 	"testing"
 	"time"
 
@@ -13,6 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestIdle: what nobody reads leaves memory, what is read stays, and nothing is lost.
@@ -51,15 +51,15 @@ func TestIdle(t *testing.T) {
 		t.Fatal("objects and events are not in memory")
 	}
 	clock.Step(h.db.opts.IdleAfter)
-	await(t, func() bool { return !unread.obj.Load().used.Load() && !read.obj.Load().used.Load() })
+	kit.Await(t, "a first look at both objects", func() bool { return !unread.obj.Load().used.Load() && !read.obj.Load().used.Load() })
 	get("read")
 	clock.Step(h.db.opts.IdleAfter)
-	await(t, func() bool { return unread.obj.Load() == nil })
+	kit.Await(t, "the object that nobody reads leaves memory", func() bool { return unread.obj.Load() == nil })
 	if read.obj.Load() == nil {
 		t.Error("an object that was read has left memory")
 	}
-	await(t, func() bool { return Dropped(h.db)() >= uint64(2*eventOverhead)+decodedSize*uint64(unread.size) })
-	await(t, func() bool { return events() == 0 })
+	kit.Await(t, "what left memory is counted", func() bool { return Dropped(h.db)() >= uint64(2*eventOverhead)+decodedSize*uint64(unread.size) })
+	kit.Await(t, "the events leave memory", func() bool { return events() == 0 })
 	get("unread")
 	late := watchFrom(t, h, 1)
 	next(t, late)
@@ -68,17 +68,6 @@ func TestIdle(t *testing.T) {
 	for _, w := range []watch.Interface{all, late} {
 		if ev := next(t, w); ev.Type != watch.Modified || revisionOf(t, ev.Object) != revisionOf(t, p) {
 			t.Errorf("%s at %d", ev.Type, revisionOf(t, ev.Object))
-		}
-	}
-}
-
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for ; !done(); runtime.Gosched() {
-		if ctx.Err() != nil {
-			t.Fatal("it did not happen")
 		}
 	}
 }

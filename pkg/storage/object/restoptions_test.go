@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +33,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // podStrategy lets the generic registry serve example pods.
@@ -136,12 +136,7 @@ func TestRegistry(t *testing.T) {
 func serve(t *testing.T, s *registry.Store) {
 	t.Helper()
 	ctx := request.WithNamespace(testContext(t), "ns")
-	for s.ReadinessCheck() != nil { // a watch cache fills itself first
-		if err := ctx.Err(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	kit.Await(t, "the watch cache has filled itself", func() bool { return s.ReadinessCheck() == nil })
 	w, err := s.Watch(ctx, &internalversion.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,13 +6,12 @@ package object
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -22,6 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func watchFrom(t testing.TB, s storage.Interface, rev uint64, with ...func(*storage.ListOptions)) watch.Interface {
@@ -48,27 +49,31 @@ func withInitialEvents(o *storage.ListOptions) {
 
 func next(t testing.TB, w watch.Interface) watch.Event {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
 	select {
 	case ev, ok := <-w.ResultChan():
 		if !ok {
 			t.Fatal("the watch ended")
 		}
 		return ev
-	case <-time.After(within):
-		t.Fatal("no event in time")
+	case <-ctx.Done():
+		t.Fatal("no event came")
 		return watch.Event{}
 	}
 }
 
 func ended(t testing.TB, w watch.Interface) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
 	select {
 	case ev, ok := <-w.ResultChan():
 		if ok {
 			t.Errorf("%s after the watch should have ended", ev.Type)
 		}
-	case <-time.After(within):
-		t.Error("the watch did not end in time")
+	case <-ctx.Done():
+		t.Error("the watch did not end")
 	}
 }
 
@@ -89,8 +94,8 @@ func objectOf(t testing.TB, ev watch.Event) *example.Pod {
 // TestWatchDropsNothing checks that watches of every speed see every change exactly once and in order,
 // served from memory and from disk.
 func TestWatchDropsNothing(t *testing.T) {
-	h := open(t, func(s *setup) { s.db.RingEvents = 16 })
-	const writers, each = 8, 120
+	const writers, each, ring = 8, 120, 16
+	h := open(t, func(s *setup) { s.db.RingEvents = ring })
 	from := h.db.Revision()
 	var wg sync.WaitGroup
 	for n := range 6 {
@@ -104,8 +109,9 @@ func TestWatchDropsNothing(t *testing.T) {
 					return
 				}
 				rev++
-				if n%2 == 1 && rev%50 == 0 { // falls behind the ring, and is not waited for
-					time.Sleep(5 * time.Millisecond)
+				if n%2 == 1 && rev%50 == 0 { // waits until what comes next has left memory: neither its buffer nor the ring has room for it
+					late := min(rev+2*(watchBuffer+ring), from+writers*each)
+					kit.Await(t, "the writers go on", func() bool { return h.db.Revision() >= late })
 				}
 			}
 		})
@@ -126,6 +132,9 @@ func TestWatchDropsNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if n := testutil.ToFloat64(h.db.metrics.replayed); n == 0 {
+		t.Error("no event was read from disk")
+	}
 }
 
 // TestWatchResumesExactly resumes at every revision of a history, with its events
@@ -273,11 +282,7 @@ func TestSlowWatchIsCut(t *testing.T) {
 	for i := range writes {
 		setLabel(t, h, "a", fmt.Sprint(i))
 	}
-	for deadline := time.Now().Add(within); len(w.ResultChan()) < watchBuffer; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("the watch took %d events", len(w.ResultChan()))
-		}
-	}
+	kit.Await(t, "the watch fills its buffer", func() bool { return len(w.ResultChan()) == watchBuffer })
 	if err := h.db.Compact(h.db.Revision()); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +326,7 @@ func TestIdleWatchSurvivesCompaction(t *testing.T) {
 
 // TestClientBookmarks checks that bookmarks come once a minute, and before the deadline.
 func TestClientBookmarks(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
+	clock := clocktesting.NewFakeClock(time.Now().Add(time.Hour)) // so that the context below does not end by itself
 	h := open(t, func(s *setup) { s.db.Clock = clock })
 	plain := watchFrom(t, h, 1)
 	waiters := awaitWaiters(t, clock, 3) // the sweeper, the compactor and the idler
@@ -337,7 +342,7 @@ func TestClientBookmarks(t *testing.T) {
 			t.Errorf("%s at %d, want a bookmark at %d", ev.Type, got, want)
 		}
 	}
-	// The deadline is minutes away on the real clock, and 10 s on the watch's: the
+	// The deadline is an hour away on the real clock, and 10 s on the watch's: the
 	// next bookmark is due in 8 s.
 	ctx, cancel := context.WithDeadline(context.Background(), clock.Now().Add(10*time.Second))
 	defer cancel()
@@ -364,11 +369,7 @@ func TestClientBookmarks(t *testing.T) {
 // awaitWaiters waits until n goroutines wait for the clock.
 func awaitWaiters(t *testing.T, clock *clocktesting.FakeClock, n int) int {
 	t.Helper()
-	for deadline := time.Now().Add(within); clock.Waiters() < n; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d wait for the clock, want %d", clock.Waiters(), n)
-		}
-	}
+	kit.Await(t, fmt.Sprintf("%d goroutines wait for the clock", n), func() bool { return clock.Waiters() >= n })
 	return clock.Waiters()
 }
 
@@ -410,32 +411,20 @@ func TestNarrowWatchSleeps(t *testing.T) {
 		}
 		w.Stop()
 	}
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(h.db.metrics.replayed)
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := families[0].GetMetric()[0].GetCounter().GetValue(); n != 0 {
+	if n := testutil.ToFloat64(h.db.metrics.replayed); n != 0 {
 		t.Errorf("%v events were read from disk", n)
 	}
-	for deadline := time.Now().Add(within); ; runtime.Gosched() {
+	kit.Await(t, "no scope is left without watches", func() bool {
 		h.topic.scopes.mu.RLock()
-		left := len(h.topic.scopes.narrow)
-		h.topic.scopes.mu.RUnlock()
-		if left == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d scopes are left without watches", left)
-		}
-	}
+		defer h.topic.scopes.mu.RUnlock()
+		return len(h.topic.scopes.narrow) == 0
+	})
 }
 
 // awaitSleep waits until n narrow watches, each alone in its scope, have handled their wake-ups.
 func awaitSleep(t *testing.T, h harness, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(within); ; runtime.Gosched() {
+	kit.Await(t, fmt.Sprintf("%d watches sleep", n), func() bool {
 		asleep := 0
 		h.topic.scopes.mu.RLock()
 		for _, sc := range h.topic.scopes.narrow {
@@ -446,11 +435,6 @@ func awaitSleep(t *testing.T, h harness, n int) {
 			sc.mu.Unlock()
 		}
 		h.topic.scopes.mu.RUnlock()
-		if asleep == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d watches sleep, want %d", asleep, n)
-		}
-	}
+		return asleep == n
+	})
 }
