@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner/ai"
 	"github.com/platform-ai/platform/pkg/worker/runners"
 	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/quickclock"
 )
 
@@ -168,7 +169,8 @@ func (d *desk) watch(w http.ResponseWriter, r *http.Request) {
 // pending waits for the n-th request and returns its id.
 func (d *desk) pending(n int) string {
 	d.t.Helper()
-	timeout := time.After(30 * time.Second)
+	ctx, cancel := context.WithTimeout(d.t.Context(), kit.Patience)
+	defer cancel()
 	for {
 		d.mu.Lock()
 		all, change := d.state.All(), d.change
@@ -178,7 +180,7 @@ func (d *desk) pending(n int) string {
 		}
 		select {
 		case <-change:
-		case <-timeout:
+		case <-ctx.Done():
 			d.t.Fatal("nobody asked")
 		}
 	}
@@ -192,7 +194,7 @@ func (d *desk) decide(id string, t v1alpha1.EventType, reason string) {
 func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*ai.Approvals, *quickclock.Clock) {
 	t.Helper()
 	w := newTestWorker(t, func(c *Config) { c.ServerURL = d.URL })
-	clk, fast := clock.Clock(clock.RealClock{}), quickclock.New()
+	clk, fast := clock.WithDelayedExecution(clock.RealClock{}), quickclock.New()
 	if quick {
 		clk = fast
 	}

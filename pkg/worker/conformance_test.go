@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -26,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runners"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -163,14 +163,15 @@ func (x *trial) processes() []string {
 func (x *trial) over(t *testing.T) {
 	t.Helper()
 	var left []string
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); { // the kernel takes a moment for killed ones
-		if left = x.processes(); len(left) == 0 {
-			break
+	defer func() {
+		if len(left) > 0 {
+			t.Logf("left: %q", left)
 		}
-	}
-	if len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
-	}
+	}()
+	kit.Await(t, "no process is left", func() bool { // the kernel takes a moment for killed ones
+		left = x.processes()
+		return len(left) == 0
+	})
 	x.closeOutboxes(t.Context())
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,18 +212,17 @@ func conforms(t *testing.T, r runner.Runner, e example) {
 		defer stop()
 		go func() {
 			defer stop()
-			look := time.NewTicker(5 * time.Millisecond)
-			defer look.Stop()
-			for ctx.Err() == nil {
+			kit.Await(t, "the work has begun, or is over", func() bool {
 				select {
 				case <-x.begun:
-					return
-				case <-look.C:
+					return true
+				case <-ctx.Done():
+					return true
+				default:
 				}
-				if _, err := os.Stat(filepath.Join(x.run.WorkDir, "begun")); err == nil {
-					return
-				}
-			}
+				_, err := os.Stat(filepath.Join(x.run.WorkDir, "begun"))
+				return err == nil
+			})
 		}()
 		result, err := r.Run(ctx, x.run)
 		if f, ok := errors.AsType[*runner.Error](err); !ok || f.Reason != v1alpha1.ReasonWorkerStopped || len(result.Text) > maxConforming {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -87,7 +88,7 @@ func (w *worker) key(what string) string { return w.events.prefix + what }
 // queued. It returns how the worker ends, and whether the server has everything.
 func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 	// This must happen even if ctx has ended, but then quickly.
-	after, cancel := outlast(ctx, 2*stopPatience)
+	after, cancel := outlast(ctx, w.clock, 2*stopPatience)
 	defer cancel()
 	arrived := true
 	if !notOurs(end) && end.Termination.Reason != v1alpha1.ReasonServerUnreachable {
@@ -110,9 +111,9 @@ func (w *worker) deliver(ctx context.Context, end spool.End) (spool.End, bool) {
 }
 
 // outlast returns a context for the remaining work; it ends some time after ctx.
-func outlast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func outlast(ctx context.Context, clk clock.WithDelayedExecution, d time.Duration) (context.Context, context.CancelFunc) {
 	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
+	stop := context.AfterFunc(ctx, func() { clk.AfterFunc(d, cancel) })
 	return after, func() { stop(); cancel() }
 }
 
@@ -156,7 +157,7 @@ func (w *worker) recordEnd(end spool.End) {
 // asked to stop, before or meanwhile, allows only a moment for it.
 func (w *worker) closeOutboxes(ctx context.Context) (events, lines int) {
 	defer context.AfterFunc(ctx, func() {
-		time.AfterFunc(stopPatience, func() {
+		w.clock.AfterFunc(stopPatience, func() {
 			w.events.out.cancel()
 			w.log.out.cancel()
 		})

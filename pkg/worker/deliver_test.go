@@ -17,9 +17,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
@@ -130,7 +132,7 @@ func (h *home) termination() string {
 func (h *home) deliver(t *testing.T) int {
 	t.Helper()
 	h.env[runspec.EnvDeliver] = "true"
-	return Main(t.Context(), environment(h.env), strings.NewReader(`{"token":"another-token"}`), runners.All())
+	return mainWith(t.Context(), environment(h.env), strings.NewReader(`{"token":"another-token"}`), runners.All(), &hasty{})
 }
 
 // all returns everything that the server has.
@@ -140,6 +142,21 @@ func (o *office) all() map[string]string {
 	files := map[string]string{"types": fmt.Sprint(o.types)}
 	maps.Copy(files, o.files)
 	return files
+}
+
+// hasty is a clock on which the pauses between attempts take no time, and a worker that was asked to stop has none left to deliver.
+type hasty struct{ noWait }
+
+func (c *hasty) AfterFunc(d time.Duration, f func()) clock.Timer {
+	if d == stopPatience || d == 2*stopPatience {
+		d = 0
+	}
+	return c.noWait.AfterFunc(d, f)
+}
+
+// work runs a worker with the credentials that an executor gives.
+func (h *home) work(ctx context.Context) int {
+	return mainWith(ctx, environment(h.env), credentials(), runners.All(), &hasty{})
 }
 
 const completed = "[WorkerStarted ArtifactUploadCompleted ResultSubmitted WorkerCompleted]"
@@ -157,7 +174,7 @@ func TestStoppedBeforeDelivery(t *testing.T) {
 		}
 		return http.StatusServiceUnavailable
 	}
-	if code := Main(ctx, environment(h.env), credentials(), runners.All()); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonResultNotSubmitted) {
+	if code := h.work(ctx); code != runspec.ExitUnavailable || !strings.Contains(h.termination(), v1alpha1.ReasonResultNotSubmitted) {
 		t.Errorf("exit %d: %s", code, h.termination())
 	}
 	if got := o.all(); len(got) != 1 || !spool.Undelivered(h.spool()) {
@@ -207,7 +224,7 @@ func TestDeliveryTime(t *testing.T) {
 				stop() // the first try is answered while the worker is asked to stop
 				return http.StatusServiceUnavailable
 			}
-			code := Main(ctx, environment(h.env), credentials(), runners.All())
+			code := h.work(ctx)
 			if code != tt.code || spool.Undelivered(h.spool()) || strings.Contains(h.termination(), `"ended":true`) != tt.ended {
 				t.Errorf("exit %d: %s", code, h.termination())
 			}
@@ -231,7 +248,7 @@ func TestDeliveryTime(t *testing.T) {
 			}
 			return 0
 		}
-		if code := Main(ctx, environment(h.env), credentials(), runners.All()); code == runspec.ExitSucceeded || strings.Contains(h.termination(), `"ended"`) || !strings.Contains(h.termination(), v1alpha1.ReasonWorkerStopped) {
+		if code := h.work(ctx); code == runspec.ExitSucceeded || strings.Contains(h.termination(), `"ended"`) || !strings.Contains(h.termination(), v1alpha1.ReasonWorkerStopped) {
 			t.Errorf("exit %d: %s", code, h.termination())
 		}
 	})
@@ -242,7 +259,7 @@ func TestDeliveryTime(t *testing.T) {
 func TestDeliveredAgain(t *testing.T) {
 	o := newOffice(t, "sh", "-c", `printf made >"$PLATFORM_ARTIFACTS_DIR/a.txt"; echo worked`)
 	h := newHome(t, o)
-	if code := Main(t.Context(), environment(h.env), credentials(), runners.All()); code != runspec.ExitSucceeded || spool.Undelivered(h.spool()) {
+	if code := h.work(t.Context()); code != runspec.ExitSucceeded || spool.Undelivered(h.spool()) {
 		t.Fatalf("exit %d: %s", code, h.termination())
 	}
 	before := o.all()
@@ -295,7 +312,7 @@ func TestRefusals(t *testing.T) {
 				}
 				return 0
 			}
-			if code := Main(t.Context(), environment(h.env), credentials(), runners.All()); code != want || spool.Undelivered(h.spool()) {
+			if code := h.work(t.Context()); code != want || spool.Undelivered(h.spool()) {
 				t.Errorf("exit %d: %s", code, h.termination())
 			}
 		})
@@ -307,7 +324,7 @@ func TestFullDiskFailsNoRun(t *testing.T) {
 	o := newOffice(t, "sh", "-c", "echo worked")
 	h := newHome(t, o)
 	h.env[runspec.EnvSpoolDir] = "/proc/self/nothing"
-	if code := Main(t.Context(), environment(h.env), credentials(), runners.All()); code != runspec.ExitSucceeded || o.all()["result"] != "worked\n" {
+	if code := h.work(t.Context()); code != runspec.ExitSucceeded || o.all()["result"] != "worked\n" {
 		t.Errorf("exit %d: %s, %v", code, h.termination(), o.all())
 	}
 }

@@ -57,8 +57,12 @@ func (all Runners) of(t v1alpha1.TaskType) (runner.Runner, error) {
 
 // Main runs the worker and returns its exit code. It stops when ctx ends.
 func Main(ctx context.Context, getenv func(string) string, stdin io.Reader, runners Runners) int {
+	return mainWith(ctx, getenv, stdin, runners, clock.RealClock{})
+}
+
+// mainWith is Main on a clock.
+func mainWith(ctx context.Context, getenv func(string) string, stdin io.Reader, runners Runners, clk clock.WithDelayedExecution) int {
 	log := klog.FromContext(ctx)
-	clk := clock.RealClock{}
 	config, err := LoadConfig(getenv, stdin)
 	if err != nil {
 		path := getenv(runspec.EnvTerminationLog)
@@ -112,7 +116,7 @@ func giveUp(ctx context.Context, terminationLog string, err error) int {
 type worker struct {
 	config *Config
 	api    *client.API
-	clock  clock.Clock
+	clock  clock.WithDelayedExecution
 	// runners is empty for a worker that only delivers.
 	runners Runners
 	secret  *secrets
@@ -124,7 +128,7 @@ type worker struct {
 	post func(ctx context.Context, contentType string, body []byte, path ...string) error
 }
 
-func newWorker(c *Config, a *client.API, clk clock.Clock) *worker {
+func newWorker(c *Config, a *client.API, clk clock.WithDelayedExecution) *worker {
 	w := &worker{config: c, api: a, clock: clk, secret: secretsOf(c)}
 	w.log = newTaskLog(c, a, clk, w.secret)
 	w.events = newRecorder(c, a, clk, w.secret, w.log)
@@ -145,7 +149,7 @@ func (w *worker) run(ctx context.Context) spool.End {
 	w.keep(ctx, end)
 	if err == nil || !stopped {
 		var cancel context.CancelFunc
-		ctx, cancel = outlast(ctx, w.config.DeliveryTime)
+		ctx, cancel = outlast(ctx, w.clock, w.config.DeliveryTime)
 		defer cancel()
 	}
 	end, _ = w.deliver(ctx, end)
