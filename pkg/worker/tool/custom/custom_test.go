@@ -176,6 +176,7 @@ func TestTooLarge(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	e := newEndpoint(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	// The call would never end by itself, so the timeout can be short.
 	h := v1alpha1.ToolHTTP{URL: e.URL, Timeout: v1alpha1.DurationOf(20 * time.Millisecond)}
 	if r := newTool(t, h, "").Call(t.Context(), "weather", "{}"); r.ErrorType != tool.TypeTimeout {
 		t.Errorf("got %s", r.Text)

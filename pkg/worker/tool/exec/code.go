@@ -226,8 +226,9 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 }
 
 func (o Options) run(ctx context.Context, args []string, timeout time.Duration) (*Result, error) {
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer o.Clock.AfterFunc(timeout, cancel).Stop()
 	var stdout, stderr capped
 	outcome, err := program.Run(limited, program.Command{
 		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Policy: o.Policy, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
@@ -245,7 +246,7 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	if errors.Is(err, program.ErrMemory) || errors.Is(err, program.ErrDeleted) {
 		return nil, tool.Errorf(tool.TypeLimitReached, "the program was ended: %s", err).Suggest("keep less in memory and in open files at a time")
 	}
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
 	return &Result{

@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func options(t *testing.T) Options {
@@ -159,18 +160,33 @@ func TestOutputIsCapped(t *testing.T) {
 	}
 }
 
-// timeouts are tried until one is long enough for this machine to begin.
-func timeouts() []int { return []int{1, 4, 16, 64} }
+// timeout is the clock of programs that have this long. It is over when a program has made the file "begun" in its folder.
+type timeout struct {
+	clock.RealClock
+	t   *testing.T
+	dir string
+	d   time.Duration
+}
+
+func (c timeout) AfterFunc(d time.Duration, f func()) clock.Timer {
+	if d != c.d {
+		return c.RealClock.AfterFunc(d, f)
+	}
+	timer := c.RealClock.AfterFunc(kit.Patience, f)
+	go func() {
+		kit.Await(c.t, "the program has begun, or the test is over", func() bool {
+			_, err := os.Stat(filepath.Join(c.dir, "begun"))
+			return err == nil || c.t.Context().Err() != nil
+		})
+		f()
+	}()
+	return timer
+}
 
 func TestTimeout(t *testing.T) {
-	var got Result
-	var r tool.Result
-	for _, seconds := range timeouts() {
-		got, r = execute(t, options(t), Arguments{Language: "bash", Code: "trap '' TERM; echo begun; while :; do sleep 0.1; done", Timeout: &seconds})
-		if got.Output != "" {
-			break
-		}
-	}
+	o, seconds := options(t), 7
+	o.Clock = timeout{t: t, dir: o.WorkDir, d: 7 * time.Second}
+	got, r := execute(t, o, Arguments{Language: "bash", Code: "trap '' TERM; echo begun; touch begun; while :; do sleep 0.1; done", Timeout: &seconds})
 	if !got.TimedOut || got.Output != "begun\n" || got.ExitCode != 128+int(syscall.SIGKILL) || r.Failed() {
 		t.Errorf("got %s", r.Text)
 	}
@@ -218,10 +234,7 @@ func TestFileLimit(t *testing.T) {
 // TestWholeTreeIsKilled starts processes that try to survive: in the
 // background, in a session of their own, with no parent, and all of it at once.
 func TestWholeTreeIsKilled(t *testing.T) {
-	for name, tc := range map[string]struct {
-		end      string
-		timeouts []int
-	}{"normal exit": {"exit 0", []int{60}}, "timeout": {"sleep 1000", timeouts()}} {
+	for name, end := range map[string]string{"normal exit": "exit 0", "timeout": "sleep 1000"} {
 		t.Run(name, func(t *testing.T) {
 			const begin = `
 sleep 1001 &
@@ -233,25 +246,22 @@ jobs -p >> pids
 while [ $(wc -l < pids) -lt 5 ]; do sleep 0.01; done
 touch begun
 `
-			begun := false
-			for _, seconds := range tc.timeouts {
-				o := options(t)
-				execute(t, o, Arguments{Language: "bash", Code: begin + tc.end, Timeout: &seconds})
-				pids := pidsIn(t, o.WorkDir)
-				for _, pid := range pids {
-					if alive(pid) {
-						t.Errorf("process %d is alive", pid)
-					}
-				}
-				if _, err := os.Stat(filepath.Join(o.WorkDir, "begun")); err == nil {
-					if begun = true; len(pids) < 5 {
-						t.Errorf("pids: %v", pids)
-					}
-					break
+			o, seconds := options(t), 7
+			if o.Clock = (timeout{t: t, dir: o.WorkDir, d: 7 * time.Second}); name == "normal exit" {
+				seconds = 60
+			}
+			got, _ := execute(t, o, Arguments{Language: "bash", Code: begin + end, Timeout: &seconds})
+			if got.TimedOut != (name == "timeout") {
+				t.Errorf("got %+v", got)
+			}
+			pids := pidsIn(t, o.WorkDir)
+			for _, pid := range pids {
+				if alive(pid) {
+					t.Errorf("process %d is alive", pid)
 				}
 			}
-			if !begun {
-				t.Error("it did not begin in time")
+			if len(pids) < 5 {
+				t.Errorf("pids: %v", pids)
 			}
 		})
 	}

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestHostilePages: a page can neither fill the memory nor keep the run waiting, and what a model reads of it is bounded.
 func TestHostilePages(t *testing.T) {
-	const long, soon = time.Minute, time.Second
+	// soon ends what would never end by itself, so that it can be short.
+	const long, soon = kit.Patience, 100 * time.Millisecond
 	filler := []byte(strings.Repeat("x ", 32<<10))
 	page := func(html string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -70,7 +72,7 @@ func TestHostilePages(t *testing.T) {
 				select {
 				case <-r.Context().Done():
 					return
-				case <-time.After(10 * time.Millisecond):
+				case <-time.After(10 * time.Millisecond): // the drip; whatever its pace, the answer never ends
 				}
 			}
 		}, soon, `"errorType":"timeout"`, 0},
