@@ -8,6 +8,7 @@ package cgroup
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,10 +16,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestCandidates(t *testing.T) {
@@ -279,14 +281,13 @@ func TestUnified(t *testing.T) {
 // waitFor returns the members of a group as soon as it has so many.
 func waitFor(t *testing.T, g *Group, n int) []int {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if pids, err := g.members(); err != nil || len(pids) >= n {
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pids
+	var pids []int
+	kit.Await(t, fmt.Sprintf("the group has %d members", n), func() bool {
+		var err error
+		if pids, err = g.members(); err != nil {
+			t.Fatal(err)
 		}
-	}
-	t.Fatalf("the group does not have %d members", n)
-	return nil
+		return len(pids) >= n
+	})
+	return pids
 }

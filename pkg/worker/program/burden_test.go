@@ -16,11 +16,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const mib = 1 << 20
@@ -154,7 +154,7 @@ func TestHoardsEnd(t *testing.T) { //nolint:paralleltest // each takes much memo
 			if h.root && os.Getuid() != 0 {
 				t.Skip("only root sees it")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 			defer cancel()
 			dir, marker := t.TempDir(), "HOARD="+rand.Text()
 			var out bytes.Buffer

@@ -17,12 +17,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/worker/cgroup"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestForkBombs: a program that forks on and on is ended, with all that it started, however it starts them. The bombs are slow and
@@ -57,7 +57,7 @@ func TestForkBombs(t *testing.T) { //nolint:paralleltest // they fill the machin
 // explode runs a bomb, which must be stopped. The leader of a brief one may end before the bomb is seen.
 func explode(t *testing.T, line string, groups cgroup.Place, most uint64, brief bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

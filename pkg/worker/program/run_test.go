@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestStopOfTheRun cancels the context of a running program: SIGTERM first,
@@ -82,12 +83,10 @@ func TestGone(t *testing.T) { //nolint:paralleltest // it looks at all children 
 		if err := awaitExit(tr.leader); err != nil {
 			t.Fatal(err)
 		}
-		got := tr.gone()
-		for end := time.Now().Add(time.Minute); want && !got && time.Now().Before(end); got = tr.gone() {
-			time.Sleep(time.Millisecond) // an orphan may not have run yet
-		}
-		if got != want {
-			t.Errorf("%s: gone: %v", line, got)
+		if want {
+			kit.Await(t, line+": the tree is gone", tr.gone) // an orphan may not have run yet
+		} else if tr.gone() {
+			t.Errorf("%s: the tree is gone", line)
 		}
 		if (&tree{leader: tr.leader}).gone() {
 			t.Errorf("%s: a tree that is not sole is gone", line)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/test/escape"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestMain(m *testing.M) {
@@ -194,13 +195,13 @@ func TestEscapes(t *testing.T) {
 				p := g.policy()
 				p.Kernel = &k
 				go func() {
-					for t.Context().Err() == nil {
-						if _, err := os.Stat(filepath.Join(g.work, "begun")); err == nil {
+					kit.Await(t, "the program has begun, or is over", func() bool {
+						_, err := os.Stat(filepath.Join(g.work, "begun"))
+						if err == nil {
 							_ = os.WriteFile(g.target.Later, []byte("later"), 0o644)
-							return
 						}
-						time.Sleep(time.Millisecond)
-					}
+						return err == nil || t.Context().Err() != nil
+					})
 				}()
 				g.tryAll(t, p)
 			})
