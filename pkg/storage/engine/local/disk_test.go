@@ -14,11 +14,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // ledger remembers what a store promised: which writes were published and acknowledged. A store found after
@@ -273,24 +273,19 @@ func TestBackgroundErrorIsUnhealthy(t *testing.T) {
 	})
 	i := 0
 	grow := func(until func() bool) {
-		for deadline := time.Now().Add(30 * time.Second); !until(); i++ {
-			if time.Now().After(deadline) {
-				t.Fatal("did not happen in time")
-			}
+		for ; !until(); i++ {
 			if err := l.write(e, fmt.Sprint(i)); err != nil {
 				t.Fatal(err)
 			}
-			if failed.Load() { // writes stall once several memtables wait to be flushed
-				time.Sleep(time.Millisecond)
-			}
 		}
 	}
-	grow(func() bool { return e.Healthy() != nil })
+	grow(failed.Load) // and no further: writes stall once several memtables wait to be flushed
+	kit.Await(t, "the store is unhealthy", func() bool { return e.Healthy() != nil })
 	if err := e.Healthy(); !errors.Is(err, syscall.EIO) {
 		t.Errorf("health %v", err)
 	}
 	disk.Fail(nil)
-	grow(func() bool { return e.Healthy() == nil })
+	kit.Await(t, "the store is healthy again", func() bool { return e.Healthy() == nil })
 }
 
 // TestOpenFailsOnDiskError leaves a directory that a later Open can use.
@@ -314,11 +309,13 @@ func TestOpenFailsOnDiskError(t *testing.T) {
 
 func await(t *testing.T, ch <-chan error) error {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
 	select {
 	case err := <-ch:
 		return err
-	case <-time.After(30 * time.Second):
-		t.Fatal("did not happen in time")
+	case <-ctx.Done():
+		t.Fatal("it did not happen")
 		return nil
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // A disk that hangs makes the store unready after two seconds, whether or not something is written meanwhile, and counts once. The
@@ -32,16 +33,11 @@ func TestDiskThatHangs(t *testing.T) {
 		if writing {
 			go func() { written <- newLedger().write(e, "a") }()
 		}
-		for deadline := time.Now().Add(30 * time.Second); ; {
+		kit.Await(t, "the store is not ready", func() bool {
 			clock.SetTime(clock.Now().Add(time.Second)) // the hanging operation begins at some time
-			if err := e.Ready(); err != nil && strings.Contains(err.Error(), "the disk has not answered for 3 s") {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("the store is still ready")
-			}
-			time.Sleep(time.Millisecond)
-		}
+			err := e.Ready()
+			return err != nil && strings.Contains(err.Error(), "the disk has not answered for 3 s")
+		})
 		for range 2 {
 			if got := metric(t, registry, "platform_store_disk_slow_total"); got != 1 {
 				t.Errorf("writing %v: counted %v times", writing, got)
@@ -59,11 +55,7 @@ func TestDiskThatHangs(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		for deadline := time.Now().Add(30 * time.Second); e.Ready() != nil; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the store is not ready again")
-			}
-		}
+		kit.Await(t, "the store is ready again", func() bool { return e.Ready() == nil })
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}

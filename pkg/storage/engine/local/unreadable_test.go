@@ -11,13 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // A store of which something cannot be read ends in an error that names the file, and opens when the file can be read again.
@@ -96,19 +96,14 @@ func TestUnwritable(t *testing.T) {
 // unlocked waits until an opening that was given up has ended.
 func unlocked(t *testing.T, d *localtest.Disk) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	kit.Await(t, "the store is unlocked", func() bool {
 		e, err := openMarked(d)
 		if err == nil {
 			err = e.Close()
 		}
-		if !errors.Is(err, engine.ErrLocked) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			return
+		if err != nil && !errors.Is(err, engine.ErrLocked) {
+			t.Fatal(err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the store is still locked")
-		}
-	}
+		return err == nil
+	})
 }
