@@ -187,7 +187,7 @@ func TestStress(t *testing.T) {
 	t.Parallel()
 	for _, objects := range []int64{-1, 1 << 20} {
 		t.Run(fmt.Sprintf("objects=%d", objects), func(t *testing.T) {
-			stress(t, open(t, func(s *setup) { s.db.RingEvents, s.db.ObjectCacheBytes = 64, objects }))
+			stress(t, open(t, on(localtest.NewDisk(), func(s *setup) { s.db.RingEvents, s.db.ObjectCacheBytes = 64, objects })))
 		})
 	}
 }
