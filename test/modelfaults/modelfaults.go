@@ -56,7 +56,7 @@ type Row struct {
 func (r Row) Ends() bool { return r.then == end || r.then == drop }
 
 // Patience is the time after which a client gives up an answer that ends with that only: nothing arrives for 5 minutes,
-// or events without content for 10. It is 0 for all other rows. A test shortens this time of its clients.
+// or events without content for 10. It is 0 for all other rows. A test ends this time of its clients early.
 func (r Row) Patience() time.Duration {
 	switch {
 	case r.Name == "endless-nothing":
@@ -128,6 +128,15 @@ func Serve(t testing.TB, protocol string, row Row, n int) *Server {
 
 // Asked returns the number of requests so far.
 func (s *Server) Asked() int { return int(s.asked.Load()) }
+
+// Events returns the number of events that a client sees of an answer with the fault before it goes on for ever. Clients do not see pings.
+func (s *Server) Events() int {
+	_, _, body, err := recorded(s.protocol, s.row.Name)
+	if err != nil {
+		panic(err)
+	}
+	return bytes.Count(body, []byte("data:")) - bytes.Count(body, []byte(`data: {"type": "ping"}`))
+}
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

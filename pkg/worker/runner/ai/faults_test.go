@@ -41,24 +41,50 @@ func (c stepClock) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// hurried is a clock on which one patience with a stream ends early, and only while the server has faults left. All
-// else keeps its time, so that a busy machine ends nothing that should go on.
-type hurried struct {
+// attentive is a clock on which a patience with a stream ends once the client has read what the server has to say, and only while the
+// server has faults left. All else keeps its time, so that a busy machine ends nothing that should go on.
+type attentive struct {
 	clock.RealClock
 	patience time.Duration
 	faulty   func() bool
+	events   int // of an answer
+	left     int // that the client has yet to read of this answer
+	end      func()
 }
 
-func (h hurried) AfterFunc(d time.Duration, f func()) clock.Timer {
-	if d != h.patience || !h.faulty() {
-		return h.RealClock.AfterFunc(d, f)
+// idle is the patience of all clients with a stream on which nothing arrives. Each event begins it anew.
+const idle = 5 * time.Minute
+
+func (c *attentive) AfterFunc(d time.Duration, f func()) clock.Timer {
+	timer := c.RealClock.AfterFunc(d, f)
+	if c.patience == 0 || !c.faulty() {
+		return timer
 	}
-	return hurriedTimer{h.RealClock.AfterFunc(d/1000, f)}
+	if d == c.patience {
+		c.end = f
+	}
+	if d != idle {
+		return timer
+	}
+	if c.left = c.events; c.patience != idle {
+		c.left += 3 // the last event again and again
+	}
+	return reading{timer, c}
 }
 
-type hurriedTimer struct{ clock.Timer }
+// reading is the timer of a stream.
+type reading struct {
+	clock.Timer
+	clock *attentive
+}
 
-func (t hurriedTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d / 1000) }
+func (r reading) Reset(d time.Duration) bool {
+	active := r.Timer.Reset(d)
+	if r.clock.left--; r.clock.left == 0 {
+		r.clock.end()
+	}
+	return active
+}
 
 // noted keeps events, as their summaries and contents.
 type noted struct {
@@ -98,8 +124,8 @@ func meet(t *testing.T, protocol string, row modelfaults.Row, n int) (agentloop.
 	if !ok {
 		t.Fatalf("there is no vendor %s", protocol)
 	}
-	faster := hurried{patience: row.Patience(), faulty: func() bool { return server.Asked() <= n }}
-	model, err := vendor.New(llm.Endpoint{Spec: &v1alpha1.ProviderSpec{BaseURL: server.URL + "/v1"}, Key: modelfaults.Key, Clock: faster})
+	attentive := &attentive{patience: row.Patience(), faulty: func() bool { return server.Asked() <= n }, events: server.Events()}
+	model, err := vendor.New(llm.Endpoint{Spec: &v1alpha1.ProviderSpec{BaseURL: server.URL + "/v1"}, Key: modelfaults.Key, Clock: attentive})
 	if err != nil {
 		t.Fatal(err)
 	}
