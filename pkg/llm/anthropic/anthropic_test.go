@@ -321,7 +321,7 @@ func TestEveryCut(t *testing.T) {
 
 func TestStalledStreamIsCut(t *testing.T) {
 	_, url := serve(t, `turns: [{reply: {text: "never to be finished"}, fault: {stall: true}}]`)
-	c := newClient(t, Config{APIKey: key, BaseURL: url, IdleTimeout: 20 * time.Millisecond})
+	c := newClient(t, Config{APIKey: key, BaseURL: url, IdleTimeout: 20 * time.Millisecond}) // short, because the stream never goes on
 	_, err := c.Generate(t.Context(), ask("hi"), nil)
 	if llm.ClassOf(err) != llm.ClassCutStream || !strings.Contains(err.Error(), "nothing for 20ms") {
 		t.Errorf("got %v", err)

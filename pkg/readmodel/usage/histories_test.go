@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	records "github.com/platform-ai/platform/pkg/usage"
 	"github.com/platform-ai/platform/pkg/usage/usagetest"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // generate makes a history of one namespace: tasks of issues and pull requests, delegation, forks, retries, reviews that
@@ -104,9 +105,12 @@ func generate(r *rand.Rand) *usagetest.Ledger {
 // Every report equals one that is made in the most obvious way from all states.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	const histories = 10_000
+	histories := uint64(2000)
+	if kit.Offered(kit.Minutes) {
+		histories = 20_000
+	}
 	shared, unfinished, gaps, pages := 0, 0, 0, 0
-	for seed := range uint64(histories) {
+	for seed := range histories {
 		r := rand.New(rand.NewPCG(seed, 12))
 		l := generate(r)
 		spec := v1alpha1.UsageReportSpec{From: "2026-04-01", By: []v1alpha1.UsageBreakdownBy{"", "day", "model", "agent"}[r.IntN(4)]}
@@ -180,7 +184,7 @@ func TestHistories(t *testing.T) {
 			}
 		}
 	}
-	if shared < 100 || unfinished < 100 || gaps < 100 || pages < 100 {
+	if least := int(histories) / 100; shared < least || unfinished < least || gaps < least || pages < least {
 		t.Errorf("the histories show too little: %d shared tasks, %d unfinished requests, %d gaps, %d with several pages", shared, unfinished, gaps, pages)
 	}
 }

@@ -355,9 +355,6 @@ func allocations(f func()) float64 {
 
 // The cost of a page and of an append does not depend on the length of the stream.
 func TestCostDoesNotGrow(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 20,000 events")
-	}
 	l := open(t, localtest.NewDisk(), eventlog.Options{})
 	ctx := context.Background()
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}

@@ -76,9 +76,6 @@ func TestSearch(t *testing.T) {
 
 // A search without a match ends after a bounded part of the stream, and goes on from there until it has seen all.
 func TestSearchIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 45,000 events")
-	}
 	l := open(t, localtest.NewDisk(), eventlog.Options{})
 	s := eventlog.Stream{Namespace: "n", Task: "a", UID: "a", Session: "s"}
 	batch := make([]*v1alpha1.ExecutionEvent, 500)

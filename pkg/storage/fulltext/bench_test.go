@@ -51,7 +51,7 @@ func measure(b *testing.B, search func() error) {
 		if err := search(); err != nil {
 			b.Fatal(err)
 		}
-		took = append(took, time.Since(began))
+		took = append(took, time.Since(began)) // a benchmark measures
 	}
 	b.ReportMetric(float64((threadTime(b)-before).Microseconds())/float64(len(took)), "cpu-µs/op")
 	slices.Sort(took)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // unpack writes the files of a checkpoint to a folder of their own.
@@ -111,7 +112,11 @@ func TestCheckpointsUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for range 20 {
+	rounds := 8
+	if kit.Offered(kit.Minutes) {
+		rounds = 50
+	}
+	for range rounds {
 		before := acknowledged.Load()
 		c := copied(t, e)
 		if c.Revision() < before {

@@ -9,19 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/utils/clock"
 )
 
-// Random runs random commands drawn from seed, until there were steps of them or the time limit is reached.
+// Random runs as many steps of random commands, drawn from seed.
 // The guarantees are checked after each command. On failure it prints the script so far, which can then be
 // added to testdata.
-func Random(t *testing.T, seed uint64, steps int, limit time.Duration) {
+func Random(t *testing.T, seed uint64, steps int) {
 	d := New(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	g := &generator{rng: rng, uids: map[string]int{}, watches: map[string]bool{}}
-	deadline := clock.RealClock{}.After(limit)
 	var script strings.Builder
 	run := func(c Command) {
 		t.Helper()
@@ -32,14 +28,6 @@ func Random(t *testing.T, seed uint64, steps int, limit time.Duration) {
 		}
 	}
 	for range steps {
-		select {
-		case <-deadline:
-			steps = 0
-		default:
-		}
-		if steps == 0 {
-			break
-		}
 		for _, c := range g.next() {
 			run(c)
 		}

@@ -6,9 +6,10 @@ package eventlogtest
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,7 +18,11 @@ func TestScripts(t *testing.T) { Run(t, "testdata") }
 
 // Each seed is a script of its own; a failure prints it.
 func TestRandom(t *testing.T) {
-	for seed := range uint64(12) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { Random(t, seed, 150, 2*time.Second) })
+	seeds := uint64(4)
+	if kit.Offered(kit.Minutes) {
+		seeds = 100
+	}
+	for seed := range seeds {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { Random(t, seed, 150) })
 	}
 }
