@@ -12,6 +12,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func TestRetryAfter(t *testing.T) {
@@ -47,7 +48,7 @@ func TestClientRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := wire.Client(time.Second, nil, rule).Do(req)
+		res, err := wire.Client(kit.Patience, nil, rule).Do(req)
 		if err == nil {
 			_ = res.Body.Close()
 		}

@@ -211,7 +211,7 @@ type cached struct {
 }
 
 // eagerClock makes the watch cache look for compactions every 50 ms instead of
-// every 15 s.
+// every 15 s. Tests await that it has looked, so nothing depends on the pause.
 type eagerClock struct{ clock.RealClock }
 
 func (c eagerClock) NewTimer(d time.Duration) clock.Timer {

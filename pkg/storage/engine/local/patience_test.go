@@ -18,6 +18,8 @@ import (
 )
 
 // A store that needs space or descriptors to open waits for them, with growing pauses, and then opens with all that was acknowledged.
+// The pauses are real, a third of a second in all, because others wait on a lock meanwhile, which testing/synctest cannot see through.
+// No result depends on how long they last.
 func TestOpenWaits(t *testing.T) {
 	for _, c := range []struct {
 		errno syscall.Errno
