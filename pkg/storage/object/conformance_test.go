@@ -143,9 +143,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// waits are the tests of the kit that wait for seconds, which the kit counts. The code that they wait for is covered on a fake clock by
-// TestClientBookmarks and beside them by the rows that remain; of a revision that is yet to come, by the modes without a watch cache,
-// because the 3 s for which that waits are its own.
+// waits are the tests of the kit that wait for seconds, which the kit counts. TestClientBookmarks and TestProgressBookmarks cover bookmarks
+// on a fake clock, and TestWatchDropsNothing covers watches that are read late. Revisions that are yet to come are read in the modes without
+// a watch cache; the 3 s for which a watch cache waits for them are its own.
 var waits = []string{
 	"TestConformance/.*/^RunTestWatchDispatchBookmarkEvents$",
 	"TestConformance/.*/^RunTestOptionalWatchBookmarksWithCorrectResourceVersion$",

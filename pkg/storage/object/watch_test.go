@@ -366,6 +366,25 @@ func TestClientBookmarks(t *testing.T) {
 	}
 }
 
+// TestProgressBookmarks checks that the watch of a watch cache gets bookmarks at the shorter interval that it asks for.
+func TestProgressBookmarks(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	h := open(t, func(s *setup) { s.db.Clock, s.db.ProgressInterval = clock, 3*time.Second })
+	waiters := awaitWaiters(t, clock, 3) // the sweeper, the compactor and the idler
+	w := watchFrom(t, h, 1, func(o *storage.ListOptions) { o.ProgressNotify = true })
+	awaitWaiters(t, clock, waiters+1)
+	for want := uint64(2); want < 5; want++ {
+		if _, err := h.engine.Bump(1); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(3 * time.Second)
+		ev := next(t, w)
+		if got := revisionOf(t, ev.Object); ev.Type != watch.Bookmark || got != want {
+			t.Errorf("%s at %d, want a bookmark at %d", ev.Type, got, want)
+		}
+	}
+}
+
 // awaitWaiters waits until n goroutines wait for the clock.
 func awaitWaiters(t *testing.T, clock *clocktesting.FakeClock, n int) int {
 	t.Helper()
