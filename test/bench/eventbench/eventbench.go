@@ -101,7 +101,7 @@ func (b *bench) run(ctx context.Context, g group) (err error) {
 }
 
 func (b *bench) open(ctx context.Context) (err error) {
-	if b.engine, err = local.Open(ctx, local.Options{Dir: b.dir}); err != nil {
+	if b.engine, err = local.Open(ctx, local.Options{Dir: b.dir, Mark: b.dir + ".mark"}); err != nil {
 		return err
 	}
 	if b.log, err = eventlog.Open(ctx, b.engine, eventlog.Options{}); err != nil {

@@ -50,7 +50,7 @@ func open(ctx context.Context, o Options, dir string) (_ *bench, err error) {
 	if err := os.Mkdir(filepath.Join(dir, "ours"), 0o700); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
-	if b.engine, err = local.Open(ctx, local.Options{Dir: filepath.Join(dir, "ours")}); err != nil {
+	if b.engine, err = local.Open(ctx, local.Options{Dir: filepath.Join(dir, "ours"), Mark: filepath.Join(dir, local.MarkFile)}); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
 	if b.db, err = object.Open(ctx, b.engine, object.Options{}); err != nil {

@@ -86,7 +86,7 @@ func (m transcriptRow) once(ctx context.Context, o Options) (_ float64, err erro
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	e, err := local.Open(ctx, local.Options{Dir: filepath.Join(dir, "store")})
+	e, err := local.Open(ctx, local.Options{Dir: filepath.Join(dir, "store"), Mark: filepath.Join(dir, local.MarkFile)})
 	if err != nil {
 		return 0, err
 	}

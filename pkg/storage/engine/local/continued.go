@@ -12,8 +12,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func newMarkedFS(o *Options, m *mark, revision func() uint64) *markedFS {
-	return &markedFS{dir: o.FS.PathDir(o.FS.PathJoin(o.Dir, layoutFile)), m: m, revision: revision}
+func newMarkedFS(o *Options, m *mark, e *Engine) *markedFS {
+	f := &markedFS{dir: o.FS.PathDir(o.FS.PathJoin(o.Dir, layoutFile)), m: m, revision: e.Revision, logger: e.log}
+	f.follow(m)
+	return f
 }
 
 // fileSystem returns the file system as Pebble sees it.
@@ -64,5 +66,5 @@ func (e *Engine) shut() error {
 	if err := e.db.Close(); err != nil || e.marked == nil {
 		return err
 	}
-	return errors.Join(e.marked.finish(), e.marked.m.close())
+	return errors.Join(e.marked.finish(), e.marked.close())
 }

@@ -30,6 +30,10 @@ type continuity struct {
 	losses []Loss
 	// gone is set if nothing of the store can be opened.
 	gone bool
+	// damaged are the write-ahead logs of which only the beginning can be read. cutLogs were made to end there.
+	damaged, cutLogs []uint64
+	// reached is a revision that was published.
+	reached uint64
 }
 
 func (c *continuity) lose(name, format string, args ...any) {
@@ -90,11 +94,15 @@ func (c *continuity) files() error {
 		c.gone = true
 		c.lose("marker.format-version", "the marker of the format is missing; it is an empty file: if nothing else is missing, make it with the name marker.format-version.000001.%s", pebbleFormat)
 	}
-	s := c.m.current()
-	if n, _ := fileNumber(manifest, manifestPrefix, ""); n < s.Manifest {
+	s, r := c.m.current(), c.m.reached.state
+	switch n, _ := fileNumber(manifest, manifestPrefix, ""); {
+	case n < s.Manifest:
 		c.lose(manifestName(s.Manifest), "the file %s is missing; the store has an older one, %s", manifestName(s.Manifest), manifest)
-	} else if n == s.Manifest {
-		c.least(manifest, s.ManifestBytes)
+	case n == s.Manifest && !c.least(manifest, s.ManifestBytes):
+	case n == r.Manifest:
+		if err := c.whole(manifest, 0, r.ManifestBytes); err != nil {
+			return err
+		}
 	}
 	// A version without marks does not record which logs it removed.
 	if n, _ := fileNumber(c.fs.PathBase(desc.OptionsFilename), optionsPrefix, ""); n > s.Options {
@@ -103,7 +111,11 @@ func (c *continuity) files() error {
 	for _, l := range s.Logs {
 		switch name := logName(l.Number); {
 		case slices.Contains(names, name):
-			c.least(name, l.Bytes)
+			if c.least(name, l.Bytes) && l.Number == r.Log {
+				if err := c.whole(name, l.Number, r.LogBytes); err != nil {
+					return err
+				}
+			}
 		case l.From == 0 || !slices.Contains(names, logName(l.From)):
 			c.lose(name, "the write-ahead log %s is missing, with the writes that were acknowledged last", name)
 		}
@@ -129,11 +141,13 @@ func (c *continuity) unmarked(names []string) {
 }
 
 // least checks that a file was not cut off.
-func (c *continuity) least(name string, size int64) {
+func (c *continuity) least(name string, size int64) bool {
 	info, err := c.fs.Stat(c.fs.PathJoin(c.dir, name))
 	if err == nil && info.Size() < size {
 		c.lose(name, "the file %s has %d bytes of %d", name, info.Size(), size)
+		return false
 	}
+	return true
 }
 
 // opened checks an open store, of which the files are complete.
@@ -145,8 +159,8 @@ func (c *continuity) opened(id string, revision uint64) {
 	switch {
 	case id != s.Store:
 		c.lose(c.storeName(), "it is the store %s, and %s was kept here, up to revision %d", id, s.Store, s.Revision)
-	case revision < s.Revision:
-		c.lose(lostRevisions, "it ends at revision %d, and %d was acknowledged", revision, s.Revision)
+	case revision < max(s.Revision, c.reached) && len(c.losses) == 0:
+		c.lose(lostRevisions, "it ends at revision %d, and %d was acknowledged", revision, max(s.Revision, c.reached))
 	}
 }
 
@@ -192,6 +206,9 @@ func checkContinuity(o *Options, fresh bool) (*continuity, error) {
 	if c.m, err = readMark(o.FS, o.Mark); err != nil {
 		return nil, err
 	}
+	if c.m != nil {
+		c.reached = c.m.reached.state.Revision
+	}
 	if fresh {
 		c.empty(o.Keys)
 	} else if err = c.files(); err != nil {
@@ -202,8 +219,15 @@ func checkContinuity(o *Options, fresh bool) (*continuity, error) {
 
 // resolve prepares a store for being opened without what it has lost.
 func (c *continuity) resolve(o *Options) error {
-	if len(c.losses) == 0 || !c.gone {
-		return nil
+	suffix := o.Clock.Now().UTC().Format("20060102-150405")
+	if c.gone {
+		return c.clear(suffix)
 	}
-	return c.clear(o.Clock.Now().UTC().Format("20060102-150405"))
+	for _, log := range c.damaged {
+		if err := c.cut(log, suffix); err != nil {
+			return err
+		}
+	}
+	c.damaged = nil
+	return nil
 }

@@ -216,14 +216,20 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 		return nil, fmt.Errorf("remove what is left of a checkpoint: %w", err)
 	}
 	if o.Mark != "" {
-		e.marked = newMarkedFS(&o, check.m, e.Revision)
+		e.marked = newMarkedFS(&o, check.m, e)
 	}
 	// Pebble counts memtables against the cache: the one that is written, and one that it keeps for the next. Without room
 	// for both, a store that is written has no cache left.
 	cache := pebble.NewCache(o.BlockCacheBytes + 2*e.opts.MemTableBytes)
 	defer cache.Unref()
-	if err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err }); err != nil {
-		return nil, tablesLost(err)
+	for e.db == nil {
+		err := guard(func() (err error) { e.db, err = pebble.Open(o.Dir, e.pebbleOptions(cache)); return err })
+		if err == nil {
+			break
+		}
+		if accepted, err := check.replaying(err, &o); !accepted || err != nil {
+			return nil, tablesLost(err)
+		}
 	}
 	if err := e.recover(check); err != nil {
 		return nil, errors.Join(err, e.db.Close())
@@ -234,6 +240,7 @@ func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error
 		}
 	}
 	wait.open.Store(true)
+	e.marked.run(e.reclaimer.ctx)
 	go e.scrub(e.reclaimer.ctx)
 	return e, nil
 }

@@ -60,10 +60,11 @@ type markLog struct {
 //
 // The file has two slots, which are overwritten in turn and in place. So a write needs no free space, is one sync, and
 // leaves the state before it intact if it is torn. It is written when a log begins, before a log is removed, and when a store
-// is opened or closed, and never in a commit.
+// is opened or closed, and never in a commit. Two more slots are written in each commit; see reached.
 type mark struct {
-	fs   vfs.FS
-	path string
+	fs      vfs.FS
+	path    string
+	reached *reached
 
 	mu    sync.Mutex
 	file  vfs.File
@@ -79,11 +80,16 @@ func readMark(fs vfs.FS, path string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(io.NewSectionReader(f, 0, 2*markSlot))
-	m := &mark{fs: fs, path: path, file: f}
+	content, err := io.ReadAll(io.NewSectionReader(f, 0, 4*markSlot))
+	m := &mark{fs: fs, path: path, file: f, reached: &reached{file: f, dirty: make(chan struct{}, 1)}}
 	for slot := range slices.Chunk(content, markSlot) {
-		if s, ok := decodeMark(slot); ok && (m.state.Generation == 0 || s.Generation > m.state.Generation) {
+		var s markState
+		if decodeSlot(slot, markFormat, &s) && s.Generation > m.state.Generation {
 			m.state = s
+		}
+		var r reachedState
+		if decodeSlot(slot, reachedFormat, &r) && r.Generation > m.reached.state.Generation {
+			m.reached.state = r
 		}
 	}
 	if err == nil && m.state.Generation == 0 {
@@ -95,27 +101,37 @@ func readMark(fs vfs.FS, path string) (*mark, error) {
 	return m, nil
 }
 
-func decodeMark(slot []byte) (s markState, ok bool) {
+// decodeSlot reads a slot into state, and reports whether it is a whole record of that format.
+func decodeSlot(slot []byte, format string, state any) bool {
 	line, _, _ := bytes.Cut(slot, []byte("\n"))
-	var format string
+	var is string
 	var sum uint32
-	if _, err := fmt.Fscanf(bytes.NewReader(line), "%s %08x", &format, &sum); err != nil || format != markFormat {
-		return s, false
+	if _, err := fmt.Fscanf(bytes.NewReader(line), "%s %08x", &is, &sum); err != nil || is != format {
+		return false
 	}
 	parts := bytes.SplitN(line, []byte(" "), 3)
-	return s, len(parts) == 3 && crc32.ChecksumIEEE(parts[2]) == sum && json.Unmarshal(parts[2], &s) == nil && s.Generation > 0
+	return len(parts) == 3 && crc32.ChecksumIEEE(parts[2]) == sum && json.Unmarshal(parts[2], state) == nil
 }
 
-func encodeMark(s *markState) ([]byte, error) {
-	content, err := json.Marshal(s)
+func encodeSlot(format string, state any) ([]byte, error) {
+	content, err := json.Marshal(state)
 	if err != nil {
 		return nil, err
 	}
-	slot := fmt.Appendf(nil, "%s %08x %s\n", markFormat, crc32.ChecksumIEEE(content), content)
-	if len(slot) > markSlot {
-		return nil, fmt.Errorf("the mark of the store needs %d bytes, and has %d", len(slot), markSlot)
+	line := fmt.Appendf(nil, "%s %08x %s\n", format, crc32.ChecksumIEEE(content), content)
+	if len(line) > markSlot {
+		return nil, fmt.Errorf("the mark of the store needs %d bytes, and has %d", len(line), markSlot)
 	}
-	return append(slot, bytes.Repeat([]byte("\n"), markSlot-len(slot))...), nil
+	return line, nil
+}
+
+// encodeMark fills a slot.
+func encodeMark(s *markState) ([]byte, error) {
+	line, err := encodeSlot(markFormat, s)
+	if err != nil {
+		return nil, err
+	}
+	return append(line, bytes.Repeat([]byte("\n"), markSlot-len(line))...), nil
 }
 
 // createMark makes the file, with the state in both slots. A file that exists is replaced.

@@ -4,23 +4,29 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-logr/logr"
 )
 
 // markedFS keeps the mark of a store up to date while Pebble makes and removes write-ahead logs. A log is in the mark before
 // its first record is written, and leaves it before the file is removed. A crash at any moment therefore leaves no log in
-// the mark that is missing on disk.
+// the mark that is missing on disk. How much of the newest log and of the manifest is durable is noted after each sync.
 type markedFS struct {
 	vfs.FS
 	dir      string
 	revision func() uint64
+	logger   logr.Logger
+	// reached is that of m.
+	reached atomic.Pointer[reached]
 
 	mu sync.Mutex
 	m  *mark // nil if there is none yet
@@ -55,14 +61,33 @@ func (f *markedFS) log(path string) (n uint64, ok bool) { return f.number(path, 
 // Create creates a file. A log is durable in its directory before it is in the mark.
 func (f *markedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, c)
-	n, isLog := f.log(name)
-	if err != nil || !isLog {
+	if err != nil {
 		return file, err
+	}
+	if n, isManifest := f.number(name, manifestPrefix, ""); isManifest {
+		return f.appended(file, func(s *reachedState, bytes int64) { s.Manifest, s.ManifestBytes = n, bytes }), nil
+	}
+	n, isLog := f.log(name)
+	if !isLog {
+		return file, nil
 	}
 	if err := f.begin(markLog{Number: n}, func() error { return syncDir(f.FS, f.dir) }); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return file, nil
+	return f.appendedLog(file, n), nil
+}
+
+func (f *markedFS) appendedLog(file vfs.File, n uint64) vfs.File {
+	return f.appended(file, func(s *reachedState, bytes int64) { s.Log, s.LogBytes = n, bytes })
+}
+
+// appended returns a file of which it is noted how much is durable.
+func (f *markedFS) appended(file vfs.File, set func(s *reachedState, bytes int64)) vfs.File {
+	return &appended{File: file, durable: func(bytes int64) {
+		if r := f.reached.Load(); r != nil {
+			r.note(func(s *reachedState) { set(s, bytes) })
+		}
+	}}
 }
 
 // ReuseForWrite makes a log of one that is not needed any more.
@@ -74,7 +99,11 @@ func (f *markedFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategor
 			return nil, err
 		}
 	}
-	return f.FS.ReuseForWrite(oldname, newname, c)
+	file, err := f.FS.ReuseForWrite(oldname, newname, c)
+	if err == nil && isToo {
+		file = f.appendedLog(file, n)
+	}
+	return file, err
 }
 
 // begin adds a log, and drops the one that it is made of. ready is called if the log must exist first.
@@ -133,9 +162,30 @@ func (f *markedFS) settle(path string, state markState) (err error) {
 	f.settled, f.opening = true, nil
 	if f.m == nil {
 		f.m, err = createMark(f.FS, path, state)
+	} else {
+		err = f.m.update(func(s *markState) { *s = state })
+	}
+	if err != nil {
 		return err
 	}
-	return f.m.update(func(s *markState) { *s = state })
+	f.follow(f.m)
+	manifestBytes, err := intact(f.FS, f.PathJoin(f.dir, manifestName(state.Manifest)), 0)
+	if err != nil {
+		return err
+	}
+	newest := uint64(0)
+	for _, l := range state.Logs {
+		newest = max(newest, l.Number)
+	}
+	return f.m.reached.settle(newest, state.Manifest, manifestBytes)
+}
+
+// follow notes in a mark how much of the newest files is durable.
+func (f *markedFS) follow(m *mark) {
+	if m != nil && f.reached.Load() == nil {
+		m.reached.log, m.reached.revision = f.logger, f.revision
+		f.reached.Store(m.reached)
+	}
 }
 
 // refresh records the revision that is durable now.
@@ -184,6 +234,23 @@ func (f *markedFS) finish() error {
 		}
 		s.Manifest, s.ManifestBytes = manifest, size(manifestName(manifest))
 	})
+}
+
+// run syncs in the background what was noted.
+func (f *markedFS) run(ctx context.Context) {
+	if f == nil {
+		return
+	}
+	if r := f.reached.Load(); r != nil {
+		r.run(ctx)
+	}
+}
+
+func (f *markedFS) close() error {
+	if r := f.reached.Load(); r != nil {
+		r.stop()
+	}
+	return f.m.close()
 }
 
 // newest returns the highest number of the files in dir with that prefix and suffix; 0 if there is none.
