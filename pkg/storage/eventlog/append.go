@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -53,7 +54,8 @@ type appendTxn struct {
 
 	// Set by Sequence: decide.
 
-	change Change // what projections get; its events are those above
+	change  Change // what projections get; its events are those above
+	skipped *skip  // the seqs before the new events that are left out; nil for none
 
 	// Set by Sequence: neighbours.
 
@@ -65,6 +67,7 @@ type appendTxn struct {
 	replaced *deletion // of rival
 	after    state     // of head; last is 0 when no event was new
 	to       int64     // of cursor
+	moved    bool      // cursor left some out
 }
 
 // pending is one event of an append.
@@ -197,7 +200,10 @@ func (t *appendTxn) decide() (int64, error) {
 	}
 	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), Note: t.note, events: t.events}
 	closed := st.terminal != 0 // except for late events
-	seq, limited := st.last, int64(0)
+	seq, n, limited := st.last, int64(0), int64(0)
+	if t.skipped = t.head.skipAt(t.w.engine.Base()); t.skipped != nil {
+		seq = t.skipped.to
+	}
 	for i := range t.events {
 		p := &t.events[i]
 		if k := p.event.DedupKey; k != "" {
@@ -213,7 +219,7 @@ func (t *appendTxn) decide() (int64, error) {
 		if closed && !event.Late(p.event.Type) {
 			return 0, ErrClosed
 		}
-		seq++
+		seq, n = seq+1, n+1
 		p.seq, p.fresh = seq, true
 		closed = closed || event.Terminal(p.event.Type)
 		t.change.Bytes += p.size()
@@ -222,7 +228,6 @@ func (t *appendTxn) decide() (int64, error) {
 			t.change.Limited += p.size()
 		}
 	}
-	n := seq - st.last
 	if n == 0 {
 		return 0, nil
 	}
@@ -297,9 +302,16 @@ func (t *appendTxn) number(r *recorder) {
 	t.after = h.sequenced
 	if t.cursor != nil {
 		t.to = t.cursor.sequenced
+		if t.moved = t.cursor.stale; t.moved {
+			t.to += sessionSkip
+		}
+	}
+	if t.skipped != nil {
+		t.after.skips = append(slices.Clip(t.after.skips), *t.skipped)
 	}
 	counts, err := parseTally(t.after.counts)
 	r.err = errors.Join(r.err, err)
+	first := true
 	for i := range t.events {
 		p := &t.events[i]
 		if !p.fresh {
@@ -316,8 +328,9 @@ func (t *appendTxn) number(r *recorder) {
 		r.event(&h.identity, t.stream.Session, p, hd)
 		p.entry = &entry{
 			posting: posting{rev: hd.rev, no: h.no, seq: p.seq, cursor: hd.cursor, typ: p.typ, sev: p.sev},
-			id:      &h.identity, session: t.stream.Session, header: hd, event: p.event,
+			id:      &h.identity, session: t.stream.Session, header: hd, event: p.event, skips: first && (t.skipped != nil || t.moved),
 		}
+		first = false
 		if counts.count(p.typ, p.sev, 1); p.seq%markEvery == 0 {
 			r.set(markKey(h.no, p.seq), encodeMark(created, &counts))
 		}
@@ -340,8 +353,14 @@ func (t *appendTxn) write(r *recorder) error {
 		r.setNumber(nameKey(h.ns, h.task), h.no)
 	}
 	r.set(headKey(h.no), encodeHead(&h.identity, &t.after))
+	if t.skipped != nil {
+		r.set(skipKey(h.no, t.skipped.to), t.skipped.encode())
+	}
 	if t.cursor != nil {
 		r.setNumber(cursorKey(t.cursor.ns, t.cursor.session), uint64(t.to))
+	}
+	if t.moved {
+		r.setNumber(movedKey(t.cursor.ns, t.cursor.session), t.w.engine.Base())
 	}
 	return errors.Join(r.err, t.w.projections.project(r.batch, &t.change))
 }
@@ -366,7 +385,7 @@ func (t *appendTxn) pin() {
 		}
 	}
 	if t.cursor != nil {
-		t.cursor.sequenced = t.to
+		t.cursor.sequenced, t.cursor.stale = t.to, false
 		t.cursor.inflight++
 	}
 }

@@ -6,6 +6,7 @@ package eventlog
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func FuzzHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if id, s, err := decodeHead(1, b); err == nil {
 			again, s2, err := decodeHead(1, encodeHead(&id, &s))
-			if err != nil || again != id || s2 != s {
+			if err != nil || again != id || !reflect.DeepEqual(s2, s) {
 				t.Fatalf("%+v %+v: %+v %+v %v", id, s, again, s2, err)
 			}
 		}
@@ -134,7 +135,7 @@ func TestMailboxIsBounded(t *testing.T) {
 func TestOlderRecords(t *testing.T) {
 	head := []byte{headFormat, 5, 1, 3, 9, 0, 1, 'u', 1, 'n', 1, 't', 1, 's'}
 	_, s, err := decodeHead(1, head)
-	if want := (state{last: 3, changed: 9, oldest: 1, terminal: 5, end: 3, session: "s", mixed: true, counted: 4}); err != nil || s != want {
+	if want := (state{last: 3, changed: 9, oldest: 1, terminal: 5, end: 3, session: "s", mixed: true, counted: 4}); err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("head %+v, %v", s, err)
 	}
 	d, err := decodeDeletion(deletedKey(4), []byte{deletionFormat, 1, 7, 3, 5, 1, 'u', 1, 'n', 1, 't', 0})

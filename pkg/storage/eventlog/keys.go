@@ -26,8 +26,10 @@ const (
 	spaceFloor     = "em" // em                            the floor
 	spaceName      = "en" // en ns 0 task                  the live stream of a task name
 	spaceRevision  = "er" // er rev                        every event by revision
+	spaceSkip      = "ej" // ej no seq                     seqs of a stream that were left out, up to seq
 	spaceTree      = "et" // et ns 0 root 0 rev            events of the tasks below a root
 	spaceUID       = "eu" // eu uid                        stream number by task UID
+	spaceMoved     = "ew" // ew ns 0 session               base at which the cursor of a session left some out
 	spaceCursor    = "ex" // ex ns 0 session               last cursor of a session
 )
 

@@ -65,8 +65,8 @@ func (l *Limits) checkTask(st *state, events, bytes int64) error {
 	switch {
 	case events == 0:
 		return nil
-	case l.TaskEvents > 0 && st.last+events > l.TaskEvents:
-		return &quota.LimitError{Limit: "number of events", Of: quota.OfTask, Used: st.last, Asked: events, Most: l.TaskEvents}
+	case l.TaskEvents > 0 && st.numbered(1, st.last)+events > l.TaskEvents:
+		return &quota.LimitError{Limit: "number of events", Of: quota.OfTask, Used: st.numbered(1, st.last), Asked: events, Most: l.TaskEvents}
 	case l.TaskBytes > 0 && st.bytes+bytes > l.TaskBytes:
 		return &quota.LimitError{Limit: "bytes of events", Of: quota.OfTask, Used: st.bytes, Asked: bytes, Most: l.TaskBytes}
 	}

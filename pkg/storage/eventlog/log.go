@@ -12,7 +12,8 @@
 //
 // Invariants:
 //
-//	INV-E1  seq is dense from 1 in a stream, and grows with the revision.
+//	INV-E1  seq is dense from 1 in a stream, but for what skip leaves out,
+//	        and grows with the revision.
 //	INV-E2  The cursor of a session grows with the revision and never changes.
 //	INV-E3  Nothing is delivered that is not durable. The engine shows a batch
 //	        before its sync, so every read is bounded by the published revision.
@@ -26,7 +27,8 @@
 // Deleting a stream of n events takes n revisions and writes one record: event i is deleted at the i-th of
 // them. The events stay readable at older revisions for a window of history. They are then purged in the
 // background, which raises the floor. Trimming does the same to the oldest events of a stream, and the
-// stream continues without them. Readers by seq or cursor are told which numbers are missing.
+// stream continues without them. Readers by seq or cursor are told which numbers are missing. In a store that lost writes, or was
+// restored, streams and timelines leave out numbers that may have been given; see skip.
 //
 // A Log has two sides. The Writer changes the log and is the only one that commits. The Reader answers
 // lists, pages and watches. They share the state in shared, where the Writer keeps what is sequenced, for

@@ -118,6 +118,9 @@ func (c *counting) some(list []point, last, step int64) ([]point, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !ok && c.given(seq) != seq {
+			continue
+		}
 		if !ok {
 			return nil, &CorruptError{k, ErrNotFound}
 		}

@@ -25,7 +25,7 @@ type StreamPage struct {
 	Prev int64
 	// Gaps are the missing numbers between after and Next whose events are no longer kept, in order. A
 	// task's stream can have one gap, at its beginning. A session can have one for each task that was
-	// deleted or trimmed in between.
+	// deleted or trimmed in between. Both have one where the store lost events, or was restored from a backup.
 	Gaps []Gap
 	// Head is the state of a task's stream; zero for a session.
 	Head Head
@@ -73,9 +73,11 @@ func readTaskPage(r *Reader, s Stream, f *filter, after int64, limit int) (p *St
 		Head: v.head(),
 	}
 	first := max(after+1, v.oldest)
-	if first > after+1 {
-		p.Gaps = []Gap{{after + 1, v.oldest - 1}}
-	}
+	defer func() {
+		if err == nil {
+			p.Gaps = v.gaps(after, p.Next)
+		}
+	}()
 	sc := newScan(r.shared)
 	defer func() { err = errors.Join(err, sc.close()) }()
 	sc.stream(v.no, f, first, v.last)

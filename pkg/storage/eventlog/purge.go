@@ -197,7 +197,7 @@ func (p *purger) rest(d *deletion, seen map[facet]bool) error {
 		return err
 	}
 	if d.whole {
-		for _, prefix := range [][]byte{dataPrefix(d.no), facetStream(d.no), dedupPrefix(d.no), markPrefix(d.no)} {
+		for _, prefix := range [][]byte{dataPrefix(d.no), facetStream(d.no), dedupPrefix(d.no), markPrefix(d.no), skipPrefix(d.no)} {
 			err = errors.Join(err, b.DeleteRange(prefix, after(prefix)))
 		}
 		err = errors.Join(err, b.Delete(headKey(d.no)), b.Delete(uidKey(d.uid)))

@@ -40,6 +40,9 @@ func (r *records) stored(no uint64) (identity, state, bool, error) {
 		return identity{}, state{}, false, err
 	}
 	id, s, err := decodeHead(no, b)
+	if err == nil {
+		s.skips, err = r.skips(no)
+	}
 	return id, s, err == nil, err
 }
 

@@ -39,7 +39,7 @@ func (d *deletion) share(st *state) int64 {
 	if d.whole {
 		return st.held
 	}
-	return int64(float64(st.held) * float64(d.count()) / float64(st.last-st.oldest+1))
+	return int64(float64(st.held) * float64(st.numbered(d.first, d.last)) / float64(st.numbered(st.oldest, st.last)))
 }
 
 // end returns the revision at which the last event was removed.
@@ -105,7 +105,7 @@ func (t *removeTxn) Sequence(b engine.Batch) error {
 		}
 		return b.Delete(nameKey(h.ns, h.task))
 	}
-	before := min(t.before, h.sequenced.last)
+	before := min(h.sequenced.given(t.before), h.sequenced.last)
 	if h.sequenced.terminal != 0 {
 		before = min(before, h.sequenced.end)
 	}

@@ -79,6 +79,11 @@ func (w *Writer) sequencedCursor(ns, session string) (*cursor, error) {
 		return nil, err
 	}
 	c = &cursor{ns: ns, session: session, sequenced: int64(last), published: int64(last)}
+	if last > 0 {
+		if c.stale, err = w.stale(ns, session); err != nil {
+			return nil, err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heads.addSession(c)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -104,13 +105,14 @@ func taskBackward(r *Reader, s Stream, f *filter, before int64, limit int) (p *S
 	for spent := (effort{}); ; spent.entries++ {
 		src := sc.next()
 		if src == nil {
-			if gone := min(last, v.oldest-1); gone > 0 {
-				p.Gaps = []Gap{{1, gone}}
-			}
+			p.Gaps = v.gaps(0, last)
+			slices.Reverse(p.Gaps)
 			return p, sc.err
 		}
 		if len(p.Events) == limit || spent.over(f, &r.opts) {
 			p.Prev = src.cur.seq + 1
+			p.Gaps = v.gaps(src.cur.seq, last)
+			slices.Reverse(p.Gaps)
 			return p, nil
 		}
 		e, err := sc.inStream(f, &v, &src.cur, &spent)

@@ -58,9 +58,9 @@ func (s *splitter) split(first, last int64, counts *tally) error {
 	return nil
 }
 
-// bucketOf returns the bucket of an event.
+// bucketOf returns the bucket of an event; of a seq that was left out, that of the next event.
 func (s *splitter) bucketOf(seq int64) (bucket int, err error) {
-	k := dataKey(s.no, seq)
+	k := dataKey(s.no, s.given(seq))
 	if s.data == nil {
 		if s.data, err = s.engine.NewIter(dataKey(s.no, s.oldest), dataKey(s.no, s.last+1)); err != nil {
 			return 0, err

@@ -50,6 +50,7 @@ type state struct {
 	held     int64  // the stream's share of its namespace's total, in bytes
 	counted  int64  // first seq that is counted; an older version stored those before it
 	counts   string // a tally of the events from counted on
+	skips    []skip // seqs that were left out, in order; never changed in place
 }
 
 // head is a stream in memory. Its two states differ while commits are in flight. shared.mu guards the fields that change.
@@ -71,6 +72,7 @@ type cursor struct {
 	ns, session          string
 	sequenced, published int64
 	inflight             int
+	stale                bool // the next event leaves out some cursors; only the commit leader uses it
 	lru                  *list.Element
 }
 

@@ -17,6 +17,7 @@ type entry struct {
 	session string
 	header  header
 	gone    *deletion // nil for an event
+	skips   bool      // numbers before it were left out, which readers learn from the store
 
 	once  sync.Once
 	event *v1alpha1.ExecutionEvent
@@ -117,11 +118,11 @@ func (s *subscriber) push(e *entry) {
 			return
 		}
 		count = e.gone.count()
-	} else if !s.filter.takes(&e.posting, e.id, e.session) {
+	} else if !e.skips && !s.filter.takes(&e.posting, e.id, e.session) {
 		return
 	}
 	s.mu.Lock()
-	if s.overflow || len(s.queue) >= s.limit {
+	if s.overflow || e.skips || len(s.queue) >= s.limit {
 		if !s.overflow {
 			s.since = e.rev - 1
 			if len(s.queue) > 0 {
