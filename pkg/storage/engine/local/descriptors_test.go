@@ -110,6 +110,61 @@ func TestOpenStoreWaitsForDescriptors(t *testing.T) {
 	}
 }
 
+// An open store on a volume that can hold no more files waits likewise until it can make the log that it needs.
+func TestOpenStoreWaitsForInodes(t *testing.T) {
+	disk, l, pauses := localtest.NewDisk(), newLedger(), make(chan struct{})
+	e, err := local.Open(t.Context(), local.Options{
+		Dir: localtest.Dir, FS: disk.FS(), Mark: markFile, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Errorf("fatal: %v", err) },
+		Waiting: func(error, time.Duration) { pauses <- struct{}{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Fail(func(o localtest.Op) error {
+		if o.Kind == localtest.Other { // what makes a file
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	stop, written := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				written <- nil
+				return
+			default:
+			}
+			if err := l.write(e, fmt.Sprint(i)); err != nil {
+				written <- err
+				return
+			}
+		}
+	}()
+	<-pauses
+	if err := e.Ready(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("ready: %v", err)
+	}
+	close(stop)
+	disk.Fail(nil)
+	for done := false; !done; {
+		select {
+		case <-pauses:
+		case err := <-written:
+			done = true
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, acked := l.copies(); count(t, e) != len(acked) {
+		t.Errorf("%d of %d writes", count(t, e), len(acked))
+	}
+	if err := errors.Join(e.Ready(), e.Healthy(), e.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Closing a store that waits for a descriptor fails instead of waiting, too. What was acknowledged is there afterwards.
 func TestCloseOfAStoreWithoutDescriptors(t *testing.T) {
 	s := starve(t, ".log")

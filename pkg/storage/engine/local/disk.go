@@ -18,10 +18,12 @@ import (
 const hangAfter = 2 * time.Second
 
 // disk knows which operations of the file system have not returned yet. Checking that starts no timer: whoever asks compares
-// the oldest one with the clock.
+// the oldest one with the clock. Times are nanoseconds since the disk was opened, by the monotonic clock: a clock that is set, or a
+// machine that slept, says nothing about the disk.
 type disk struct {
-	clock clock.PassiveClock
-	// began holds when operations in progress began, in nanoseconds; 0 is free. Operations that find no slot are not observed.
+	clock  clock.PassiveClock
+	opened time.Time
+	// began holds when operations in progress began; 0 is free. Operations that find no slot are not observed.
 	began [64]atomic.Int64
 	// slow is called once for an operation that takes too long.
 	slow func(took time.Duration)
@@ -31,14 +33,21 @@ type disk struct {
 	done atomic.Int64
 }
 
+func newDisk(c clock.PassiveClock, slow func(took time.Duration)) *disk {
+	return &disk{clock: c, opened: c.Now(), slow: slow}
+}
+
+// now is never 0.
+func (d *disk) now() int64 { return max(int64(d.clock.Since(d.opened)), 0) + 1 }
+
 // run observes an operation.
 func (d *disk) run(op func()) {
-	now := d.clock.Now().UnixNano()
+	now := d.now()
 	for i := range d.began {
 		if slot := &d.began[i]; slot.Load() == 0 && slot.CompareAndSwap(0, now) {
 			op()
 			slot.Store(0)
-			end := d.clock.Now().UnixNano()
+			end := d.now()
 			d.done.Store(end)
 			d.note(now, end)
 			return
@@ -49,7 +58,7 @@ func (d *disk) run(op func()) {
 
 // waits returns how long the oldest operation in progress has taken.
 func (d *disk) waits() time.Duration {
-	oldest, now := int64(0), d.clock.Now().UnixNano()
+	oldest, now := int64(0), d.now()
 	for i := range d.began {
 		if began := d.began[i].Load(); began != 0 && (oldest == 0 || began < oldest) {
 			oldest = began
@@ -72,7 +81,7 @@ func (d *disk) note(began, now int64) {
 
 // idle reports whether no operation is in progress and none has ended for a while, so that nothing is known about the disk.
 func (d *disk) idle() bool {
-	return d.waits() == 0 && d.clock.Now().UnixNano()-d.done.Load() > int64(hangAfter/2)
+	return d.waits() == 0 && d.now()-d.done.Load() > int64(hangAfter/2)
 }
 
 // hangs returns an error if the disk does not answer.
@@ -101,8 +110,12 @@ func (o observed) file(wait func(func() error) error, open func() (vfs.File, err
 	return observedFile{f, o.disk, o.wait}, nil
 }
 
-func (o observed) written(c vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
-	f, err := o.file(o.wait.create, open)
+func (o observed) written(name string, c vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+	wait := o.wait.create
+	if c != flushCategory && c != compactionCategory && o.PathBase(o.PathDir(name)) != checkpointDir {
+		wait = o.wait.createAnyway
+	}
+	f, err := o.file(wait, open)
 	switch {
 	case c == flushCategory:
 		o.wait.flush(err)
@@ -114,7 +127,7 @@ func (o observed) written(c vfs.DiskWriteCategory, open func() (vfs.File, error)
 }
 
 func (o observed) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return o.written(c, func() (vfs.File, error) { return o.FS.Create(name, c) })
+	return o.written(name, c, func() (vfs.File, error) { return o.FS.Create(name, c) })
 }
 
 func (o observed) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -131,7 +144,7 @@ func (o observed) OpenDir(name string) (vfs.File, error) {
 }
 
 func (o observed) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return o.written(c, func() (vfs.File, error) { return o.FS.ReuseForWrite(oldname, newname, c) })
+	return o.written(newname, c, func() (vfs.File, error) { return o.FS.ReuseForWrite(oldname, newname, c) })
 }
 
 func (o observed) do(op func() error) (err error) {

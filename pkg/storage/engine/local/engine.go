@@ -187,7 +187,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 func openStore(o Options, log logr.Logger, wait *patience) (_ *Engine, err error) {
 	raw := o.FS
 	e := &Engine{log: log, wait: wait, drained: make(chan struct{}, 1), previous: make(chan struct{})}
-	e.disk = &disk{clock: o.Clock, slow: e.slow}
+	e.disk = newDisk(o.Clock, e.slow)
 	o.FS = observed{raw, e.disk, wait}
 	e.opts = o
 	e.reclaimer, e.damage = newReclaimer(e), &damage{log: log}

@@ -6,7 +6,7 @@ package local
 import "github.com/cockroachdb/pebble/v2/vfs"
 
 const (
-	logCategory, flushCategory = "pebble-wal", "pebble-memtable-flush"
+	logCategory, flushCategory, compactionCategory = "pebble-wal", "pebble-memtable-flush", "pebble-compaction"
 	// logChunk is how many bytes of a write-ahead log are allocated in advance. Pebble would allocate 110 % of a memtable at once,
 	// so a store that holds nothing yet would take 36 MB.
 	logChunk = 4 << 20

@@ -86,10 +86,17 @@ func (p *patience) out(op func() error) error {
 
 // create is out for an operation that makes a file. It waits for a descriptor in an open store as well, and even while that is being
 // closed: if Pebble cannot make a log, it panics, and in doing so unlocks a lock that it does not hold, which crashes the process.
-func (p *patience) create(op func() error) error {
+func (p *patience) create(op func() error) error { return p.made(op, Exhausted) }
+
+// createAnyway is create for a file that Pebble cannot do without, such as a log. It also waits for space: a volume can be out of
+// inodes, of which its free bytes say nothing.
+func (p *patience) createAnyway(op func() error) error { return p.made(op, scarce) }
+
+// made runs op until it does not fail for lack of something.
+func (p *patience) made(op func() error, lack func(error) bool) error {
 	for closing := p.closing; ; {
 		err := p.out(op)
-		if !Exhausted(err) {
+		if !lack(err) {
 			if p.lacking.Swap(nil) != nil {
 				p.rested()
 			}

@@ -5,7 +5,9 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +61,43 @@ func TestDiskThatHangs(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// set is a clock that was set forward by 30 days; the monotonic one is not.
+type set struct {
+	*clocktesting.FakePassiveClock
+	by atomic.Int64
+}
+
+func (c *set) Now() time.Time { return c.FakePassiveClock.Now().Add(time.Duration(c.by.Load())) }
+
+// A clock that is set forward while the disk works does not count as a disk that does not answer.
+func TestDiskWhenTheClockIsSet(t *testing.T) {
+	disk, registry := localtest.NewDisk(), prometheus.NewRegistry()
+	clock := &set{FakePassiveClock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	e, err := local.Open(t.Context(), local.Options{Dir: localtest.Dir, FS: disk.FS(), Clock: clock, Mark: markFile, Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume, written := disk.Hang(), make(chan error, 1)
+	go func() { written <- newLedger().write(e, "a") }()
+	for metric(t, registry, "platform_store_disk_wait_seconds") == 0 { // the write has begun
+		clock.SetTime(time.Unix(1001, 0))
+	}
+	clock.by.Store(int64(30 * 24 * time.Hour))
+	if got := metric(t, registry, "platform_store_disk_wait_seconds"); got > 2 {
+		t.Errorf("waits for %v s", got)
+	}
+	resume()
+	if err := errors.Join(<-written, e.Ready()); err != nil {
+		t.Error(err)
+	}
+	if got := metric(t, registry, "platform_store_disk_slow_total"); got != 0 {
+		t.Errorf("counted %v times", got)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -23,10 +25,17 @@ import (
 type FullError struct {
 	Dir           string
 	Free, Reserve int64
+	// FewInodes means that there is room, but not for enough new files: Inodes, of which KeptInodes are kept.
+	FewInodes          bool
+	Inodes, KeptInodes int64
 }
 
 // Error states the free space and what to do.
 func (e *FullError) Error() string {
+	if e.FewInodes {
+		return fmt.Sprintf("%v: the volume of %s can hold %d more files, of which %d are kept for deleting; remove other files from it, or move the store to a volume with more inodes",
+			engine.ErrFull, e.Dir, e.Inodes, e.KeptInodes)
+	}
 	return fmt.Sprintf("%v: the volume of %s has %d MiB free, of which %d MiB are kept for deleting; delete tasks that are not needed any more, or enlarge the volume",
 		engine.ErrFull, e.Dir, e.Free>>20, e.Reserve>>20)
 }
@@ -40,6 +49,9 @@ const (
 	// eighth and 1/128 of their size, so that all memtables and their logs fit in the reserve.
 	maxReserve, minReserve = 256 << 20, 8 << 20
 	minMemTable            = 1 << 20
+	// keptInodes is how many files the volume must be able to hold for writes that add to the store: its logs, manifests and tables are new
+	// files. On a volume that can hold few it is an eighth.
+	keptInodes = 128
 	// measureEvery is how old a measurement of free space may be.
 	measureEvery = 100 * time.Millisecond
 )
@@ -55,7 +67,9 @@ type space struct {
 	reserve int64 // 0 if the file system does not report its free space
 
 	free, total, spent atomic.Int64
-	low                atomic.Bool
+	// inodes are free, and keep is how many have to be; 0 if the file system does not report them.
+	inodes, keep atomic.Int64
+	low          atomic.Bool
 
 	mu      sync.Mutex // one measurement at a time
 	looked  time.Time
@@ -84,6 +98,18 @@ func watchSpace(fs vfs.FS, o *Options, log logr.Logger) *space {
 	return s
 }
 
+// freeInodes returns how many files a volume can still hold and can hold in all; 0 if the file system does not report it, as btrfs.
+func freeInodes(fs vfs.FS, dir string) (free, all int64) {
+	if f, ok := fs.(interface{ Inodes() (free, all int64) }); ok {
+		return f.Inodes()
+	}
+	var stat unix.Statfs_t
+	if fs != vfs.Default || unix.Statfs(dir, &stat) != nil || stat.Files > math.MaxInt64 {
+		return 0, 0
+	}
+	return int64(stat.Ffree), int64(stat.Files)
+}
+
 // memTable returns the size of memtables on this volume, in bytes.
 func (s *space) memTable() int64 {
 	if s.reserve == 0 {
@@ -105,18 +131,21 @@ func (s *space) check(n engine.Need) error {
 	if s.clock.Since(s.lookedAt()) >= measureEvery || s.spent.Load() > s.reserve/16 {
 		s.measure()
 	}
-	least := s.reserve
+	least, inodes := s.reserve, s.keep.Load()
 	switch n {
 	case engine.Grow:
 	case engine.Nothing:
 		return nil
 	case engine.Upkeep:
-		least /= 2
+		least, inodes = least/2, inodes/2
 	case engine.Free:
-		if least /= 32; s.available() < least {
+		if least, inodes = least/32, inodes/32; s.available() < least || s.inodes.Load() < inodes {
 			s.dropBallast()
 			s.measure()
 		}
+	}
+	if free := s.inodes.Load(); free < inodes {
+		return &FullError{Dir: s.dir, FewInodes: true, Inodes: free, KeptInodes: s.keep.Load()}
 	}
 	if s.available() >= least {
 		return nil
@@ -142,19 +171,22 @@ func (s *space) measure() {
 	s.free.Store(int64(u.AvailBytes))
 	s.total.Store(int64(u.TotalBytes))
 	s.spent.Store(0)
+	inodes, all := freeInodes(s.fs, s.dir)
+	s.inodes.Store(inodes)
+	s.keep.Store(min(keptInodes, all/8))
 	free := s.free.Load()
-	low := free < s.reserve
+	low := free < s.reserve || inodes < s.keep.Load()
 	if s.low.Swap(low) != low {
-		s.say(low, free)
+		s.say(low, free, inodes)
 	}
-	if !s.ballast && free > s.reserve+2*s.ballastSize() {
+	if !low && !s.ballast && free > s.reserve+2*s.ballastSize() {
 		s.ballast = s.makeBallast() == nil
 	}
 }
 
 // say logs that the disk is full, as an error because it needs an operator, or not any more.
-func (s *space) say(full bool, free int64) {
-	values := []any{"dir", s.dir, "freeBytes", free, "reserveBytes", s.reserve}
+func (s *space) say(full bool, free, inodes int64) {
+	values := []any{"dir", s.dir, "freeBytes", free, "reserveBytes", s.reserve, "freeInodes", inodes, "reserveInodes", s.keep.Load()}
 	if full {
 		s.log.Error(nil, "The disk is full: writes that add to the store are refused", values...)
 	} else {
@@ -205,10 +237,10 @@ type spaceFS struct {
 
 // Create creates a file. Files of compactions are subject to the limit that wrap describes.
 func (f spaceFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	background := c == "pebble-compaction" || c == flushCategory
+	background := c == compactionCategory || c == flushCategory
 	file, err := f.FS.Create(name, c)
 	switch {
-	case err == nil && c == "pebble-compaction":
+	case err == nil && c == compactionCategory:
 		file = compacted{file, f.space}
 	case err == nil && background:
 		file = flushed{file}
@@ -247,7 +279,7 @@ func (c compacted) Write(p []byte) (int, error) {
 	if s.clock.Since(s.lookedAt()) >= measureEvery {
 		s.measure()
 	}
-	if s.free.Load() < s.reserve/4 {
+	if s.free.Load() < s.reserve/4 || s.inodes.Load() < s.keep.Load()/4 {
 		err := fmt.Errorf("compaction: %w", syscall.ENOSPC)
 		pauseIfFull(err)
 		return 0, err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,6 +88,40 @@ func TestReserve(t *testing.T) {
 		}
 		if _, ok, err := e.Get([]byte("tk")); !ok || err != nil {
 			t.Errorf("%d MiB free: %v %v", step.free, ok, err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A volume with room and few inodes is full, too.
+func TestReserveOfInodes(t *testing.T) {
+	v := &volume{localtest.NewDisk(), clocktesting.NewFakePassiveClock(time.Unix(1, 0))}
+	v.has(1000)
+	e := v.open(t)
+	for _, step := range []struct {
+		free, all int64
+		needs     [3]bool // Grow, Upkeep, Free
+	}{
+		{0, 0, [3]bool{true, true, true}}, // not reported
+		{100_000, 1 << 20, [3]bool{true, true, true}},
+		{127, 1 << 20, [3]bool{false, true, true}},
+		{63, 1 << 20, [3]bool{false, false, true}},
+		{3, 1 << 20, [3]bool{false, false, false}},
+		{13, 100, [3]bool{true, true, true}}, // an eighth is 12
+		{11, 100, [3]bool{false, true, true}},
+	} {
+		v.SetInodes(step.free, step.all)
+		v.has(1000)
+		for need, want := range step.needs {
+			err := e.Commit(&sizedWrite{key: "k", size: 10, need: engine.Need(need)})
+			if (err == nil) != want || err != nil && (!errors.Is(err, engine.ErrFull) || !strings.Contains(err.Error(), fmt.Sprintf("%d more files", step.free))) {
+				t.Errorf("%d inodes free, need %d: %v", step.free, need, err)
+			}
+		}
+		if e.Full() == step.needs[0] || e.Healthy() != nil {
+			t.Errorf("%d inodes free: full %v, %v", step.free, e.Full(), e.Healthy())
 		}
 	}
 	if err := e.Close(); err != nil {

@@ -29,6 +29,7 @@ type Disk struct {
 	mem   *vfs.MemFS
 	fault atomic.Pointer[func(op Op) error]
 	usage atomic.Pointer[vfs.DiskUsage]
+	files atomic.Pointer[[2]int64]
 	hang  atomic.Pointer[chan struct{}]
 }
 
@@ -79,6 +80,18 @@ func (d *Disk) FS() local.FS {
 // A new disk does not report its space.
 func (d *Disk) SetSpace(total, free uint64) {
 	d.usage.Store(&vfs.DiskUsage{TotalBytes: total, AvailBytes: free, UsedBytes: total - free})
+}
+
+// SetInodes sets how many files the disk reports it can still hold, and in all. It does not limit how many it holds. A new
+// disk does not report them.
+func (d *Disk) SetInodes(free, all int64) { d.files.Store(&[2]int64{free, all}) }
+
+// Inodes returns what SetInodes set.
+func (s sized) Inodes() (free, all int64) {
+	if f := s.d.files.Load(); f != nil {
+		return f[0], f[1]
+	}
+	return 0, 0
 }
 
 // sized is a file system of a certain size.
