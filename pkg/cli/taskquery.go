@@ -155,7 +155,7 @@ func (a *app) printSummaries(q *v1alpha1.TaskQuery, f format) error {
 		s := &found.Items[i]
 		cells := []string{s.Name, s.Phase, s.Agent, tokensOf(s), "", "", a.age(s.CreationTimestamp.Time)}
 		if s.DurationSeconds != nil {
-			cells[4] = human.HumanDuration(time.Duration(*s.DurationSeconds) * time.Second)
+			cells[4] = human.HumanDuration(v1alpha1.Length(*s.DurationSeconds, time.Second))
 		}
 		if s.StartTime != nil {
 			cells[5] = a.age(s.StartTime.Time)

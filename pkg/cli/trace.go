@@ -227,7 +227,7 @@ func (p *tracePrinter) row(r row) {
 		took = duration(length)
 	}
 	if s.DurationMs != nil {
-		took = duration(time.Duration(*s.DurationMs) * time.Millisecond)
+		took = duration(v1alpha1.Length(*s.DurationMs, time.Millisecond))
 	}
 	extra := r.extra
 	if s.Error != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,7 +21,8 @@ import (
 
 const (
 	// suspendedCheck is how often a suspended schedule is checked.
-	suspendedCheck = time.Minute
+	suspendedCheck   = time.Minute
+	suspendedMessage = "the schedule is suspended"
 	// defaultStartingDeadline is used if the server set no default.
 	defaultStartingDeadline = 100 * time.Second
 	defaultSucceededHistory = 3
@@ -67,7 +69,7 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	if t.Spec.Suspend {
 		t.Status.NextScheduleTime = nil
-		t.Status.Message = "the schedule is suspended"
+		t.Status.Message = suspendedMessage
 		return step.Wait{After: suspendedCheck, Reason: t.Status.Message}
 	}
 	return s.tick(ctx, t, sched, runs)
@@ -77,24 +79,25 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 // was run or not, so none is handled twice.
 func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, runs []v1alpha1.Task) error {
 	last := t.CreationTimestamp.Time
-	if t.Status.LastScheduleTime != nil {
-		last = t.Status.LastScheduleTime.Time
+	for _, other := range []*metav1.Time{t.Status.LastScheduleTime, t.Status.ScheduleSince} {
+		if other != nil && other.After(last) {
+			last = other.Time
+		}
 	}
 	deadline := defaultStartingDeadline
 	if d := t.Spec.StartingDeadlineSeconds; d != nil {
-		deadline = time.Duration(*d) * time.Second
+		deadline = v1alpha1.Length(*d, time.Second)
+	}
+	if t.Status.Message == suspendedMessage {
+		t.Status.Message = ""
 	}
 	d := sched.at(last, s.now(), deadline)
-	switch {
-	case !d.tick.IsZero():
+	if !d.tick.IsZero() {
 		if err := s.runTick(ctx, t, d.tick, runs); err != nil {
 			return err
 		}
-	case !d.missed.IsZero():
-		t.Status.LastScheduleTime = &metav1.Time{Time: d.missed}
-		t.Status.Message = fmt.Sprintf("the run of %s was missed: it is later than its starting deadline", d.missed.UTC().Format(time.RFC3339))
-		s.warn(ctx, t, v1alpha1.EventReasonMissedSchedule, t.Status.Message)
 	}
+	s.missed(ctx, t, d)
 	if d.next.IsZero() {
 		t.Status.NextScheduleTime = nil
 		t.Status.Message = "the schedule has no further runs"
@@ -102,6 +105,35 @@ func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, r
 	}
 	t.Status.NextScheduleTime = &metav1.Time{Time: d.next}
 	return step.Wait{After: max(time.Millisecond, d.next.Sub(s.now())), Reason: "the next run is not due yet"}
+}
+
+// missed says in the status, and once to people, which runs were not created. lastScheduleTime then names the last tick, whatever
+// became of it, so the next reconcile has nothing to say.
+func (s scheduler) missed(ctx context.Context, t *v1alpha1.Task, d due) {
+	if d.missed == 0 {
+		if !d.tick.IsZero() && meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionMissedSchedule) != nil {
+			setCondition(&t.Status, t.Generation, v1alpha1.ConditionMissedSchedule, metav1.ConditionFalse, v1alpha1.EventReasonScheduledRun,
+				fmt.Sprintf("the run of %s was in time", d.tick.UTC().Format(time.RFC3339)))
+		}
+		return
+	}
+	at := d.lastMissed.UTC().Format(time.RFC3339)
+	said := fmt.Sprintf("the run of %s was missed: it is later than its starting deadline", at)
+	if !d.tick.IsZero() {
+		said = fmt.Sprintf("the run of %s was missed: the one of %s is due already", at, d.tick.UTC().Format(time.RFC3339))
+	}
+	switch {
+	case d.missed >= countMost:
+		said = fmt.Sprintf("%d runs or more were missed, the last one of %s", countMost, at)
+	case d.missed > 1:
+		said = fmt.Sprintf("%d runs were missed, the last one of %s", d.missed, at)
+	}
+	if d.tick.IsZero() {
+		t.Status.LastScheduleTime = &metav1.Time{Time: d.lastMissed}
+		t.Status.Message = said
+	}
+	setCondition(&t.Status, t.Generation, v1alpha1.ConditionMissedSchedule, metav1.ConditionTrue, v1alpha1.EventReasonMissedSchedule, said)
+	s.warn(ctx, t, v1alpha1.EventReasonMissedSchedule, said)
 }
 
 func (s scheduler) runTick(ctx context.Context, t *v1alpha1.Task, at time.Time, runs []v1alpha1.Task) error {

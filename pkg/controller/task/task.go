@@ -75,7 +75,7 @@ type Options struct {
 	// Workers is the number of tasks reconciled at once. Default 8.
 	Workers int
 	// Clock defaults to the real clock.
-	Clock clock.PassiveClock
+	Clock clock.WithTicker
 	// NewID makes run ids. Default: random UUIDs.
 	NewID func() types.UID
 }
@@ -134,6 +134,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		WatchesRawSource(exits(o.Executor)).
 		WatchesRawSource(given(room)).
 		WatchesRawSource(given(kin)).
+		WatchesRawSource(wallClock{clock: o.Clock, list: unfinished(mgr.GetClient())}.source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
 	if err != nil {

@@ -10666,7 +10666,7 @@ func schema_pkg_apis_core_v1alpha1_TaskSpec(ref common.ReferenceCallback) common
 					},
 					"schedule": {
 						SchemaProps: spec.SchemaProps{
-							Description: "schedule makes the task a template that is run by cron: five fields, or a descriptor such as \"@hourly\".",
+							Description: "schedule makes the task a template that is run by cron: five fields, or a descriptor such as \"@hourly\". Where the clocks of timeZone are set forward, a time of the day that they skip is as long after the change as it would be without it: 02:30 is at 03:30, and midnight at 01:00. A time that occurs twice is run twice. A changed schedule starts at the change.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10744,7 +10744,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision and the conditions CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.",
+				Description: "TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision, scheduleSince and the conditions CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -10967,6 +10967,12 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 							Format:      "",
 						},
 					},
+					"scheduleSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scheduleSince is when schedule or timeZone was changed or suspend was removed last. Times before it are not run. The server sets it.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"lastScheduleTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastScheduleTime is the last time a schedule was due.",
@@ -10991,7 +10997,7 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren and CancelRequested.",
+							Description: "conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren, MissedSchedule and CancelRequested.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -20,7 +20,7 @@ type mark struct {
 func markOf(e *v1alpha1.ExecutionEvent) mark {
 	m := mark{received: e.CreatedAt.Time, attempt: e.Attempt, elapsed: -1}
 	if e.ElapsedMicros != nil {
-		m.elapsed = time.Duration(*e.ElapsedMicros) * time.Microsecond
+		m.elapsed = v1alpha1.Length(*e.ElapsedMicros, time.Microsecond)
 	}
 	return m
 }

@@ -263,7 +263,7 @@ func (b *toolbox) waitForTask(ctx context.Context, a waitArguments) (any, error)
 	}
 	limit := defaultWait
 	if a.Timeout != nil {
-		limit = min(time.Duration(*a.Timeout)*time.Second, maxWait)
+		limit = min(v1alpha1.Length(*a.Timeout, time.Second), maxWait)
 	}
 	limit = min(limit, b.limits.ToolTimeout-b.limits.ToolTimeout/20) // ends before the call is ended
 	if !t.Status.Phase.Terminal() {

@@ -9,6 +9,16 @@ import "time"
 // 10m0s, a manifest that is applied again would differ from what is stored.
 type Duration string
 
+// Longest is the greatest length of time that is told from longer ones. A few of them can be added, and to a date, without an overflow, which
+// would make them negative.
+const Longest = 50 * 365 * 24 * time.Hour
+
+// Length returns n units of time, within Longest.
+func Length(n int64, unit time.Duration) time.Duration {
+	most := int64(Longest / unit)
+	return time.Duration(min(max(n, -most), most)) * unit
+}
+
 // DurationOf returns a length of time as a Duration.
 func DurationOf(d time.Duration) *Duration { return new(Duration(d.String())) }
 
@@ -17,7 +27,7 @@ func (d Duration) Parse() (time.Duration, error) {
 	return time.ParseDuration(string(d)) //nolint:wrapcheck // it names the value
 }
 
-// Value returns the length of time; 0 if there is none.
+// Value returns the length of time, within Longest; 0 if there is none.
 func (d *Duration) Value() time.Duration {
 	if d == nil {
 		return 0
@@ -26,5 +36,5 @@ func (d *Duration) Value() time.Duration {
 	if err != nil { // objects are validated when they are stored
 		return 0
 	}
-	return v
+	return min(max(v, -Longest), Longest)
 }

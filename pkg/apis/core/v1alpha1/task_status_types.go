@@ -45,7 +45,7 @@ func (p TaskPhase) Active() bool {
 	return p == TaskPending || p == TaskRunning || p == TaskFinalizing
 }
 
-// TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision and the conditions
+// TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision, scheduleSince and the conditions
 // CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
@@ -166,6 +166,10 @@ type TaskStatus struct {
 	// webhookDelivered is set when webhookURL has answered with a 2xx status.
 	// +optional
 	WebhookDelivered bool `json:"webhookDelivered,omitempty"`
+	// scheduleSince is when schedule or timeZone was changed or suspend was removed last. Times before it are not run. The server sets it.
+	// +optional
+	// +k8s:optional
+	ScheduleSince *metav1.Time `json:"scheduleSince,omitempty"`
 	// lastScheduleTime is the last time a schedule was due.
 	// +optional
 	// +k8s:optional
@@ -174,8 +178,8 @@ type TaskStatus struct {
 	// +optional
 	// +k8s:optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren and
-	// CancelRequested.
+	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren,
+	// MissedSchedule and CancelRequested.
 	// +optional
 	// +k8s:optional
 	// +listType=map

@@ -199,7 +199,9 @@ type TaskSpec struct {
 	// +k8s:optional
 	PriorTaskRef *NamespacedReference `json:"priorTaskRef,omitempty"`
 
-	// schedule makes the task a template that is run by cron: five fields, or a descriptor such as "@hourly".
+	// schedule makes the task a template that is run by cron: five fields, or a descriptor such as "@hourly". Where the clocks of timeZone
+	// are set forward, a time of the day that they skip is as long after the change as it would be without it: 02:30 is at 03:30, and
+	// midnight at 01:00. A time that occurs twice is run twice. A changed schedule starts at the change.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=256

@@ -137,7 +137,7 @@ const (
 	EventReasonWebhookRefused = "WebhookRefused"
 	// EventReasonWebhookFailed: the receiver of the completion callback did not take it; it is sent again.
 	EventReasonWebhookFailed = "WebhookFailed"
-	// EventReasonMissedSchedule: a run of a schedule was not created, because its starting deadline had passed.
+	// EventReasonMissedSchedule: runs of a schedule were not created, because their starting deadline had passed or a later one was due.
 	EventReasonMissedSchedule = "MissedSchedule"
 	// EventReasonRetry: an attempt failed, and another one follows.
 	EventReasonRetry = "RetryScheduled"
@@ -171,6 +171,9 @@ const (
 	// ConditionIterating is True while a task of an autonomous agent works in iterations, False while it is suspended
 	// between two of them and after its end, and absent on other tasks.
 	ConditionIterating = "Iterating"
+	// ConditionMissedSchedule is True on a task with a schedule since runs of it were missed, and False since one was in time again. It is
+	// absent before any was missed.
+	ConditionMissedSchedule = "MissedSchedule"
 	// ConditionRequesterVerified is False on a task whose recorded requester is not the one that this server sealed, for
 	// example because its key was lost. It is absent on all others.
 	ConditionRequesterVerified = "RequesterVerified"

@@ -4609,6 +4609,10 @@ func (in *TaskStatus) DeepCopyInto(out *TaskStatus) {
 		*out = make([]ChildTask, len(*in))
 		copy(*out, *in)
 	}
+	if in.ScheduleSince != nil {
+		in, out := &in.ScheduleSince, &out.ScheduleSince
+		*out = (*in).DeepCopy()
+	}
 	if in.LastScheduleTime != nil {
 		in, out := &in.LastScheduleTime, &out.LastScheduleTime
 		*out = (*in).DeepCopy()

@@ -16614,6 +16614,34 @@ func Validate_TaskStatus(
 
 	// field TaskStatus.WebhookDelivered has no validation
 
+	{ // field TaskStatus.ScheduleSince
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.Time,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskStatus) *v1.Time {
+				return oldObj.ScheduleSince
+			})
+		errs = append(errs, fn(fldPath.Child("scheduleSince"), obj.ScheduleSince, oldVal, oldObj != nil)...)
+	}
+
 	{ // field TaskStatus.LastScheduleTime
 		fn := func(
 			fldPath *field.Path,

@@ -58,7 +58,9 @@ type TaskSpecApplyConfiguration struct {
 	Workspace *TaskWorkspaceApplyConfiguration `json:"workspace,omitempty"`
 	// priorTaskRef is a task whose diff is applied before the work begins.
 	PriorTaskRef *NamespacedReferenceApplyConfiguration `json:"priorTaskRef,omitempty"`
-	// schedule makes the task a template that is run by cron: five fields, or a descriptor such as "@hourly".
+	// schedule makes the task a template that is run by cron: five fields, or a descriptor such as "@hourly". Where the clocks of timeZone
+	// are set forward, a time of the day that they skip is as long after the change as it would be without it: 02:30 is at 03:30, and
+	// midnight at 01:00. A time that occurs twice is run twice. A changed schedule starts at the change.
 	Schedule *string `json:"schedule,omitempty"`
 	// timeZone is the IANA name of the time zone of schedule.
 	TimeZone *string `json:"timeZone,omitempty"`

@@ -15,7 +15,7 @@ import (
 // TaskStatusApplyConfiguration represents a declarative configuration of the TaskStatus type for use
 // with apply.
 //
-// TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision and the conditions
+// TaskStatus is what happened to a task. Only the controller writes it, except for creationRevision, scheduleSince and the conditions
 // CancelRequested, which tasks/cancel writes, and WaitingToStart with the reason NoController, which are the server's.
 type TaskStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
@@ -79,12 +79,14 @@ type TaskStatusApplyConfiguration struct {
 	ChildTasks []ChildTaskApplyConfiguration `json:"childTasks,omitempty"`
 	// webhookDelivered is set when webhookURL has answered with a 2xx status.
 	WebhookDelivered *bool `json:"webhookDelivered,omitempty"`
+	// scheduleSince is when schedule or timeZone was changed or suspend was removed last. Times before it are not run. The server sets it.
+	ScheduleSince *v1.Time `json:"scheduleSince,omitempty"`
 	// lastScheduleTime is the last time a schedule was due.
 	LastScheduleTime *v1.Time `json:"lastScheduleTime,omitempty"`
 	// nextScheduleTime is the next time a schedule is due.
 	NextScheduleTime *v1.Time `json:"nextScheduleTime,omitempty"`
-	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren and
-	// CancelRequested.
+	// conditions are Complete, Succeeded, Failed, JobCreated, WaitingToStart, WaitingForApproval, WaitingForChildren,
+	// MissedSchedule and CancelRequested.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -333,6 +335,14 @@ func (b *TaskStatusApplyConfiguration) WithChildTasks(values ...*ChildTaskApplyC
 // If called multiple times, the WebhookDelivered field is set to the value of the last call.
 func (b *TaskStatusApplyConfiguration) WithWebhookDelivered(value bool) *TaskStatusApplyConfiguration {
 	b.WebhookDelivered = &value
+	return b
+}
+
+// WithScheduleSince sets the ScheduleSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ScheduleSince field is set to the value of the last call.
+func (b *TaskStatusApplyConfiguration) WithScheduleSince(value v1.Time) *TaskStatusApplyConfiguration {
+	b.ScheduleSince = &value
 	return b
 }
 

@@ -188,7 +188,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			Default:          setDefaults,
 			Begin:            kin{r}.beginCreate,
 			PrepareForCreate: r.prepareForCreate,
-			PrepareForUpdate: prepareForUpdate,
+			PrepareForUpdate: r.prepareForUpdate,
 			Validate:         v.validate,
 			ValidateUpdate:   validateUpdate,
 			PrepareForStatus: r.prepareForStatus,

@@ -47,6 +47,7 @@ func recording(ctx context.Context) context.Context {
 // no client may change them.
 func keepRecorded(ctx context.Context, t, old *v1alpha1.Task) {
 	t.Status.CreationRevision = old.Status.CreationRevision
+	t.Status.ScheduleSince = old.Status.ScheduleSince.DeepCopy()
 	if ctx.Value(recordingKey{}) == nil {
 		t.Status.Delegation = old.Status.Delegation.DeepCopy()
 		t.Status.HasChildren = old.Status.HasChildren

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -20,10 +21,15 @@ func started(s *v1alpha1.TaskStatus) bool {
 	return s.AgentExecutionBinding != nil || s.Attempts > 0 || s.StartTime != nil || s.Phase.Terminal()
 }
 
-// prepareForUpdate keeps what the server set when the task was created and an update leaves out.
-func prepareForUpdate(_ context.Context, t, old *v1alpha1.Task) {
+// prepareForUpdate keeps what the server set when the task was created and an update leaves out, and records since when a
+// schedule applies.
+func (r *Resource) prepareForUpdate(_ context.Context, t, old *v1alpha1.Task) {
 	keepRequester(t, old)
 	keepCompleted(t, old)
+	changed := t.Spec.Schedule != old.Spec.Schedule || t.Spec.TimeZone != old.Spec.TimeZone || old.Spec.Suspend && !t.Spec.Suspend
+	if t.Spec.Schedule != "" && changed {
+		t.Status.ScheduleSince = &metav1.Time{Time: r.clock.Now()}
+	}
 }
 
 // validateUpdate refuses changes of immutable fields, except type, requestedBy
