@@ -154,7 +154,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 			return nil, fmt.Errorf("controllers: %w", err)
 		}
 	}
-	log := klog.FromContext(ctx).WithName("controller")
+	log := newStopLog(ctx, klog.FromContext(ctx).WithName("controller"))
 	setLogger.Do(func() { crlog.SetLogger(log) })
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:                  scheme,

@@ -140,9 +140,22 @@ func (l *Log) HandleErrors() {
 				klog.FromContext(ctx).Info("A client left before it had its answer", append(keysAndValues, "message", msg, "cause", err)...)
 				return
 			}
+			if endedLate(err) {
+				klog.FromContext(ctx).Info("A request ended after it was given up", append(keysAndValues, "message", err.Error())...)
+				return
+			}
 			klog.FromContext(ctx).Error(err, msg, keysAndValues...)
 		},
 	}
+}
+
+// endedLate reports whether a handler ended, without a fault, after its request was given up, as at each stop of the server: those whose
+// clients wait end then.
+func endedLate(err error) bool {
+	if err == nil || !strings.HasPrefix(err.Error(), "FinishRequest: post-timeout activity") {
+		return false
+	}
+	return strings.Contains(err.Error(), "panicked: false, err: <nil>,") || strings.Contains(err.Error(), "panicked: false, err: context canceled,")
 }
 
 // clientLeft reports whether something failed because the client of a request is gone. Handlers that were given up are reported

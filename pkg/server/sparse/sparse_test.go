@@ -81,6 +81,9 @@ func TestClientsThatLeave(t *testing.T) { //nolint:paralleltest // it replaces t
 		{t.Context(), errors.New("apiserver was unable to write a application/json response: http2: stream closed"), nil, "INFO"},
 		{t.Context(), errors.New("apiserver was unable to write a application/json response: http: Handler timeout"), nil, "ERROR"},
 		{t.Context(), errors.New("http2: stream closed: and what a client chose"), nil, "ERROR"},
+		{t.Context(), errors.New("FinishRequest: post-timeout activity - time-elapsed: 6.5ms, panicked: false, err: <nil>, panic-reason: <nil>"), nil, "INFO"},
+		{t.Context(), errors.New("FinishRequest: post-timeout activity - time-elapsed: 6.5ms, panicked: false, err: the store is closed, panic-reason: <nil>"), nil, "ERROR"},
+		{t.Context(), errors.New("FinishRequest: post-timeout activity - time-elapsed: 6.5ms, panicked: true, err: <nil>, panic-reason: x"), nil, "ERROR"},
 	} {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		New(clocktesting.NewFakePassiveClock(time.Now())).HandleErrors()
