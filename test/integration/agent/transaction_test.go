@@ -79,7 +79,7 @@ func newTransacted(t *testing.T, configure ...func(*standalone.Options)) *transa
 		o.AllowHostCommands, o.KeepRuns = true, true
 		o.Identity.ContextToken = external.ContextToken{
 			Profile: external.ProfileTransactionToken, Issuer: tts.URL, Audience: "platform", JWKSURL: tts.URL + "/keys",
-			Exchange: tokenexchange.Options{Endpoint: tts.URL + "/token", ChildScope: "work", Timeout: kit.Patience},
+			Exchange: tokenexchange.Options{Endpoint: tts.URL + "/token", ChildScope: "work", Timeout: time.Minute}, // the most that can be set
 		}
 	}
 	p, _ := standalone.WithModel(t, transactedScript, append([]func(*standalone.Options){identity}, configure...)...)
