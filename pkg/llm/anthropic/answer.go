@@ -39,6 +39,7 @@ type answer struct {
 	size      int
 	stop      llm.StopReason
 	usage     usage
+	count     llm.Count
 	events    int
 	lost      llm.Losses
 	// over is set once the vendor has said that nothing follows.
@@ -66,7 +67,7 @@ func (a *answer) add(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error 
 		a.usage.set(&a.usage.input, u.InputTokens, u.JSON.InputTokens)
 		a.usage.set(&a.usage.read, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
 		a.usage.set(&a.usage.write, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
-		// The output figure of this event is not final, so it is not used.
+		a.count.Report(a.usage.sum()) // without the output, of which this event has a first guess
 	case "content_block_start":
 		return a.start(e, parts)
 	case "content_block_delta":
@@ -79,9 +80,12 @@ func (a *answer) add(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error 
 		a.usage.set(&a.usage.output, u.OutputTokens, u.JSON.OutputTokens)
 		if e.Delta.StopReason != "" {
 			a.stop = stopReason(e.Delta.StopReason)
+			a.count.Ended()
 		}
+		a.count.Report(a.usage.sum())
 	case "message_stop":
 		a.over = true
+		a.count.Complete()
 	}
 	return nil
 }
@@ -162,7 +166,7 @@ func (a *answer) grow(n int) error {
 }
 
 func (a *answer) response() llm.Response {
-	r := llm.Response{ID: a.id, Model: a.model, StopReason: a.stop, Usage: a.usage.sum(), Lost: a.lost}
+	r := llm.Response{ID: a.id, Model: a.model, StopReason: a.stop, Usage: a.count.Usage(), Lost: a.lost}
 	var text strings.Builder
 	var blocks []any
 	opaque := false

@@ -22,7 +22,7 @@ type answer struct {
 	calls     []*callBuilder
 	size      int
 	stop      llm.StopReason
-	usage     llm.Usage
+	count     llm.Count
 	chunks    int
 	refused   bool
 	lost      llm.Losses
@@ -48,9 +48,6 @@ func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 	if a.model == "" {
 		a.model = c.Model
 	}
-	if c.JSON.Usage.Valid() {
-		a.usage = usageOf(c.Usage)
-	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			a.lost.Add("more than one choice")
@@ -62,7 +59,11 @@ func (a *answer) add(c sdk.ChatCompletionChunk, parts func(llm.Part)) error {
 		}
 		if choice.FinishReason != "" {
 			a.stop = llm.StopReason(choice.FinishReason)
+			a.count.Ended()
 		}
+	}
+	if c.JSON.Usage.Valid() {
+		a.count.Report(usageOf(c.Usage))
 	}
 	return nil
 }
@@ -153,7 +154,7 @@ func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuil
 }
 
 func (a *answer) response() llm.Response {
-	r := llm.Response{ID: a.id, Model: a.model, Text: a.text.String(), StopReason: a.stop, Usage: a.usage, Refused: a.refused, Lost: a.lost}
+	r := llm.Response{ID: a.id, Model: a.model, Text: a.text.String(), StopReason: a.stop, Usage: a.count.Usage(), Refused: a.refused, Lost: a.lost}
 	if len(a.calls) > 0 { // the model goes on with what it thought
 		r.Opaque = a.thought()
 	}

@@ -28,6 +28,9 @@ func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 		return c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, false, 0)
 	case a.stop != "":
 		// A failure after the stop reason can only have lost the usage.
+		if err == nil {
+			a.count.Complete()
+		}
 		return nil
 	case errors.As(context.Cause(ctx), &stall):
 		return &llm.Error{Class: llm.ClassCutStream, Message: stall.Error(), Err: stall}

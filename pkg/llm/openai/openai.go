@@ -203,5 +203,6 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 		}
 		watch.Event(a.size)
 	}
-	return a.response(), c.ended(ctx, &a, stream.Err())
+	err = c.ended(ctx, &a, stream.Err())
+	return a.response(), err
 }

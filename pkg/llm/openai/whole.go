@@ -138,7 +138,8 @@ func (c *Client) whole(ctx context.Context, from io.Reader, origin string, parts
 			return a.response(), err
 		}
 	}
-	return a.response(), c.ended(ctx, &a, nil)
+	err = c.ended(ctx, &a, nil)
+	return a.response(), err
 }
 
 // RefusesStream reports whether an error says that the model cannot stream. Some models cannot, or not for everybody.

@@ -54,8 +54,8 @@ func (l *leaving) FlushError() error {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	const drain = 2 * time.Minute
-	const begin, middle = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5}}}\n\n", "event: ping\ndata: {}\n\n"
-	const last = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":7}}\n\n"
+	const begin, middle = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n\n", "event: ping\ndata: {}\n\n"
+	const last = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":7}}\n\n"
 	for name, tc := range map[string]struct {
 		fails  bool // a write fails, while the request's context goes on
 		talks  bool // the vendor has sent more since the client left

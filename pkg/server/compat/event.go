@@ -6,6 +6,7 @@ package compat
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // maxEvent is how long one event may be before it is passed on without being read, in bytes.
@@ -14,12 +15,12 @@ const maxEvent = 4 << 20
 // events splits a stream into server-sent events.
 type events struct {
 	held []byte // the begin of the next event
-	// long is set while an event that is too long is passed on.
-	long bool
+	// long is set while an event that is too long is passed on, and skipped once there was one.
+	long, skipped bool
 }
 
 // next takes what arrived and returns what is to be sent: the complete events, without those for which keep returns
-// nil. At the end, what is left is sent as it is.
+// nil. At the end, what is left is read, too, and sent as it is.
 func (s *events) next(arrived []byte, end bool, keep func(event []byte) []byte) []byte {
 	s.held = append(s.held, arrived...)
 	var out []byte
@@ -36,8 +37,12 @@ func (s *events) next(arrived []byte, end bool, keep func(event []byte) []byte) 
 		}
 		s.held = s.held[i:]
 	}
+	if end && !s.long && len(s.held) > 0 {
+		keep(s.held)
+	}
 	if end || s.long || len(s.held) > maxEvent {
 		s.long = !end
+		s.skipped = s.skipped || s.long
 		out = append(out, s.held...)
 		s.held = nil
 	}
@@ -83,17 +88,23 @@ func dataOf(event []byte) []byte {
 	return data
 }
 
-// reporter reads the usage in events.
+// reporter reads the usage in events, and whether the answer has ended.
 type reporter struct {
 	tally *tally
 	// hide removes what the vendor was asked to add for a client that did not ask for usage.
 	hide bool
-	sum  anthropicUsage
+}
+
+// telling are the texts of which events have one that are read. All others are content.
+var telling = map[operation][]string{
+	opChat:      {`"usage"`, `"finish_reason"`, `"error"`, "[DONE]"},
+	opResponses: {`"usage"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`, `"error"`},
+	opMessages:  {`"usage"`, `"message_delta"`, `"message_stop"`, `"error"`},
 }
 
 // event reads an event and returns what the client gets of it.
 func (r *reporter) event(event []byte) []byte {
-	if !bytes.Contains(event, []byte(`"usage"`)) {
+	if !slices.ContainsFunc(telling[r.tally.op], func(s string) bool { return bytes.Contains(event, []byte(s)) }) {
 		return event
 	}
 	data := dataOf(event)
@@ -101,35 +112,96 @@ func (r *reporter) event(event []byte) []byte {
 	case opChat:
 		return r.chunk(event, data)
 	case opResponses:
-		var e struct {
-			Response struct {
-				Usage json.RawMessage `json:"usage"`
-			} `json:"response"`
-		}
-		if json.Unmarshal(data, &e) == nil {
-			r.tally.openAI(e.Response.Usage)
-		}
+		r.response(data)
 	case opMessages:
-		var e struct {
-			Usage   json.RawMessage `json:"usage"`
-			Message struct {
-				Usage json.RawMessage `json:"usage"`
-			} `json:"message"`
-		}
-		if json.Unmarshal(data, &e) == nil {
-			r.tally.anthropic(e.Message.Usage, &r.sum)
-			r.tally.anthropic(e.Usage, &r.sum)
-		}
+		r.message(data)
 	case opCount, opModels:
 	}
 	return event
 }
 
-// chunk reads the usage of a chunk of a chat completion. The chunk that has nothing else, and a usage of null, exist
-// only because the vendor was asked.
+// kindError is the type of an event that says that the vendor failed.
+const kindError = "error"
+
+// response reads an event of a response.
+func (r *reporter) response(data []byte) {
+	var e struct {
+		Type     string `json:"type"`
+		Response struct {
+			Usage json.RawMessage `json:"usage"`
+		} `json:"response"`
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return
+	}
+	switch e.Type {
+	case "response.completed", "response.incomplete":
+		r.tally.count.Complete()
+	case "response.failed":
+		r.tally.count.Complete()
+		r.tally.failed = true
+	case kindError:
+		r.tally.failed = true
+	}
+	r.tally.openAI(e.Response.Usage)
+}
+
+// message reads an event of a message.
+func (r *reporter) message(data []byte) {
+	var e struct {
+		Type  string `json:"type"`
+		Delta struct {
+			StopReason string `json:"stop_reason"`
+		} `json:"delta"`
+		Usage   json.RawMessage `json:"usage"`
+		Message struct {
+			Usage json.RawMessage `json:"usage"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return
+	}
+	switch {
+	case e.Type == "message_stop":
+		r.tally.count.Complete()
+	case e.Type == kindError:
+		r.tally.failed = true
+	case e.Delta.StopReason != "":
+		r.tally.count.Ended()
+	}
+	r.tally.anthropic(e.Message.Usage, true)
+	r.tally.anthropic(e.Usage, false)
+}
+
+// running reports whether a chunk does not say why its answer ended, without reading all of it.
+func running(data []byte) bool {
+	_, rest, found := bytes.Cut(data, []byte(`"finish_reason"`))
+	return !found || bytes.HasPrefix(bytes.TrimLeft(rest, ": "), []byte("null"))
+}
+
+// chunk reads the end and the usage of a chunk of a chat completion. The chunk that has nothing but a usage, and a usage of
+// null, exist only because the vendor was asked.
 func (r *reporter) chunk(event, data []byte) []byte {
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
+		r.tally.count.Complete()
+		return event
+	}
+	if running(data) && !bytes.Contains(data, []byte(`"usage"`)) && !bytes.Contains(data, []byte(`"error"`)) {
+		return event
+	}
 	o, err := parse(data)
-	if err != nil || o.index("usage") < 0 {
+	if err != nil {
+		return event
+	}
+	r.tally.failed = r.tally.failed || o.get("error") != nil
+	var choices []struct {
+		FinishReason string `json:"finish_reason"`
+	}
+	known := json.Unmarshal(o.get("choices"), &choices) == nil
+	if len(choices) > 0 && choices[0].FinishReason != "" { // one is asked for
+		r.tally.count.Ended()
+	}
+	if o.index("usage") < 0 {
 		return event
 	}
 	usage := o.get("usage")
@@ -137,8 +209,7 @@ func (r *reporter) chunk(event, data []byte) []byte {
 	if !r.hide {
 		return event
 	}
-	var choices []json.RawMessage
-	if raw := o.get("choices"); raw != nil && json.Unmarshal(raw, &choices) == nil && len(choices) == 0 && usage != nil {
+	if known && len(choices) == 0 && usage != nil {
 		return nil
 	}
 	if usage == nil && bytes.Contains(event, data) { // one line of data, which is what all vendors send

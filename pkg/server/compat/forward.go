@@ -136,7 +136,7 @@ func (a *attempt) relent(p problem) bool {
 	default:
 		return false
 	}
-	a.tally.usage = llm.Usage{} // the refusal cost nothing, but the answer will
+	a.tally.count = llm.Count{} // the refusal cost nothing, but the answer will
 	return true
 }
 
@@ -218,7 +218,7 @@ func (a *attempt) end() {
 	if a.idle != nil {
 		a.idle.Stop()
 	}
-	e := models.Ended{Usage: a.tally.usage, Status: usage.StatusCompleted}
+	e := models.Ended{Usage: a.tally.count.Usage(), Status: usage.StatusCompleted}
 	switch {
 	case errors.Is(context.Cause(a.ctx), errDrained):
 		e.Status = usage.StatusCancelled
@@ -288,6 +288,6 @@ func (a *attempt) refused(resp *http.Response) (problem, bool) {
 
 // nothingUsed records that the vendor refused the request, which costs nothing.
 func (a *attempt) nothingUsed() {
-	zero := int64(0)
-	a.tally.usage = llm.Usage{InputTokens: &zero, OutputTokens: &zero}
+	a.tally.count.Report(llm.Usage{InputTokens: new(int64), OutputTokens: new(int64)})
+	a.tally.count.Complete()
 }

@@ -115,9 +115,9 @@ func (a *attempt) stream(resp *http.Response) error {
 		n, err := resp.Body.Read(buf)
 		a.idle.Reset(wire.IdleTimeout)
 		send := s.next(buf[:n], errors.Is(err, io.EOF), report.event)
+		a.failed = err != nil && a.cut(err, s)
 		if err != nil && !errors.Is(err, io.EOF) && !begun && len(send) == 0 {
 			_ = resp.Body.Close() // of no use
-			a.failed = true
 			a.end()
 			return problem{code: http.StatusBadGateway, message: a.broken(), next: true}
 		}
@@ -127,7 +127,6 @@ func (a *attempt) stream(resp *http.Response) error {
 			a.w.WriteHeader(http.StatusOK)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			a.failed = true
 			send = append(send, a.failure()...)
 		}
 		var gone error
@@ -150,6 +149,12 @@ func (a *attempt) stream(resp *http.Response) error {
 	}
 }
 
+// cut reports whether an answer that was read up to an error has no end that its vendor meant. A body may also end without an
+// error where the vendor broke off; its client gets the same bytes. An event that is too long to be read may have been the end.
+func (a *attempt) cut(err error, s *events) bool {
+	return !errors.Is(err, io.EOF) || a.tally.failed || !a.tally.count.Over() && !s.skipped
+}
+
 // drain reads the rest of an answer, so that its usage is known.
 func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
 	// The client's context may not have ended yet, if a write failed.
@@ -161,7 +166,7 @@ func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
 		a.idle.Reset(wire.IdleTimeout)
 		s.next(buf[:n], err != nil, report.event)
 		if err != nil {
-			a.failed = !errors.Is(err, io.EOF)
+			a.failed = a.cut(err, s)
 			return
 		}
 	}

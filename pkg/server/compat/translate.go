@@ -180,7 +180,9 @@ func (a *attempt) ask() error {
 		req.Stop = req.stops
 	}
 	resp, err := model.Model.Generate(a.ctx, req.Request, func(p llm.Part) { out.part(llm.Part{Text: stop.add(p.Text)}) })
-	a.tally.usage, a.failed = resp.Usage, err != nil
+	a.tally.count.Report(resp.Usage)
+	a.tally.count.Complete() // the client of the vendor leaves out what is not final
+	a.failed = err != nil
 	if err != nil && resp.Usage.InputTokens == nil && vendorRefused(err) {
 		a.nothingUsed()
 	}

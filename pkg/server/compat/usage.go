@@ -9,10 +9,13 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// tally collects what an answer says about the use of tokens.
+// tally collects what an answer says about the use of tokens, and about its end.
 type tally struct {
 	op    operation
-	usage llm.Usage
+	count llm.Count
+	sum   anthropicUsage
+	// failed is set once the vendor has said in its stream that it failed.
+	failed bool
 }
 
 // openAIUsage has the names of chat completions and of responses.
@@ -51,31 +54,37 @@ func (t *tally) openAI(raw json.RawMessage) {
 	if len(raw) == 0 || json.Unmarshal(raw, &u) != nil {
 		return
 	}
-	t.usage.InputTokens = first(u.PromptTokens, u.InputTokens, t.usage.InputTokens)
-	t.usage.OutputTokens = first(u.CompletionTokens, u.OutputTokens, t.usage.OutputTokens)
-	t.usage.CachedInputTokens = first(u.PromptTokensDetails.CachedTokens, u.InputTokensDetails.CachedTokens, t.usage.CachedInputTokens)
+	t.count.Report(llm.Usage{
+		InputTokens: first(u.PromptTokens, u.InputTokens), OutputTokens: first(u.CompletionTokens, u.OutputTokens),
+		CachedInputTokens: first(u.PromptTokensDetails.CachedTokens, u.InputTokensDetails.CachedTokens),
+	})
 }
 
-// anthropic adds a report. A later report of a stream replaces the figures that it repeats.
-func (t *tally) anthropic(raw json.RawMessage, sum *anthropicUsage) {
+// anthropic adds a report. A later report of a stream replaces the figures that it repeats. The output of the first one is a guess.
+func (t *tally) anthropic(raw json.RawMessage, start bool) {
 	var u anthropicUsage
 	if len(raw) == 0 || json.Unmarshal(raw, &u) != nil {
 		return
 	}
+	if start {
+		u.OutputTokens = nil
+	}
+	sum := &t.sum
 	sum.InputTokens = first(u.InputTokens, sum.InputTokens)
 	sum.OutputTokens = first(u.OutputTokens, sum.OutputTokens)
 	sum.CacheReadInputTokens = first(u.CacheReadInputTokens, sum.CacheReadInputTokens)
 	sum.CacheCreationInputTokens = first(u.CacheCreationInputTokens, sum.CacheCreationInputTokens)
-	t.usage = llm.Usage{OutputTokens: sum.OutputTokens, CachedInputTokens: sum.CacheReadInputTokens, CacheWriteInputTokens: sum.CacheCreationInputTokens}
+	all := llm.Usage{OutputTokens: sum.OutputTokens, CachedInputTokens: sum.CacheReadInputTokens, CacheWriteInputTokens: sum.CacheCreationInputTokens}
 	if sum.InputTokens != nil {
-		all := *sum.InputTokens
+		input := *sum.InputTokens
 		for _, part := range []*int64{sum.CacheReadInputTokens, sum.CacheCreationInputTokens} {
 			if part != nil {
-				all += *part
+				input += *part
 			}
 		}
-		t.usage.InputTokens = &all
+		all.InputTokens = &input
 	}
+	t.count.Report(all)
 }
 
 // body reads the usage of a whole answer.
@@ -84,12 +93,12 @@ func (t *tally) body(data []byte) {
 	if err != nil {
 		return
 	}
+	t.count.Complete()
 	switch t.op {
 	case opMessages:
-		t.anthropic(o.get("usage"), &anthropicUsage{})
+		t.anthropic(o.get("usage"), false)
 	case opCount: // counting is free of charge
-		zero := int64(0)
-		t.usage = llm.Usage{InputTokens: &zero, OutputTokens: &zero}
+		t.count.Report(llm.Usage{InputTokens: new(int64), OutputTokens: new(int64)})
 	case opChat, opResponses:
 		t.openAI(o.get("usage"))
 	case opModels:

@@ -4,8 +4,17 @@
 package compat
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // TestUsageOfVendors: the columns that recorded answers come to. OpenAI, and Azure with it, includes cached tokens in its
@@ -44,16 +53,79 @@ func TestUsageOfVendors(t *testing.T) {
 		t.Run(c.vendor+"/"+c.cache, func(t *testing.T) {
 			y := tally{op: c.op}
 			y.body(fmt.Appendf(nil, c.format, c.input, c.parts))
-			got := ""
-			for _, n := range []*int64{y.usage.InputTokens, y.usage.OutputTokens, y.usage.CachedInputTokens, y.usage.CacheWriteInputTokens} {
-				if n == nil {
-					got += " -"
-				} else {
-					got += fmt.Sprintf(" %d", *n)
-				}
+			if got := columns(y.count.Usage()); got != c.want {
+				t.Errorf("the columns are %s, want %s", got, c.want)
 			}
-			if got[1:] != c.want {
-				t.Errorf("the columns are %s, want %s", got[1:], c.want)
+		})
+	}
+}
+
+// columns writes the columns of a usage; a dash is not reported.
+func columns(u llm.Usage) string {
+	var got []string
+	for _, n := range []*int64{u.InputTokens, u.OutputTokens, u.CachedInputTokens, u.CacheWriteInputTokens} {
+		if n == nil {
+			got = append(got, "-")
+		} else {
+			got = append(got, strconv.FormatInt(*n, 10))
+		}
+	}
+	return strings.Join(got, " ")
+}
+
+// TestCutStream: only the vendor's final count of the output counts. An answer that was cut, also one that ends without an error,
+// has failed, and what the vendor had counted until then is no output. Its client gets the bytes that the vendor sent.
+func TestCutStream(t *testing.T) {
+	t.Parallel()
+	const (
+		chat      = `data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":1}}` + "\n\n"
+		chatEnd   = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":%d}}` + "\n\n"
+		chatStop  = `data: {"choices":[{"index":0,"delta":{},"finish_reason": "stop"}]}` + "\n\n"
+		done      = "data: [DONE]\n\n"
+		start     = `data: {"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}` + "\n\n"
+		counting  = `data: {"type":"message_delta","delta":{},"usage":{"output_tokens":5}}` + "\n\n"
+		end       = `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}}` + "\n\n"
+		endBare   = `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n"
+		stop      = `data: {"type":"message_stop"}` + "\n\n"
+		overload  = `data: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}` + "\n\n"
+		created   = `data: {"type":"response.in_progress","response":{"usage":{"input_tokens":9,"output_tokens":1}}}` + "\n\n"
+		completed = `data: {"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":7}}}`
+	)
+	for name, c := range map[string]struct {
+		op     operation
+		kind   v1alpha1.ProviderType
+		stream string
+		want   string
+		status usage.Status
+	}{
+		"chat, running count":             {opChat, v1alpha1.ProviderOpenAI, chat, "9 - - -", usage.StatusFailed},
+		"chat, count of the end":          {opChat, v1alpha1.ProviderOpenAI, chat + fmt.Sprintf(chatEnd, 7), "9 7 - -", usage.StatusCompleted},
+		"chat, running count and end":     {opChat, v1alpha1.ProviderOpenAI, chat + chatStop, "9 - - -", usage.StatusCompleted},
+		"chat, complete":                  {opChat, v1alpha1.ProviderOpenAI, chat + chatStop + done, "9 1 - -", usage.StatusCompleted},
+		"chat, failed":                    {opChat, v1alpha1.ProviderOpenAI, chat + `data: {"error":{"message":"busy"}}` + "\n\n", "9 - - -", usage.StatusFailed},
+		"messages, before the delta":      {opMessages, v1alpha1.ProviderAnthropic, start, "9 - - -", usage.StatusFailed},
+		"messages, running count":         {opMessages, v1alpha1.ProviderAnthropic, start + counting, "9 - - -", usage.StatusFailed},
+		"messages, after the delta":       {opMessages, v1alpha1.ProviderAnthropic, start + end, "9 7 - -", usage.StatusCompleted},
+		"messages, complete":              {opMessages, v1alpha1.ProviderAnthropic, start + end + stop, "9 7 - -", usage.StatusCompleted},
+		"messages, complete, no count":    {opMessages, v1alpha1.ProviderAnthropic, start + endBare + stop, "9 - - -", usage.StatusCompleted},
+		"messages, failed":                {opMessages, v1alpha1.ProviderAnthropic, start + overload, "9 - - -", usage.StatusFailed},
+		"responses, before the end":       {opResponses, v1alpha1.ProviderOpenAI, created, "9 - - -", usage.StatusFailed},
+		"responses, complete":             {opResponses, v1alpha1.ProviderOpenAI, created + completed + "\n\n", "9 7 - -", usage.StatusCompleted},
+		"responses, without a last line":  {opResponses, v1alpha1.ProviderOpenAI, created + completed, "9 7 - -", usage.StatusCompleted},
+		"responses, cut within the event": {opResponses, v1alpha1.ProviderOpenAI, created + completed[:len(completed)-1], "9 - - -", usage.StatusFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(t, c.op, c.kind)
+			l.answer = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.stream)
+			}
+			question := map[operation]string{opResponses: `"store":false,"input":"h"`}[c.op]
+			answer, _ := l.post(t, `{"model":"m","max_tokens":99,"stream":true,`+cmp.Or(question, `"messages":[{"role":"user","content":"h"}]`)+`}`)
+			e := <-l.ended
+			if got := columns(e.Usage); got != c.want || e.Status != c.status || answer.Body.String() != c.stream {
+				t.Errorf("the columns are %s, want %s; it %s, want %s\n%s", got, c.want, e.Status, c.status, answer.Body)
 			}
 		})
 	}
