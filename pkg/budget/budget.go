@@ -237,6 +237,14 @@ func (a Account) Settle(n, used int64) Account {
 	return a
 }
 
+// Return gives back some of what was spent at a time, if that is in the window of the account.
+func (a Account) Return(n int64, at time.Time) Account {
+	if !at.Before(a.Start) {
+		a.Spent = max(0, a.Spent-max(0, n))
+	}
+	return a
+}
+
 // percent is the whole.
 const percent = 100
 

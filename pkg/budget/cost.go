@@ -72,19 +72,26 @@ func (n Need) In(c Charge) (int64, error) {
 	return n.Cost, nil
 }
 
-// Used returns what a request used, for which n was reserved: all of n if nothing was reported. If the
-// report does not say how much of the input came from a cache, all input is charged at the highest input price.
-func (n Need) Used(c *usage.Counts) Need {
-	if c == nil || !c.Reported() {
+// Used returns what a request used, for which n was reserved: all of n if nobody reported its end (nil), or if its vendor did not
+// report what it used, or reported zero, unless it is free of charge. If the report does not say how much of the input came from
+// a cache, all input is charged at the highest input price.
+func (n Need) Used(o *usage.Outcome) Need {
+	if o == nil {
 		return n
 	}
-	u := Need{Tokens: sum(max(0, *c.InputTokens), max(0, *c.OutputTokens)), Price: n.Price, Of: n.Of}
-	if n.Price == nil {
+	end := *o
+	end.Free = end.Free || n.Price.Free()
+	tokens := end.Used()
+	if tokens == nil {
+		return n
+	}
+	u := Need{Tokens: *tokens, Price: n.Price, Of: n.Of}
+	if n.Price == nil || !end.Measured() {
 		return u
 	}
-	cost, ok := n.Price.Of(*c)
+	cost, ok := n.Price.Of(end.Counts)
 	if !ok {
-		cost = n.Price.AtMost(*c.InputTokens, *c.OutputTokens)
+		cost = n.Price.AtMost(*end.InputTokens, *end.OutputTokens)
 	}
 	u.Cost = cost.Micros()
 	return u

@@ -134,11 +134,22 @@ func InForce(prices []v1alpha1.ProviderPrice, model string, at time.Time) *Price
 	return nil
 }
 
+// Believed returns an observation as its Provider's prices make it: if its model was free, a report of zero is complete.
+func (p Prices) Believed(o *Observation) *Observation {
+	price, ok := p.At(o.Provider, o.Model, o.StartedAt)
+	if !ok || o.Gap != GapZero || !price.Free() {
+		return o
+	}
+	all := *o
+	all.Gap, all.Complete = "", true
+	return &all
+}
+
 // Cost returns what an observation cost by the price that was in force when it started. There is no cost if no price
-// was in force, if its counts are an estimate, or if Price.Of has none.
+// was in force, if its counts are an estimate or cannot be believed, or if Price.Of has none.
 func (p Prices) Cost(o *Observation) (Cost, bool) {
 	price, ok := p.At(o.Provider, o.Model, o.StartedAt)
-	if !ok || o.Source == SourceEstimate {
+	if !ok || o.Source == SourceEstimate || o.Gap == GapZero {
 		return Cost{}, false
 	}
 	amount, ok := price.Of(o.Counts)
@@ -169,6 +180,11 @@ func (p *Price) Of(c Counts) (Amount, bool) {
 		return Amount{}, false // the parts exceed the whole
 	}
 	return amount.Add(priced(plain, p.Input)), true
+}
+
+// Free reports whether the Provider says that the model costs nothing. It does not say so without a price.
+func (p *Price) Free() bool {
+	return p != nil && p.Input == 0 && p.Output == 0 && p.Cached == 0 && p.Written == 0
 }
 
 // AtMost returns the most that a request can cost with this much input and output, whatever part of the input a cache

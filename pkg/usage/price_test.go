@@ -127,3 +127,30 @@ func TestParseTime(t *testing.T) {
 		t.Errorf("%s %v", at, err)
 	}
 }
+
+// TestBelieved: a report of zero is complete only if the prices in force say that the model was free. Otherwise it has no cost.
+func TestBelieved(t *testing.T) {
+	t.Parallel()
+	prices := Prices{}
+	prices.Set("p", []v1alpha1.ProviderPrice{
+		{Model: "*", EffectiveFrom: "2026-01-01", Currency: "USD", Input: "1", Output: "1"},
+		{Model: "free", EffectiveFrom: "2026-01-01", Currency: "USD", Input: "0", Output: "0"},
+	})
+	for _, c := range []struct {
+		provider, model string
+		from            int
+		complete, cost  bool
+	}{
+		{"p", "m", 2026, false, false}, {"p", "free", 2026, true, true}, {"p", "free", 2025, false, false}, {"q", "free", 2026, false, false},
+	} {
+		o := &Observation{Provider: c.provider, Model: c.model, StartedAt: time.Date(c.from, 2, 1, 0, 0, 0, 0, time.UTC)}
+		o.Settle(Outcome{Counts: Counts{InputTokens: new(int64), OutputTokens: new(int64)}})
+		got := prices.Believed(o)
+		if _, cost := prices.Cost(got); got.Complete != c.complete || (got.Gap == "") != c.complete || cost != c.cost {
+			t.Errorf("%+v: %+v, cost %v", c, got, cost)
+		}
+		if o.Gap != GapZero || o.Complete {
+			t.Errorf("the record itself says %q", o.Gap)
+		}
+	}
+}

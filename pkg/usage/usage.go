@@ -72,6 +72,8 @@ const (
 	GapFinalUsage = "missing final usage"
 	// GapNotReported: the request ended, and the vendor or agent did not report its input or its output.
 	GapNotReported = "usage not reported"
+	// GapZero: the request was answered, and the vendor reported that it used nothing at all.
+	GapZero = "reported as zero"
 	// GapStart: an end was reported of a request whose start was not recorded.
 	GapStart = "missing start record"
 	// GapDecreased: a cumulative counter decreased. Its highest total is kept.

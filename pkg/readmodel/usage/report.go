@@ -181,7 +181,7 @@ func (r *report) observe(n *node) error {
 		if err := r.count(1); err != nil {
 			return err
 		}
-		n.used = append(n.used, o)
+		n.used = append(n.used, r.Prices.Believed(o))
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (r *report) readLoose() error {
 			}
 			rows[key], r.loose = n, append(r.loose, n)
 		}
-		n.used = append(n.used, o)
+		n.used = append(n.used, r.Prices.Believed(o))
 	}
 	return nil
 }

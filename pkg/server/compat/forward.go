@@ -86,6 +86,7 @@ type attempt struct {
 	measured models.Measurement
 	tally    tally
 	failed   bool            // no complete answer came
+	refusal  bool            // the vendor refused the request before it used tokens
 	ctx      context.Context //nolint:containedctx // of the request to the vendor
 	cancel   context.CancelCauseFunc
 	stay     func() bool // stops waiting for the client to leave
@@ -136,7 +137,7 @@ func (a *attempt) relent(p problem) bool {
 	default:
 		return false
 	}
-	a.tally.count = llm.Count{} // the refusal cost nothing, but the answer will
+	a.refusal = false // it cost nothing, but the answer will
 	return true
 }
 
@@ -218,7 +219,7 @@ func (a *attempt) end() {
 	if a.idle != nil {
 		a.idle.Stop()
 	}
-	e := models.Ended{Usage: a.tally.count.Usage(), Status: usage.StatusCompleted}
+	e := models.Ended{Usage: a.tally.count.Usage(), Refused: a.refusal, Free: a.in.op == opCount, Status: usage.StatusCompleted} // counting is free
 	switch {
 	case errors.Is(context.Cause(a.ctx), errDrained):
 		e.Status = usage.StatusCancelled
@@ -268,7 +269,7 @@ func (a *attempt) refused(resp *http.Response) (problem, bool) {
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q answered %d, which is no answer; redirects are not followed", name, code)}, true
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		// The vendor's text repeats parts of the key, and the client's own credentials are valid.
-		a.nothingUsed()
+		a.refusal = true
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: its API key was refused", name), next: true, key: true}, true
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody))
@@ -281,13 +282,7 @@ func (a *attempt) refused(resp *http.Response) (problem, bool) {
 	}
 	p.next = code >= http.StatusInternalServerError || code == http.StatusNotFound || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests
 	if code < http.StatusInternalServerError {
-		a.nothingUsed()
+		a.refusal = true
 	}
 	return p, true
-}
-
-// nothingUsed records that the vendor refused the request, which costs nothing.
-func (a *attempt) nothingUsed() {
-	a.tally.count.Report(llm.Usage{InputTokens: new(int64), OutputTokens: new(int64)})
-	a.tally.count.Complete()
 }

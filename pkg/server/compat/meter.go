@@ -107,7 +107,7 @@ func (c counted) End(e models.Ended) {
 	u, s := e.Usage, c.in
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !u.Known() {
+	if !u.Known() && !e.Refused {
 		if s.unreported == nil {
 			s.unreported = c.unreported.WithLabelValues(s.provider, s.model)
 		}

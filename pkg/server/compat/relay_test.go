@@ -176,7 +176,7 @@ func TestVendorWithoutUsageOption(t *testing.T) {
 		body, want string
 		code       int
 		asked      int
-		known      bool
+		refused    bool
 	}{
 		{`{"stream":true,` + question, events, 200, 2, false},
 		{`{"stream":true,` + question, events, 200, 1, false},
@@ -185,7 +185,7 @@ func TestVendorWithoutUsageOption(t *testing.T) {
 	} {
 		answer, got := l.post(t, tc.body)
 		e := <-l.ended
-		if answer.Code != tc.code || answer.Body.String() != tc.want || len(got) != tc.asked || e.Usage.Known() != tc.known || len(l.ended) > 0 {
+		if answer.Code != tc.code || answer.Body.String() != tc.want || len(got) != tc.asked || e.Refused != tc.refused || e.Usage.Known() || len(l.ended) > 0 {
 			t.Errorf("%d: after %d requests to the vendor %d %s; the end says %+v", i, len(got), answer.Code, answer.Body, e)
 		}
 	}

@@ -183,9 +183,7 @@ func (a *attempt) ask() error {
 	a.tally.count.Report(resp.Usage)
 	a.tally.count.Complete() // the client of the vendor leaves out what is not final
 	a.failed = err != nil
-	if err != nil && resp.Usage.InputTokens == nil && vendorRefused(err) {
-		a.nothingUsed()
-	}
+	a.refusal = err != nil && vendorRefused(err)
 	a.end()
 	if err != nil {
 		p := ofModel(c, err)

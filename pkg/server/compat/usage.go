@@ -97,7 +97,7 @@ func (t *tally) body(data []byte) {
 	switch t.op {
 	case opMessages:
 		t.anthropic(o.get("usage"), false)
-	case opCount: // counting is free of charge
+	case opCount:
 		t.count.Report(llm.Usage{InputTokens: new(int64), OutputTokens: new(int64)})
 	case opChat, opResponses:
 		t.openAI(o.get("usage"))

@@ -19,7 +19,7 @@ import (
 
 // Later stores the ends of requests, and repeats those for which the disk has no room. They wait in memory. Since no request
 // begins on a full disk, they are at most as many as requests were open. A server that stops loses them: the ledger then has
-// a gap for each, and Budgets get back what was reserved.
+// a gap for each, and Budgets are charged what was reserved.
 type Later struct {
 	clock clock.WithDelayedExecution
 

@@ -100,24 +100,17 @@ func (m *limited) need(p *v1alpha1.Provider) budget.Need {
 
 // End settles the request. What it used stays estimated if its vendor did not report it.
 func (m *limited) End(e Ended) {
-	u := e.Usage
-	var used *int64
-	if u.Known() {
-		used = new(max(0, *u.InputTokens) + max(0, *u.OutputTokens))
-	}
-	counts := &usage.Counts{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
-	}
+	out := e.outcome()
 	if m.rated {
-		m.Gate.End(m.caller, m.call, used, e.Usage.InputTokens)
+		m.Gate.End(m.caller, m.call, out.Used(), e.Usage.InputTokens)
 	}
 	if len(m.charges) == 0 {
 		return
 	}
 	m.ends.Do(m.log, func() error {
-		return m.accounts.Commit(engine.Free, m.accounts.End(m.call, counts, m.warn)) // it replaces a row, and removes one
+		return m.accounts.Commit(engine.Free, m.accounts.End(m.call, &out, m.warn)) // it replaces a row, and removes one
 	}, func(err error) {
-		m.log.Error(err, "Cannot settle what a model request spent; the next start of the server gives it back", "namespace", m.asked.Namespace)
+		m.log.Error(err, "Cannot settle what a model request spent; the next start of the server charges all that was reserved", "namespace", m.asked.Namespace)
 	})
 }
 

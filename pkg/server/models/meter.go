@@ -38,6 +38,8 @@ type Asked struct {
 type Ended struct {
 	// Usage is what the vendor reported. Figures that it did not report are unknown.
 	Usage llm.Usage
+	// Refused and Free are those of usage.Outcome.
+	Refused, Free bool
 	// Status is completed, failed or cancelled.
 	Status usage.Status
 }
@@ -82,8 +84,16 @@ func (m measurements) End(e Ended) {
 	}
 }
 
-// NothingUsed is the end of a request that its vendor refused, or that was not sent. It costs nothing, which is known.
-var NothingUsed = Ended{Usage: llm.Usage{InputTokens: new(int64), OutputTokens: new(int64)}, Status: usage.StatusFailed}
+// outcome returns what is known of the use of tokens.
+func (e *Ended) outcome() usage.Outcome {
+	u := &e.Usage
+	return usage.Outcome{Counts: usage.Counts{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
+	}, Refused: e.Refused, Free: e.Free}
+}
+
+// NothingUsed is the end of a request that its vendor refused, or that was not sent. It costs nothing.
+var NothingUsed = Ended{Refused: true, Status: usage.StatusFailed}
 
 // EndOf returns how a request ended by the result of llm.Model.
 func EndOf(u llm.Usage, err error) Ended {

@@ -125,9 +125,9 @@ func TestMeteredRefused(t *testing.T) {
 
 func TestEndOf(t *testing.T) {
 	for _, c := range []struct {
-		err    error
-		status usage.Status
-		known  bool
+		err     error
+		status  usage.Status
+		refused bool
 	}{
 		{nil, usage.StatusCompleted, false},
 		{&llm.Error{Class: llm.ClassCanceled}, usage.StatusCancelled, false},
@@ -135,7 +135,7 @@ func TestEndOf(t *testing.T) {
 		{&llm.Error{Class: llm.ClassUnreachable}, usage.StatusFailed, false},
 		{&llm.Error{Class: llm.ClassServer}, usage.StatusFailed, false},
 	} {
-		if e := EndOf(llm.Usage{}, c.err); e.Status != c.status || e.Usage.Known() != c.known {
+		if e := EndOf(llm.Usage{}, c.err); e.Status != c.status || e.Refused != c.refused || e.Usage.Known() {
 			t.Errorf("%v gives %+v", c.err, e)
 		}
 	}

@@ -47,16 +47,13 @@ type recorded struct {
 
 // End stores how the request ended, soon. If that fails, the next start of the server records a gap.
 func (r recorded) End(e Ended) {
-	u := e.Usage
-	counts := usage.Counts{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
-	}
+	out := e.outcome()
 	lost := func(err error) { r.log.Error(err, "The usage of a model request is lost") }
-	r.call.EndSoon(counts, e.Status, func(err error) {
+	r.call.EndSoon(out, e.Status, func(err error) {
 		if !errors.Is(err, engine.ErrFull) {
 			lost(err)
 			return
 		}
-		r.ends.Do(r.log, func() error { return r.call.End(counts, e.Status) }, lost)
+		r.ends.Do(r.log, func() error { return r.call.End(out, e.Status) }, lost)
 	})
 }

@@ -344,18 +344,16 @@ func (f *folding) finish(e *v1alpha1.ExecutionEvent, seq int64, at time.Time) {
 		o = f.open[i]
 		f.open = slices.Delete(f.open, i, i+1)
 	}
-	counts := countsOf(e, &r)
+	out := usage.Outcome{Counts: countsOf(e, &r)}
 	o.Status = usage.StatusCompleted
 	if e.Type == v1alpha1.EventModelRequestFailed {
 		o.Status = usage.StatusFailed
-		switch {
-		case r.ErrorClass == llm.ClassCanceled:
+		if r.ErrorClass == llm.ClassCanceled {
 			o.Status = usage.StatusCancelled
-		case r.ErrorClass.Refused() && !counts.Some():
-			counts.InputTokens, counts.OutputTokens = new(int64), new(int64)
 		}
+		out.Refused = r.ErrorClass.Refused()
 	}
-	settle(o, counts)
+	o.Settle(out)
 	if !found && o.Gap == "" {
 		o.Gap, o.Complete = usage.GapStart, false
 	}

@@ -157,37 +157,16 @@ func (l *Ledger) Start(_ context.Context, o usage.Observation) (*Call, error) {
 	return c, nil
 }
 
-// End records how the request ended. Counts that are negative or too great count as not reported. After an error the
-// request stays open until the next start of the server, which records a gap.
-func (c *Call) End(counts usage.Counts, status usage.Status) error {
+// End records how the request ended. After an error the request stays open until the next start of the server, which records a gap.
+func (c *Call) End(out usage.Outcome, status usage.Status) error {
 	o := c.o
 	o.Status = status
-	settle(&o, counts)
+	o.Settle(out)
 	err := c.ledger.commit(engine.Free, func(b engine.Batch) error { return end(c.ledger, b, &o, c.ledger.clock.Now()) })
 	if err != nil {
 		return fmt.Errorf("record the end of a model request: %w", err)
 	}
 	return nil
-}
-
-// settle sets the final counts of an observation, and whether they are complete.
-func settle(o *usage.Observation, counts usage.Counts) {
-	bad := false
-	for _, n := range []**int64{&counts.InputTokens, &counts.OutputTokens, &counts.CachedInputTokens, &counts.CacheWriteInputTokens} {
-		if *n != nil && (**n < 0 || **n > usage.MaxTokens) {
-			*n, bad = nil, true
-		}
-	}
-	o.Counts = counts
-	o.Complete = counts.Reported() && !bad
-	switch {
-	case bad:
-		o.Gap = usage.GapTooLarge
-	case !o.Complete:
-		o.Gap = usage.GapNotReported
-	default:
-		o.Gap = ""
-	}
 }
 
 // abandon ends the requests that are open. It runs before the ledger is used.

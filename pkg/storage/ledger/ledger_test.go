@@ -177,7 +177,7 @@ func TestWorkers(t *testing.T) {
 			[]string{worker(1), begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":10,"outputTokens":5,"cachedInputTokens":4,"cacheWriteInputTokens":3}`},
 			[]string{"a/1 1/1 call m completed 10 5 4 3 complete"},
 		},
-		{"zero is not null", []string{begin(1), end(1, 0, 0)}, []string{"a/1 1/1 call m completed 0 0 - - complete"}},
+		{"zero is not null", []string{begin(1), end(1, 0, 0)}, []string{"a/1 1/1 call m completed 0 0 - - (reported as zero)"}},
 		{"open", []string{worker(1), begin(1)}, []string{"a/1 1/1 call m started - - - -"}},
 		{"no usage", []string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1}`}, []string{"a/1 1/1 call m completed - - - - (usage not reported)"}},
 		{"half of it", []string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":3}`}, []string{"a/1 1/1 call m completed 3 - - - (usage not reported)"}},
@@ -336,10 +336,10 @@ func TestCalls(t *testing.T) {
 		s.clock.Step(time.Second)
 		return c
 	}
-	if err := ask("a").End(usage.Counts{InputTokens: new(int64(3)), OutputTokens: new(int64(4))}, usage.StatusCompleted); err != nil {
+	if err := ask("a").End(usage.Outcome{Counts: usage.Counts{InputTokens: new(int64(3)), OutputTokens: new(int64(4))}}, usage.StatusCompleted); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask("b").End(usage.Counts{}, usage.StatusCancelled); err != nil {
+	if err := ask("b").End(usage.Outcome{}, usage.StatusCancelled); err != nil {
 		t.Fatal(err)
 	}
 	ask("c")

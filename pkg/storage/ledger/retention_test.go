@@ -46,7 +46,7 @@ func TestRetention(t *testing.T) {
 	}
 	c, err := s.Start(t.Context(), usage.Observation{Namespace: "ns", AttemptID: "old"})
 	if err == nil {
-		err = c.End(usage.Counts{}, usage.StatusFailed)
+		err = c.End(usage.Outcome{}, usage.StatusFailed)
 	}
 	if err != nil {
 		t.Fatal(err)

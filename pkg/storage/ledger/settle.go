@@ -42,9 +42,9 @@ type ending struct {
 
 // EndSoon is End for callers who do not wait for the disk. It returns at once and calls failed if the end could not be
 // recorded. At and Drain wait for it. A crash until then leaves the request open, as if EndSoon had not been called.
-func (c *Call) EndSoon(counts usage.Counts, status usage.Status, failed func(error)) {
+func (c *Call) EndSoon(out usage.Outcome, status usage.Status, failed func(error)) {
 	c.o.Status = status
-	settle(&c.o, counts)
+	c.o.Settle(out)
 	e := ending{call: c, at: c.ledger.clock.Now(), failed: failed}
 	s := &c.ledger.endings
 	s.mu.Lock()

@@ -28,7 +28,7 @@ func TestEndSoon(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				c.EndSoon(usage.Counts{InputTokens: new(int64(i)), OutputTokens: new(int64(n))}, usage.StatusCompleted, func(err error) { t.Error(err) })
+				c.EndSoon(usage.Outcome{Counts: usage.Counts{InputTokens: new(int64(i)), OutputTokens: new(int64(n + 1))}}, usage.StatusCompleted, func(err error) { t.Error(err) })
 			}
 		})
 	}
@@ -39,7 +39,7 @@ func TestEndSoon(t *testing.T) {
 			t.Fatal(err)
 		}
 		for o, err := range v.Observations(usage.Period{}) {
-			if err != nil || !o.Complete || fmt.Sprint(*o.InputTokens, *o.OutputTokens) != o.AttemptID+" "+o.CounterID {
+			if err != nil || !o.Complete || fmt.Sprint(*o.InputTokens, *o.OutputTokens-1) != o.AttemptID+" "+o.CounterID {
 				t.Errorf("an observation is %+v: %v", o, err)
 			}
 			n++
@@ -60,7 +60,7 @@ func TestEndSoon(t *testing.T) {
 	l := s.Ledger
 	s.restart(false)
 	var failed atomic.Int32
-	c.EndSoon(usage.Counts{}, usage.StatusCompleted, func(error) { failed.Add(1) })
+	c.EndSoon(usage.Outcome{}, usage.StatusCompleted, func(error) { failed.Add(1) })
 	if l.Drain(); failed.Load() != 1 {
 		t.Error("an end that could not be recorded was not reported")
 	}
@@ -78,7 +78,7 @@ func TestEndsGoWithTheNextStart(t *testing.T) {
 		return c
 	}
 	end := func(c *ledger.Call) {
-		c.EndSoon(usage.Counts{InputTokens: new(int64), OutputTokens: new(int64)}, usage.StatusCompleted, func(error) {}) // that of 2 fails after the crash
+		c.EndSoon(usage.Outcome{Counts: usage.Counts{InputTokens: new(int64), OutputTokens: new(int64(1))}}, usage.StatusCompleted, func(error) {}) // that of 2 fails after the crash
 	}
 	complete := func(want string) {
 		t.Helper()

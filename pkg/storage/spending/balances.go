@@ -45,7 +45,7 @@ func (s *Store) Forget(id types.UID) error {
 	}}))
 }
 
-// Release gives back what a task has reserved. It is for a task that no longer exists.
+// Release spends what a task has reserved, because nobody will report what it used. It is for a task that no longer exists.
 func (s *Store) Release(task types.UID) error {
 	s.mu.Lock()
 	none := len(s.calls[task]) == 0
@@ -54,7 +54,7 @@ func (s *Store) Release(task types.UID) error {
 		return nil
 	}
 	return s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
-		t.release(task, forever)
+		t.giveUp(task, forever)
 		return nil
 	}}))
 }

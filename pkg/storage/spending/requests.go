@@ -21,8 +21,8 @@ type Claim struct {
 	Charges []budget.Charge
 	// Need is what the request may use at most.
 	Need budget.Need
-	// Used is what it used, of an end; nil if that is unknown.
-	Used *usage.Counts
+	// Used is what it used, of an end; nil if nobody knows.
+	Used *usage.Outcome
 }
 
 // Claims are the claims of an append by the calls of its events; see Call. Warnings is set once the append is committed.
@@ -78,9 +78,9 @@ func (t *tx) follow(c *eventlog.Change) error {
 		case e.Type == v1alpha1.EventModelRequestCompleted, e.Type == v1alpha1.EventModelRequestFailed:
 			t.end(requestID{owner, Call(e)}, claims)
 		case e.Type == v1alpha1.EventTaskStarted:
-			t.release(owner, attemptOf(e))
+			t.giveUp(owner, attemptOf(e))
 		case event.Terminal(e.Type):
-			t.release(owner, forever)
+			t.giveUp(owner, forever)
 		}
 	}
 	return nil
@@ -116,9 +116,9 @@ func (s *Store) Begin(call string, charges []budget.Charge, need budget.Need) en
 	}}
 }
 
-// End returns the part of a commit that settles a request of this server: used is what it used, nil if that is unknown.
+// End returns the part of a commit that settles a request of this server: used is how it ended, nil if nobody knows.
 // warn, which may be nil, is called on the commit leader with what the request made reach.
-func (s *Store) End(call string, used *usage.Counts, warn func([]Warning)) engine.Part {
+func (s *Store) End(call string, used *usage.Outcome, warn func([]Warning)) engine.Part {
 	return &part{s: s, run: func(t *tx) error {
 		t.settle(requestID{server, call}, used)
 		return nil

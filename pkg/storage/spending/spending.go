@@ -12,12 +12,13 @@
 // vendors' APIs. What becomes of a reservation:
 //
 //   - The request ends with a report of what it used: that is spent, and the rest is released.
-//   - It ends without a report: all of it is spent, because the vendor answered and nobody knows how much. A request that
-//     the vendor refused, or that never reached it, spends nothing.
-//   - It does not end, because its run or this server died: it is released when the task ends, when a controller records
-//     that a later attempt has started, or when the server starts again. Nothing that a worker says about its run releases it,
-//     and another start under the same name spends all of it. If the end is stored later, as from the spool of a worker, it is
-//     spent then.
+//   - It ends without a report, or its vendor reports zero: all of it is spent, because the vendor answered and nobody knows how
+//     much it used. A request that the vendor refused, or that never reached it, spends nothing. Of a model that is free by the
+//     prices of its Provider, what was reported is spent.
+//   - It does not end, because its run or this server died: all of it is spent when the task ends, when a controller records
+//     that a later attempt has started, or when the server starts again, because the vendor may have answered. Nothing that a
+//     worker says about its run does that; another start under the same name does. If the end is stored later, as from the spool
+//     of a worker, it gives back what it did not use.
 //
 // All accounts and reservations are in memory, about 300 bytes each.
 package spending
@@ -25,6 +26,7 @@ package spending
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -67,6 +69,8 @@ type reservation struct {
 	Charges []budget.Charge `json:"charges"`
 	// Attempt is that of the task in which the request began; 0 for requests of this server.
 	Attempt int64 `json:"attempt,omitempty"`
+	// Given is when all of it was spent because nobody had reported its end; zero if that did not happen. A late end may correct it.
+	Given time.Time `json:"given,omitzero"`
 	budget.Need
 }
 
@@ -82,8 +86,8 @@ type Store struct {
 	calls    map[types.UID]map[string]bool // of open, by owner
 }
 
-// Open reads the accounts in e. Reservations of an earlier server are released, and accounts whose window is over are
-// removed.
+// Open reads the accounts in e. Requests that an earlier server left open are spent as a whole, and accounts whose window
+// is over are removed.
 func Open(e engine.Engine, c clock.PassiveClock) (*Store, error) {
 	s := &Store{
 		engine: e, clock: c,
@@ -93,7 +97,7 @@ func Open(e engine.Engine, c clock.PassiveClock) (*Store, error) {
 		return nil, fmt.Errorf("open accounts of budgets: %w", err)
 	}
 	if err := s.engine.Commit(engine.Join(engine.Free, &part{s: s, run: func(t *tx) error {
-		t.release(server, forever)
+		t.giveUp(server, forever)
 		t.prune()
 		return nil
 	}})); err != nil {

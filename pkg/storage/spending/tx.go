@@ -23,6 +23,7 @@ type tx struct {
 	accounts map[accountID]*budget.Account // nil: removed
 	open     map[requestID]*reservation    // nil: no longer open
 	warnings []Warning
+	silent   bool // nobody would get a warning, so the next request that ends gives it
 }
 
 // Warning reports that an account has reached a percentage of its limit for the first time in its window.
@@ -85,19 +86,38 @@ func (t *tx) reserve(id requestID, r reservation) error {
 	return nil
 }
 
-// nothing is the usage of a request that used nothing, as far as anybody will ever know.
-var nothing = &usage.Counts{InputTokens: new(int64), OutputTokens: new(int64)}
-
-// settle ends a request that has used something; nil if nobody knows how much, which spends all of it. It reports false
-// if the request is not open.
-func (t *tx) settle(id requestID, used *usage.Counts) bool {
+// settle ends a request by what is known of its end; nil if that is nothing, which spends all of it. It reports false if the
+// request is not open.
+func (t *tx) settle(id requestID, end *usage.Outcome) bool {
 	r, ok := t.reservation(id)
 	if !ok {
 		return false
 	}
-	t.charge(r.Charges, r.Need, r.Used(used), false)
+	if used := r.Used(end); r.Given.IsZero() {
+		t.charge(r.Charges, r.Need, used, false)
+	} else {
+		t.correct(&r, used)
+	}
 	t.open[id] = nil
 	return true
+}
+
+// correct charges what a request has used, all of whose reservation was spent before.
+func (t *tx) correct(r *reservation, used budget.Need) {
+	for _, c := range r.Charges {
+		key := accountID{c.Budget, c.Identity}
+		a, ok := t.account(key)
+		given, err := r.In(c)
+		if !ok || a.Currency != c.Currency || err != nil {
+			continue
+		}
+		n, err := used.In(c)
+		if err != nil {
+			continue // see charge
+		}
+		a = a.Of(c, t.now).Settle(0, n-given).Return(given-n, r.Given)
+		t.accounts[key] = &a
+	}
 }
 
 // charge spends what was used, of which some was reserved. Accounts of deleted budgets, and of those that count in another
@@ -119,7 +139,10 @@ func (t *tx) charge(charges []budget.Charge, reserved, used budget.Need, fresh b
 		}
 		a = a.Of(c, t.now).Settle(held, n)
 		var percent int32
-		if a, percent = a.Warn(c); percent > 0 {
+		if !t.silent {
+			a, percent = a.Warn(c)
+		}
+		if percent > 0 {
 			t.warnings = append(t.warnings, Warning{Charge: c, Percent: percent, Spent: a.Spent, Window: a.Start, Renews: a.End})
 		}
 		t.accounts[key] = &a
@@ -132,22 +155,34 @@ const forever = math.MaxInt64
 // longest is longer than every window: the window of a budget may have become longer since its last request.
 const longest = 32 * 24 * time.Hour
 
-// release ends the open requests of an owner that began before an attempt. Nothing is known of what they used.
-func (t *tx) release(owner types.UID, before int64) {
+// giveUp spends the open requests of an owner that began before an attempt as a whole: nobody knows what they used. They can still
+// end, unless the attempt is forever.
+func (t *tx) giveUp(owner types.UID, before int64) {
 	for call := range t.s.calls[owner] {
-		t.releaseOne(requestID{owner, call}, before)
+		t.giveUpOne(requestID{owner, call}, before)
 	}
 	for id := range maps.Clone(t.open) {
 		if id.owner == owner {
-			t.releaseOne(id, before)
+			t.giveUpOne(id, before)
 		}
 	}
 }
 
-func (t *tx) releaseOne(id requestID, before int64) {
-	if r, ok := t.reservation(id); ok && r.Attempt < before {
-		t.settle(id, nothing)
+func (t *tx) giveUpOne(id requestID, before int64) {
+	r, ok := t.reservation(id)
+	if !ok || r.Attempt >= before {
+		return
 	}
+	if r.Given.IsZero() {
+		t.silent = true
+		t.charge(r.Charges, r.Need, r.Need, false)
+		t.silent = false
+	}
+	if r.Given = t.now; before == forever {
+		t.open[id] = nil
+		return
+	}
+	t.open[id] = &r
 }
 
 // prune removes accounts whose window is over and in which nothing is reserved.

@@ -38,7 +38,7 @@ func usageReports(ctx context.Context, b *bench) error {
 			return err
 		}
 		counts := usage.Counts{InputTokens: new(int64(1000)), OutputTokens: new(int64(100)), CachedInputTokens: new(int64(10)), CacheWriteInputTokens: new(int64(0))}
-		if err := call.End(counts, usage.StatusCompleted); err != nil {
+		if err := call.End(usage.Outcome{Counts: counts}, usage.StatusCompleted); err != nil {
 			return err
 		}
 	}

@@ -74,12 +74,15 @@ func TestLyingWorker(t *testing.T) {
 	if err := s.startAttempt("one", 2); err != nil {
 		t.Fatal(err)
 	}
-	s.checkBudget("the next attempt", "all", 0, 0)
+	s.checkBudget("the next attempt", "all", 200, 0) // nobody knows what the first one used
+	if _, err := s.Update(s.User(), "budgets", "all", func(o runtime.Object) { o.(*v1alpha1.Budget).Spec.Limit.Tokens = new(int64(300)) }); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.startModel(me, "one", 100, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.tell(s.As(controllers, nil), "one", v1alpha1.EventTaskStarted, "late", map[string]any{"attempt": 2}); err != nil {
 		t.Fatal(err)
 	}
-	s.checkBudget("a start that is recorded after the first request", "all", 0, 100)
+	s.checkBudget("a start that is recorded after the first request", "all", 200, 100)
 }

@@ -4,6 +4,7 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,18 +110,58 @@ func TestBudgets(t *testing.T) {
 	must(begin(5))
 	s.checkBudget("the next day", "p-only", 0, 150)
 
-	// A run that dies without an end gives its request back once a controller has started the next attempt.
+	// The request of a run that dies without an end is spent as a whole once a controller has started the next attempt. A late end
+	// gives back what it did not use.
 	must(s.startAttempt("one", 2))
-	s.checkBudget("the next attempt", "p-only", 0, 0)
+	s.checkBudget("the next attempt", "p-only", 150, 0)
+	s.Close()
+	s = startAt(t, dir, c)
+	me = s.worker(one)
+	s.checkBudget("a restart after the next attempt", "p-only", 150, 0)
 	must(s.model(me, "one", v1alpha1.EventModelRequestCompleted, 5, map[string]any{"inputTokens": 10, "outputTokens": 10}))
 	s.checkBudget("the end of an earlier attempt", "p-only", 20, 0)
 	must(begin(6))
 	_, err := s.CreateNamed(s.As(controllers, nil), "tasks/events", "one", ev(v1alpha1.EventTaskFailed))
 	must(err)
-	s.checkBudget("the end of the task", "p-only", 20, 0)
+	s.checkBudget("the end of the task", "p-only", 170, 0)
 
 	if _, err := s.Storage["budgets"].(rest.Getter).Get(me, "all", &metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a worker reads a Budget: %v", err)
+	}
+}
+
+// TestBudgetsOfZero: a vendor that reports that a request used nothing, or reports nothing, is charged what was reserved, unless its
+// Provider says that the model is free.
+func TestBudgetsOfZero(t *testing.T) {
+	t.Parallel()
+	s := startIn(t, t.TempDir())
+	s.mustLimit("Provider", "p", `{type: openai, secretRef: {name: s}, prices: [
+		{model: "*", effectiveFrom: "2020-01-01", currency: USD, input: "0", output: "1"}, {model: free, effectiveFrom: "2020-01-01", currency: USD, input: "0", output: "0"}]}`)
+	s.mustLimit("Budget", "all", "{limit: {tokens: 10000}, window: month}")
+	one := s.mustTask("one", "{type: ai, prompt: x, ai: {providerRef: {name: p}, maxTokens: 100}}")
+	me := s.worker(one)
+	spent := int64(0)
+	for call, c := range []struct {
+		model string
+		end   map[string]any
+		want  int64
+	}{
+		{"m", map[string]any{"inputTokens": 0, "outputTokens": 0}, 150},
+		{"m", nil, 150},
+		{"m", map[string]any{"inputTokens": 0, "outputTokens": 1}, 1},
+		{"free", map[string]any{"inputTokens": 0, "outputTokens": 0}, 0},
+		{"free", nil, 0},
+		{"free", map[string]any{"inputTokens": 40}, 40},
+		{"free", map[string]any{"inputTokens": 40, "outputTokens": 2}, 42},
+	} {
+		if err := s.startModel(me, "one", call, map[string]any{"maxInputTokens": 50, "model": c.model}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.model(me, "one", v1alpha1.EventModelRequestCompleted, call, c.end); err != nil {
+			t.Fatal(err)
+		}
+		spent += c.want
+		s.checkBudget(fmt.Sprintf("model %s, %v", c.model, c.end), "all", spent, 0)
 	}
 }
 

@@ -113,8 +113,8 @@ func (r gated) usedBy(ctx context.Context, t *v1alpha1.Task) (int64, error) {
 				sum += open[c.id]
 				continue
 			}
-			if c.used != nil {
-				sum += *c.used - open[c.id]
+			if used := c.out.Used(); used != nil {
+				sum += *used - open[c.id]
 			}
 			delete(open, c.id)
 			if c.input != nil {

@@ -53,7 +53,7 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []modelEvent
 		}
 		need := budget.NeedOf(c.most, output, price)
 		need.Of = fmt.Sprintf("model %s of Provider %s", c.model, use.Provider)
-		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Need: need, Used: c.counts}
+		of[c.id] = spending.Claim{Charges: budget.Charges(all, use), Need: need, Used: &c.out}
 	}
 	return &spending.Claims{Of: of, Attempt: int64(t.Status.Attempts)}, nil
 }

@@ -37,12 +37,12 @@ type modelCall struct {
 	provider, model string
 	// id identifies the request within an attempt.
 	id string
-	// used is the number of tokens, and input those of the input; nil if they are not known.
-	used, input *int64
+	// input is the number of tokens of the input; nil if it is not known.
+	input *int64
 	// most is how many tokens the input may have at most, as the worker says.
 	most int64
-	// counts are what it used in detail; nil if they are not known.
-	counts *usage.Counts
+	// out is what is known of its end.
+	out usage.Outcome
 	// class is how the request failed, empty if it did not. retried is set if its worker sends it again, and retryAfter
 	// is the pause that the vendor asked for.
 	class      llm.Class
@@ -91,15 +91,9 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 			call.class = llm.ClassInvalidRequest // a failure without a class says nothing of the Provider
 		}
 	}
-	switch {
-	case e.InputTokens != nil && e.OutputTokens != nil:
-		call.used = new(*e.InputTokens + *e.OutputTokens)
-		call.counts = &usage.Counts{
-			InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, CachedInputTokens: e.CachedInputTokens, CacheWriteInputTokens: c.CacheWriteInputTokens,
-		}
-	case e.Type == v1alpha1.EventModelRequestFailed && slices.Contains(unsent, c.ErrorClass):
-		call.used, call.counts = new(int64), &usage.Counts{InputTokens: new(int64), OutputTokens: new(int64)}
-	}
+	call.out = usage.Outcome{Counts: usage.Counts{
+		InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, CachedInputTokens: e.CachedInputTokens, CacheWriteInputTokens: c.CacheWriteInputTokens,
+	}, Refused: e.Type == v1alpha1.EventModelRequestFailed && slices.Contains(unsent, c.ErrorClass)}
 	return call
 }
 
@@ -166,7 +160,7 @@ func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (
 
 // endModel settles a request whose end is stored.
 func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall) {
-	if r.models.End(t.UID, c.id, c.used, c.input) {
+	if r.models.End(t.UID, c.id, c.out.Used(), c.input) {
 		return
 	}
 	q, err := r.modelRequest(ctx, t, c)
@@ -174,8 +168,8 @@ func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 		return // nothing limits the task, or what limits it does not exist any more
 	}
 	tokens := q.MaxTokens
-	if c.used != nil {
-		tokens = *c.used
+	if used := c.out.Used(); used != nil {
+		tokens = *used
 	}
 	r.models.Late(t.UID, q.Limits, q.Budgets, tokens, c.input)
 }
