@@ -9,6 +9,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/redact"
 )
 
 // TestInterruptedCalls: a call that was under way when the server ended is made again if that does no harm. Otherwise the
@@ -32,6 +33,23 @@ func TestInterruptedCalls(t *testing.T) {
 		got, told := turn.interrupted(tt.call, tt.begun)
 		if told != (tt.want != "") || !strings.Contains(got.Text, tt.want) {
 			t.Errorf("%s: %v %s", name, told, got.Text)
+		}
+	}
+}
+
+// TestWithheldCalls: the arguments of a call are withheld if they hold a secret, and for no other reason: not for the white space that
+// most models write.
+func TestWithheldCalls(t *testing.T) {
+	t.Parallel()
+	for arguments, withheld := range map[string]bool{
+		`{"name":"x"}`: false, `{"name": "x"}`: false, "{\n  \"name\" : \"x y\",\n  \"list\": [ 1, 2 ]\n}": false, `{"name": "x`: false, ``: false, ` {} `: false,
+		`{"headers": {"Authorization": "Bearer aGVsbG8td29ybGQtMTIzNDU2Nzg5"}}`: true, `{"name": "x", "key": "ghp_0123456789abcdefghijABCDEFGHIJ012345"`: true,
+	} {
+		for _, c := range []cleaner{{}, {&redact.Seen{}}} {
+			kept, ids := c.messages([]llm.Message{{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "create_tool", Arguments: arguments}}}})
+			if got := len(ids) > 0; got != withheld || strings.Contains(kept[0].ToolCalls[0].Arguments, "0123456789") {
+				t.Errorf("%s: withheld %v; kept %s", arguments, got, kept[0].ToolCalls[0].Arguments)
+			}
 		}
 	}
 }

@@ -256,7 +256,7 @@ func (j *journal) step(ctx context.Context, s step, frames ...Frame) error {
 }
 
 // messages returns messages without secrets and without what only their vendor understands, and the ids of calls whose
-// arguments have changed because of that.
+// arguments held secrets.
 func (c cleaner) messages(all []llm.Message) (out []llm.Message, withheld []string) {
 	for _, m := range all {
 		text := m.Text
@@ -267,8 +267,8 @@ func (c cleaner) messages(all []llm.Message) (out []llm.Message, withheld []stri
 		}
 		kept := llm.Message{Role: m.Role, Text: text, ToolCallID: m.ToolCallID}
 		for _, call := range m.ToolCalls {
-			arguments := c.json(call.Arguments)
-			if arguments != call.Arguments {
+			arguments, secret := c.arguments(call.Arguments)
+			if secret {
 				withheld = append(withheld, call.ID)
 			}
 			kept.ToolCalls = append(kept.ToolCalls, llm.ToolCall{ID: call.ID, Name: call.Name, Arguments: arguments})

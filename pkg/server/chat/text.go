@@ -26,12 +26,19 @@ func (c cleaner) text(s string) string {
 
 // json removes secrets from a JSON value. If the string is not valid JSON, it is treated as text.
 func (c cleaner) json(s string) string {
+	out, _ := c.arguments(s)
+	return out
+}
+
+// arguments is json. It also reports whether there was a secret: white space is left out in any case, so a text without secrets may
+// change, too.
+func (c cleaner) arguments(s string) (out string, secret bool) {
 	if json.Valid([]byte(s)) {
-		if out, _, err := c.seen.JSON([]byte(s)); err == nil {
-			return string(out)
+		if out, secret, err := c.seen.JSON([]byte(s)); err == nil {
+			return string(out), secret
 		}
 	}
-	return c.text(s)
+	return c.seen.Text(strings.ToValidUTF8(s, string(utf8.RuneError)))
 }
 
 // text removes secrets from a text that arrives in pieces. What may be a part of a secret waits for more.
