@@ -14,9 +14,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/server/apiserver"
+	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
@@ -28,6 +30,10 @@ const readyPoll, readyPollMax = 5 * time.Millisecond, 250 * time.Millisecond
 // what was answered.
 const cutAfter = 250 * time.Millisecond
 
+// answerGrace is how long requests to models may take to end when the server stops, and cancelGrace how long their ends may take to
+// be recorded once they are cancelled.
+const answerGrace, cancelGrace = 5 * time.Second, 5 * time.Second
+
 // Process is a server that is built but does not answer yet.
 type Process struct {
 	// API is the API server.
@@ -38,6 +44,8 @@ type Process struct {
 	Loopback *rest.Config
 	// Ready returns an error if the store does not work or its disk does not answer.
 	Ready func() error
+	// Requests are the requests to models. Their ends are recorded before the stores are closed.
+	Requests *models.Requests
 	// Sparse receives the log lines that clients of the plain listener can trigger repeatedly.
 	Sparse *sparse.Log
 	// Clock is the clock of the process.
@@ -60,8 +68,8 @@ type Part struct {
 // Run builds a server over open stores, serves until ctx ends or a part fails, and closes the stores. Hooks, watches
 // and parts use the context that is passed to build. It outlives ctx by the time that Process.Work takes to stop.
 //
-// The stores are closed as soon as nothing needs them, which is before the last connection has ended, because a
-// successor may be waiting for their lock.
+// The doors are closed first; then requests end, those to models within a grace; then the stores are closed. That is before the
+// last connection has ended, because a successor may be waiting for their lock.
 func Run(ctx context.Context, st *Stores, build func(context.Context) (*Process, error)) error {
 	return errors.Join(serve(ctx, st, build), st.Close())
 }
@@ -100,6 +108,7 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 	if err = p.awaitReady(working); err == nil {
 		err = p.Work(working)
 	}
+	p.Requests.Refuse()
 	stopServing()
 	inside.Wait()
 	ended := make(chan struct{})
@@ -109,6 +118,7 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 	}()
 	select {
 	case <-p.API.Drained:
+		p.Requests.Settle(p.Clock, answerGrace)
 		cut := p.Clock.NewTimer(cutAfter)
 		defer cut.Stop()
 		go func() {
@@ -118,6 +128,7 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 			case <-ended:
 			}
 		}()
+		p.awaitRequests(ctx)
 		_ = st.Close() // Run returns its error
 	case <-ended:
 	}
@@ -130,6 +141,17 @@ func serve(ctx context.Context, st *Stores, build func(context.Context) (*Proces
 		return cause
 	}
 	return err
+}
+
+// awaitRequests waits until the ends of requests to models are recorded.
+func (p *Process) awaitRequests(ctx context.Context) {
+	late := p.Clock.NewTimer(cancelGrace)
+	defer late.Stop()
+	select {
+	case <-p.Requests.Ended():
+	case <-late.C():
+		klog.FromContext(ctx).Error(nil, "Requests to models do not end; the next start charges what was reserved for them")
+	}
 }
 
 // awaitReady returns nil once /readyz succeeds.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -117,9 +118,74 @@ func TestUsageKilled(t *testing.T) {
 	}
 }
 
+// TestUsageStopped stops the server while a vendor has ten requests of clients. Its doors are closed first, then the answers arrive,
+// and then its store is closed: the clients get them, and the next server knows what each of them used.
+func TestUsageStopped(t *testing.T) {
+	t.Parallel()
+	const clients = 10
+	asked, answer := make(chan struct{}, clients), make(chan struct{})
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked <- struct{}{}
+		<-answer
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`)
+	}))
+	t.Cleanup(vendor.Close)
+	s := kit.StartServer(t, t.TempDir())
+	c := newChatClient(t, s.Kubeconfig)
+	c.answers(t, vendor.URL)
+	api := c.api.CoreV1alpha1()
+	if _, err := api.Budgets("default").Create(t.Context(), &v1alpha1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.BudgetSpec{
+		Limit: v1alpha1.BudgetLimit{Tokens: new(int64(10_000_000))}, Window: v1alpha1.BudgetMonth,
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	send, codes := c.clientOfVendorAPI(t), make(chan int, clients)
+	for range clients {
+		go func() { codes <- send(t.Context(), "question") }()
+	}
+	for range clients {
+		<-asked
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop() }()
+	kit.Await(t, "closed doors", func() bool {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.config.Host, "https://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	close(answer)
+	for range clients {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a client got %d", code)
+		}
+	}
+	if err := <-stopped; err != nil || strings.Contains(s.Output(), "the store is closed") {
+		t.Errorf("the server ended with %v\n%s", err, s.Output())
+	}
+	s.Restart(t)
+	b, err := api.Budgets("default").Get(t.Context(), "all", metav1.GetOptions{})
+	if err != nil || b.Status.Spent != clients*7 || b.Status.Reserved != 0 {
+		t.Errorf("the Budget has %+v, %v", b, err)
+	}
+	report, err := api.UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range report.Status.OtherWork {
+		if u := o.Usage; o.Category == v1alpha1.UsageUnassociated && (u.ReportedMeasurements != clients || u.MissingMeasurements+u.PartialMeasurements != 0 || u.TotalTokens == nil || *u.TotalTokens != clients*7) {
+			t.Errorf("usage: %+v", u)
+		}
+	}
+}
+
 // clientOfVendorAPI returns what sends a message to the OpenAI API with the token of a ServiceAccount, and waits for the
-// answer.
-func (c *chatClient) clientOfVendorAPI(t *testing.T) func(ctx context.Context, message string) {
+// answer, whose status it returns; 0 for none.
+func (c *chatClient) clientOfVendorAPI(t *testing.T) func(ctx context.Context, message string) int {
 	t.Helper()
 	const account = "client"
 	meta := metav1.ObjectMeta{Name: account}
@@ -142,15 +208,18 @@ func (c *chatClient) clientOfVendorAPI(t *testing.T) func(ctx context.Context, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(ctx context.Context, message string) {
+	return func(ctx context.Context, message string) int {
 		body := fmt.Sprintf(`{"model":"scripted-1","messages":[{"role":"user","content":%q}]}`, message)
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, cfg.Host+"/openai/v1/chat/completions", strings.NewReader(body))
 		if err != nil {
-			return // the test misses the request
+			return 0 // the test misses the request
 		}
 		req.Header.Set("X-Platform-Tools", "disabled")
-		if resp, err := client.Do(req); err == nil {
-			_ = resp.Body.Close()
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0
 		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
 	}
 }

@@ -186,7 +186,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 		return nil, err
 	}
 	return &server.Process{
-		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Ready: st.Engine.Ready, Sparse: config.Sparse, Clock: a.Clock,
+		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Ready: st.Engine.Ready, Requests: config.Requests, Sparse: config.Sparse, Clock: a.Clock,
 		Parts: parts,
 	}, nil
 }

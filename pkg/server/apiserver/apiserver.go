@@ -41,6 +41,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade"
 	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
@@ -87,6 +88,8 @@ type Config struct {
 	REST *facade.Options
 	// Compat, if set, serves the APIs of model vendors beside the REST paths.
 	Compat *compat.Options
+	// Requests, if set, says when requests to models end with the server; otherwise they end when it begins to stop.
+	Requests *models.Requests
 	// Console, if set, is put before each listener. It gets the handler of the listener and that of the whole API, which
 	// the listener with the REST paths alone does not serve.
 	Console func(listener, api http.Handler) http.Handler

@@ -46,7 +46,7 @@ func (v vendors) wrap(chain, next http.Handler) http.Handler {
 
 // callChain is the handler chain of requests to models. It consists of the filters of the default chain that do something for
 // such a request: they identify and authorize the caller, write audit events, open the body and end the request with the
-// server. Left out are the filters that limit and time requests which end soon, and the measurement of each filter: together
+// server, which gives it some time to end by itself. Left out are the filters that limit and time requests which end soon, and the measurement of each filter: together
 // they would take longer than everything that is left.
 func (c *Config) callChain(v vendors, g *genericapiserver.Config) http.Handler {
 	if v.Handler == nil {
@@ -56,7 +56,11 @@ func (c *Config) callChain(v vendors, g *genericapiserver.Config) http.Handler {
 	if c.Identify != nil {
 		h = c.Identify(h)
 	}
-	h = endStreams(h, g.LongRunningFunc, g.ShutdownInitiatedNotify())
+	stopping := g.ShutdownInitiatedNotify()
+	if c.Requests != nil {
+		stopping = c.Requests.Over()
+	}
+	h = endStreams(h, g.LongRunningFunc, stopping)
 	h = genericapifilters.WithAuthorization(h, g.Authorization.Authorizer, g.Serializer)
 	if g.FeatureGate.Enabled(genericfeatures.ConstrainedImpersonation) {
 		h = impersonation.WithConstrainedImpersonation(h, g.Authorization.Authorizer, g.Serializer)

@@ -145,18 +145,21 @@ func (a *attempt) relent(p problem) bool {
 func (a *attempt) start() error {
 	client := a.r.Context()
 	a.tally.op = a.in.op
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	var err error
 	a.measured, err = a.h.meter.Start(client, models.Asked{
 		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Read: a.candidate.Provider, Model: a.candidate.Model, Caller: a.caller,
-		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(),
+		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Cancel: cancel,
 	})
+	if err != nil {
+		cancel(nil)
+	}
 	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("the start of a request could not be recorded: %w", err)
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	a.ctx, a.cancel = ctx, cancel
 	a.stay = context.AfterFunc(client, func() {
 		t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { cancel(errDrained) })
@@ -220,8 +223,8 @@ func (a *attempt) end() {
 		a.idle.Stop()
 	}
 	e := models.Ended{Usage: a.tally.count.Usage(), Refused: a.refusal, Free: a.in.op == opCount, Status: usage.StatusCompleted} // counting is free
-	switch {
-	case errors.Is(context.Cause(a.ctx), errDrained):
+	switch cause := context.Cause(a.ctx); {
+	case errors.Is(cause, errDrained), errors.Is(cause, models.ErrStopping):
 		e.Status = usage.StatusCancelled
 	case a.failed:
 		e.Status = usage.StatusFailed

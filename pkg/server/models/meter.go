@@ -32,6 +32,8 @@ type Asked struct {
 	Agent string
 	// MaxTokens bounds the output, in tokens; 0 if the vendor decides. MaxInput is how many tokens the input has at most.
 	MaxTokens, MaxInput int64
+	// Cancel ends the request; nil if it cannot be cancelled.
+	Cancel context.CancelCauseFunc
 }
 
 // Ended is how a request ended.

@@ -57,14 +57,16 @@ type ended struct {
 func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
 	a := m.Asked
 	a.Model, a.MaxTokens, a.MaxInput, a.Candidate = req.Model, req.MaxTokens, req.MaxInput(), int(m.asked.Add(1))
+	answer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	a.Cancel = cancel
 	measured, err := m.Meter.Start(ctx, a)
 	if err != nil {
+		cancel(nil)
 		return llm.Response{}, notStarted(ctx, err)
 	}
-	answer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	arrived, done := make(chan llm.Part), make(chan ended, 1)
 	go func() { // ends with the answer, or when Drain is over
-		defer cancel()
+		defer cancel(nil)
 		resp, err := m.model.Generate(answer, req, func(p llm.Part) {
 			if parts == nil {
 				return
@@ -84,7 +86,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 		case e := <-done:
 			return e.resp, e.err
 		case <-ctx.Done():
-			t := m.Clock.AfterFunc(Drain, cancel)
+			t := m.Clock.AfterFunc(Drain, func() { cancel(nil) })
 			context.AfterFunc(answer, func() { t.Stop() })
 			return llm.Response{}, &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
 		}
@@ -95,6 +97,9 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 func notStarted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
+	}
+	if errors.Is(err, ErrStopping) {
+		return &llm.Error{Class: llm.ClassCanceled, Message: ErrStopping.Error(), Err: err}
 	}
 	if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
 		return &llm.Error{Class: llm.ClassQuota, Message: refused.Status().Message, Err: err}

@@ -13,6 +13,7 @@
 //	cache.go      what was read, until it changes
 //	meter.go      recording the use of models
 //	metered.go    models that record each request
+//	requests.go   which requests are open, and their ends when the server stops
 //	recorded.go   recording in the ledger
 //	access.go     what a caller must be permitted to do
 package models

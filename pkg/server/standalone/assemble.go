@@ -75,7 +75,7 @@ func (a *assembly) build(ctx context.Context, o *Options, st *server.Stores, l *
 		return err
 	}
 	a.Process = &server.Process{
-		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Ready: st.Engine.Ready, Sparse: config.Sparse, Clock: o.Clock,
+		API: api, Listeners: l, Loopback: g.LoopbackClientConfig, Ready: st.Engine.Ready, Requests: config.Requests, Sparse: config.Sparse, Clock: o.Clock,
 		Parts: []server.Part{{Name: "host", Run: func(ctx context.Context) error { return a.host.Run(ctx, a.writeKubeconfig) }}},
 	}
 	if err := a.host.Start(ctx); err != nil {
