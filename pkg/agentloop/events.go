@@ -69,6 +69,9 @@ func (l *loop) requestEnded(a llm.Attempt) {
 		if e, ok := errors.AsType[*llm.Error](a.Err); ok && e.RetryAfter > 0 {
 			c["retryAfterMs"] = e.RetryAfter.Milliseconds()
 		}
+		if unsent(a.Err) {
+			c["unsent"] = true
+		}
 		severity := v1alpha1.SeverityError
 		if llm.ClassOf(a.Err) == llm.ClassCanceled {
 			severity = v1alpha1.SeverityInfo
@@ -82,6 +85,12 @@ func (l *loop) requestEnded(a llm.Attempt) {
 	}
 	c["stopReason"], c["toolCalls"] = a.Response.StopReason, len(a.Response.ToolCalls)
 	l.record(event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", usageText(a), c))
+}
+
+// unsent reports whether the vendor did not get the request.
+func unsent(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	return ok && e.Unsent
 }
 
 func usageText(a llm.Attempt) string {

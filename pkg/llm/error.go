@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -49,6 +50,8 @@ type Error struct {
 	Message string
 	// RetryAfter is the pause that the vendor asked for; 0 if it asked for none.
 	RetryAfter time.Duration
+	// Unsent is set if there was no connection, so the vendor did not get the request.
+	Unsent bool
 	// Err is the cause; it may be nil. It is not part of the text.
 	Err error
 }
@@ -89,6 +92,21 @@ func (c Class) Refused() bool {
 		return false
 	}
 	return false
+}
+
+// RefusedStatus is Refused by the status of an answer.
+func RefusedStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
+		return false
+	}
+	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError
+}
+
+// Unused reports whether a failed attempt used no tokens: the vendor refused the request, or did not get it.
+func Unused(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Class.Refused() || e.Unsent)
 }
 
 // ClassOf returns the class of err: ClassCanceled for an ended context,

@@ -49,7 +49,7 @@ func (o *Observation) Settle(out Outcome) {
 	case bad:
 		o.Gap = GapTooLarge
 	case out.unused():
-		o.InputTokens, o.OutputTokens = new(int64), new(int64)
+		o.Gap = GapRefused
 	case !out.Reported():
 		o.Gap = GapNotReported
 	case !out.Measured() && !out.Free:

@@ -74,6 +74,8 @@ const (
 	GapNotReported = "usage not reported"
 	// GapZero: the request was answered, and the vendor reported that it used nothing at all.
 	GapZero = "reported as zero"
+	// GapRefused: the vendor refused the request, or never got it. It reports nothing of such a request, which used nothing.
+	GapRefused = "request refused"
 	// GapStart: an end was reported of a request whose start was not recorded.
 	GapStart = "missing start record"
 	// GapDecreased: a cumulative counter decreased. Its highest total is kept.

@@ -52,7 +52,7 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
 	}
 	if res == nil {
-		return &llm.Error{Class: llm.ClassUnreachable, Message: c.key.Describe(err), Err: err}
+		return &llm.Error{Class: llm.ClassUnreachable, Message: c.key.Describe(err), Unsent: wire.Unsent(err), Err: err}
 	}
 	if res.StatusCode < http.StatusBadRequest {
 		return &llm.Error{

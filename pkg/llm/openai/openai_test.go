@@ -288,7 +288,7 @@ func TestCancelIsNotAFailureOfTheVendor(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	_, err := newClient(t, Config{APIKey: key, BaseURL: "http://127.0.0.1:1/v1"}).Generate(t.Context(), ask("hi"), nil)
-	if llm.ClassOf(err) != llm.ClassUnreachable || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "/v1") {
+	if llm.ClassOf(err) != llm.ClassUnreachable || !llm.Unused(err) || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "/v1") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ package wire
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -189,6 +190,13 @@ func (k Key) Describe(err error) string {
 	default:
 		return k.Scrub(err.Error())
 	}
+}
+
+// Unsent reports whether a request failed before any of it was sent, because there was no connection.
+func Unsent(err error) bool {
+	op, dialled := errors.AsType[*net.OpError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return dialled && op.Op == "dial" || untrusted || errors.Is(err, egress.ErrRefused)
 }
 
 // SaysTooLong recognises, by their words, errors about a conversation that does not fit the model's context. Servers

@@ -86,7 +86,7 @@ type attempt struct {
 	measured models.Measurement
 	tally    tally
 	failed   bool            // no complete answer came
-	refusal  bool            // the vendor refused the request before it used tokens
+	refusal  bool            // the vendor refused the request before it used tokens, or did not get it
 	ctx      context.Context //nolint:containedctx // of the request to the vendor
 	cancel   context.CancelCauseFunc
 	stay     func() bool // stops waiting for the client to leave
@@ -210,6 +210,9 @@ func (a *attempt) send() (*http.Response, error) {
 		return resp, nil
 	}
 	a.failed = true
+	_, unsent := errors.AsType[*models.UnsentError](err)
+	_, none := errors.AsType[*models.TargetError](err)
+	a.refusal = unsent || none
 	a.end()
 	if target, ok := errors.AsType[*models.TargetError](err); ok {
 		return nil, invalid("model", "model: %v", target)
@@ -266,13 +269,13 @@ func (a *attempt) refused(resp *http.Response) (problem, bool) {
 		return problem{}, false
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use
+	a.refusal = llm.RefusedStatus(code)
 	name := a.candidate.Provider.Name
 	switch {
 	case code < http.StatusBadRequest:
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q answered %d, which is no answer; redirects are not followed", name, code)}, true
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		// The vendor's text repeats parts of the key, and the client's own credentials are valid.
-		a.refusal = true
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: its API key was refused", name), next: true, key: true}, true
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody))
@@ -284,8 +287,5 @@ func (a *attempt) refused(resp *http.Response) (problem, bool) {
 		p.header = http.Header{"Retry-After": resp.Header["Retry-After"]}
 	}
 	p.next = code >= http.StatusInternalServerError || code == http.StatusNotFound || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests
-	if code < http.StatusInternalServerError {
-		a.refusal = true
-	}
 	return p, true
 }

@@ -33,6 +33,7 @@ type loop struct {
 	answer http.HandlerFunc // of the vendor
 	asked  [][]byte         // the bodies of the requests that the vendor got
 	ended  ends
+	close  func() // ends the vendor
 }
 
 // newLoop returns a loop whose clients use an operation and whose Provider has a type.
@@ -49,6 +50,7 @@ func newLoop(t testing.TB, op operation, kind v1alpha1.ProviderType) *loop {
 		l.answer(w, r)
 	}))
 	t.Cleanup(vendor.Close)
+	l.close = vendor.Close
 	objects := http.NewServeMux()
 	serve := func(path string, o any) {
 		objects.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

@@ -183,7 +183,7 @@ func (a *attempt) ask() error {
 	a.tally.count.Report(resp.Usage)
 	a.tally.count.Complete() // the client of the vendor leaves out what is not final
 	a.failed = err != nil
-	a.refusal = err != nil && vendorRefused(err)
+	a.refusal = llm.Unused(err)
 	a.end()
 	if err != nil {
 		p := ofModel(c, err)
@@ -200,11 +200,6 @@ func (a *attempt) ask() error {
 	}
 	a.release()
 	return nil
-}
-
-func vendorRefused(err error) bool {
-	e, ok := errors.AsType[*llm.Error](err)
-	return ok && e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
 }
 
 // ofModel returns the problem that a failed request to a model becomes.

@@ -130,3 +130,34 @@ func TestCutStream(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusals: a request that the vendor refused, or did not get, used nothing, and nobody reports so; whether it was passed through or
+// translated. One that the vendor may have worked on is charged.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for code, refused := range map[int]bool{
+		301: true, 400: true, 401: true, 403: true, 404: true, 429: true, 408: false, 409: false, 500: false, 529: false,
+		0: true,  // no server
+		1: false, // the connection breaks after the request
+	} {
+		for kind, op := range map[v1alpha1.ProviderType]operation{v1alpha1.ProviderOpenAI: opChat, v1alpha1.ProviderAnthropic: opChat} {
+			t.Run(fmt.Sprint(code, kind), func(t *testing.T) {
+				t.Parallel()
+				l := newLoop(t, op, kind)
+				l.answer = func(w http.ResponseWriter, r *http.Request) {
+					if code == 1 {
+						panic(http.ErrAbortHandler)
+					}
+					says(code, `{"error":{"message":"no"}}`)(w, r)
+				}
+				if code == 0 {
+					l.close()
+				}
+				l.post(t, `{"model":"m","max_tokens":99,"messages":[{"role":"user","content":"h"}]}`)
+				if e := <-l.ended; e.Refused != refused || e.Usage != (llm.Usage{}) || e.Status != usage.StatusFailed {
+					t.Errorf("the end says %+v", e)
+				}
+			})
+		}
+	}
+}

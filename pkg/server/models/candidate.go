@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -93,10 +94,16 @@ func (e *TargetError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *TargetError) Unwrap() error { return e.Err }
 
+// UnsentError says that a Provider did not get a request, because there was no connection to it.
+type UnsentError struct{ text string }
+
+// Error says why.
+func (e *UnsentError) Error() string { return e.text }
+
 // Send posts a body to an operation of the Provider's own API, such as chat/completions, with the Provider's
 // credentials. It follows no redirect. The header is that of the request and is completed here; so is the query, whose
 // parameters count where the Provider's address does not have them. The error is a *TargetError if the Provider does not have
-// the operation; the text of any other error is safe to show.
+// the operation, and an *UnsentError if it did not get the request; the text of any other error is safe to show, too.
 func (c Candidate) Send(ctx context.Context, path string, query url.Values, header http.Header, body []byte) (*http.Response, error) {
 	vendor, ok := vendors.Find(c.Provider.Spec.Type)
 	if !ok {
@@ -119,7 +126,11 @@ func (c Candidate) Send(ctx context.Context, path string, query url.Values, head
 	req.Header = header
 	resp, err := c.key.hosts.Transport(c.models.transport).RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("provider %q: %s", c.Provider.Name, wire.Key(c.key.value).Describe(err)) // the text of the cause may hold the address
+		text := fmt.Sprintf("provider %q: %s", c.Provider.Name, wire.Key(c.key.value).Describe(err)) // the text of the cause may hold the address
+		if wire.Unsent(err) {
+			return nil, &UnsentError{text}
+		}
+		return nil, errors.New(text)
 	}
 	return resp, nil
 }

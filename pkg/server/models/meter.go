@@ -104,7 +104,7 @@ func EndOf(u llm.Usage, err error) Ended {
 		return Ended{Usage: u, Status: usage.StatusCompleted}
 	case class == llm.ClassCanceled || errors.Is(err, context.Canceled):
 		return Ended{Usage: u, Status: usage.StatusCancelled}
-	case class.Refused() && u.InputTokens == nil && u.OutputTokens == nil:
+	case llm.Unused(err) && u.InputTokens == nil && u.OutputTokens == nil:
 		return NothingUsed
 	}
 	return Ended{Usage: u, Status: usage.StatusFailed}

@@ -133,6 +133,7 @@ func TestEndOf(t *testing.T) {
 		{&llm.Error{Class: llm.ClassCanceled}, usage.StatusCancelled, false},
 		{&llm.Error{Class: llm.ClassInvalidRequest}, usage.StatusFailed, true},
 		{&llm.Error{Class: llm.ClassUnreachable}, usage.StatusFailed, false},
+		{&llm.Error{Class: llm.ClassUnreachable, Unsent: true}, usage.StatusFailed, true},
 		{&llm.Error{Class: llm.ClassServer}, usage.StatusFailed, false},
 	} {
 		if e := EndOf(llm.Usage{}, c.err); e.Status != c.status || e.Refused != c.refused || e.Usage.Known() {

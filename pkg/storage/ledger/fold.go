@@ -172,6 +172,7 @@ func (f *folding) write(b engine.Batch, at time.Time) error {
 type reported struct {
 	Iteration, Attempt    int64
 	ErrorClass            llm.Class
+	Unsent                bool
 	CacheWriteInputTokens *int64
 	Counter               string
 	Scope                 usage.Scope
@@ -185,7 +186,7 @@ func reportedBy(e *v1alpha1.ExecutionEvent) (r reported) {
 		return r
 	}
 	for name, value := range map[string]any{
-		"iteration": &r.Iteration, "attempt": &r.Attempt, "errorClass": &r.ErrorClass,
+		"iteration": &r.Iteration, "attempt": &r.Attempt, "errorClass": &r.ErrorClass, "unsent": &r.Unsent,
 		"counter": &r.Counter, "scope": &r.Scope, "baseline": &r.Baseline,
 	} {
 		if raw, ok := members[name]; ok {
@@ -351,7 +352,7 @@ func (f *folding) finish(e *v1alpha1.ExecutionEvent, seq int64, at time.Time) {
 		if r.ErrorClass == llm.ClassCanceled {
 			o.Status = usage.StatusCancelled
 		}
-		out.Refused = r.ErrorClass.Refused()
+		out.Refused = r.ErrorClass.Refused() || r.Unsent
 	}
 	o.Settle(out)
 	if !found && o.Gap == "" {

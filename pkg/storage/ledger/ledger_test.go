@@ -181,7 +181,7 @@ func TestWorkers(t *testing.T) {
 		{"open", []string{worker(1), begin(1)}, []string{"a/1 1/1 call m started - - - -"}},
 		{"no usage", []string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1}`}, []string{"a/1 1/1 call m completed - - - - (usage not reported)"}},
 		{"half of it", []string{begin(1), `ModelRequestCompleted {"iteration":1,"attempt":1,"inputTokens":3}`}, []string{"a/1 1/1 call m completed 3 - - - (usage not reported)"}},
-		{"refused", []string{begin(1), failed("auth")}, []string{"a/1 1/1 call m failed 0 0 - - complete"}},
+		{"refused", []string{begin(1), failed("auth")}, []string{"a/1 1/1 call m failed - - - - (request refused)"}},
 		{"failed", []string{begin(1), failed("server_error")}, []string{"a/1 1/1 call m failed - - - - (usage not reported)"}},
 		{"cancelled", []string{begin(1), failed("canceled")}, []string{"a/1 1/1 call m cancelled - - - - (usage not reported)"}},
 		{"no start", []string{worker(1), end(1, 2, 3)}, []string{"a/1 1/1 call m completed 2 3 - - (missing start record)"}},

@@ -53,8 +53,8 @@ const (
 	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.
 	EventModelRequestCompleted EventType = "ModelRequestCompleted"
 	// EventModelRequestFailed: the request failed. Content: iteration, provider, model, attempt, durationMs,
-	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; retryInMs where it is
-	// repeated, retryAfterMs where the vendor asked to wait.
+	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did
+	// not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.
 	EventModelRequestFailed EventType = "ModelRequestFailed"
 	// EventModelUsageUpdated: a producer reports tokens outside a request. Content: that of the producer.
 	EventModelUsageUpdated EventType = "ModelUsageUpdated"

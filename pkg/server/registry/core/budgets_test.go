@@ -165,6 +165,39 @@ func TestBudgetsOfZero(t *testing.T) {
 	}
 }
 
+// TestBudgetsOfFailures: a request that the vendor refused, or did not get, spends nothing. Any other failure spends all of it.
+func TestBudgetsOfFailures(t *testing.T) {
+	t.Parallel()
+	s := startIn(t, t.TempDir())
+	s.mustLimit("Provider", "p", "{type: openai, secretRef: {name: s}}")
+	s.mustLimit("Budget", "all", "{limit: {tokens: 10000}, window: month}")
+	one := s.mustTask("one", "{type: ai, prompt: x, ai: {providerRef: {name: p}, maxTokens: 100}}")
+	me := s.worker(one)
+	spent := int64(0)
+	for call, c := range []struct {
+		end  map[string]any
+		want int64
+	}{
+		{map[string]any{"errorClass": "auth"}, 0},
+		{map[string]any{"errorClass": "rate_limited"}, 0},
+		{map[string]any{"errorClass": "invalid_request"}, 0},
+		{map[string]any{"errorClass": "unreachable", "unsent": true}, 0},
+		{map[string]any{"errorClass": "unreachable"}, 100},
+		{map[string]any{"errorClass": "server_error"}, 100},
+		{map[string]any{"errorClass": "canceled", "inputTokens": 7}, 100},
+		{map[string]any{"errorClass": "rate_limited", "inputTokens": 7}, 100}, // it had begun to report
+	} {
+		if err := s.startModel(me, "one", call, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.model(me, "one", v1alpha1.EventModelRequestFailed, call, c.end); err != nil {
+			t.Fatal(err)
+		}
+		spent += c.want
+		s.checkBudget(fmt.Sprint(c.end), "all", spent, 0)
+	}
+}
+
 // TestBudgetsPerIdentity: each identity has the limit for itself, except those that another Budget names; children count
 // for whoever asked for the root, whatever labels they have.
 func TestBudgetsPerIdentity(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,9 +49,6 @@ type modelCall struct {
 	retryAfter time.Duration
 }
 
-// unsent are the failures after which a vendor has used no tokens.
-var unsent = []string{"auth", "rate_limited", "quota_exhausted", "invalid_request", "context_too_long", "unreachable"}
-
 // modelEvent is an event that begins or ends a model request.
 type modelEvent struct {
 	*v1alpha1.ExecutionEvent
@@ -77,7 +73,8 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	var c struct {
 		RetryInMs, RetryAfterMs int64
 		MaxInputTokens          int64
-		ErrorClass              string
+		ErrorClass              llm.Class
+		Unsent                  bool
 		CacheWriteInputTokens   *int64
 	}
 	if e.Content != nil {
@@ -85,7 +82,7 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	}
 	call := modelCall{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens, most: min(max(0, c.MaxInputTokens), maxInput)}
 	if e.Type == v1alpha1.EventModelRequestFailed {
-		call.class, call.retried = llm.Class(c.ErrorClass), c.RetryInMs > 0
+		call.class, call.retried = c.ErrorClass, c.RetryInMs > 0
 		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
 		if call.class == "" {
 			call.class = llm.ClassInvalidRequest // a failure without a class says nothing of the Provider
@@ -93,7 +90,7 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	}
 	call.out = usage.Outcome{Counts: usage.Counts{
 		InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, CachedInputTokens: e.CachedInputTokens, CacheWriteInputTokens: c.CacheWriteInputTokens,
-	}, Refused: e.Type == v1alpha1.EventModelRequestFailed && slices.Contains(unsent, c.ErrorClass)}
+	}, Refused: e.Type == v1alpha1.EventModelRequestFailed && (c.ErrorClass.Refused() || c.Unsent)}
 	return call
 }
 
