@@ -52,23 +52,25 @@ const (
 	model
 	// late describes the record of a task and not its run, so it may follow the end.
 	late
+	// begins begins work of the task, so it may not follow the mark of a cancellation.
+	begins
 )
 
 // table is the complete, closed list of types, and the only place that defines who writes each type.
 var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventTaskCreated:      {Controller, 0},
 	v1alpha1.EventTaskPhaseChanged: {Controller, 0},
-	v1alpha1.EventTaskJobCreated:   {Controller, 0},
-	v1alpha1.EventTaskStarted:      {Controller, 0},
+	v1alpha1.EventTaskJobCreated:   {Controller, begins},
+	v1alpha1.EventTaskStarted:      {Controller, begins},
 	v1alpha1.EventTaskSucceeded:    {Controller, terminal},
 	v1alpha1.EventTaskFailed:       {Controller, terminal},
 	v1alpha1.EventTaskCancelled:    {Controller, terminal},
 
-	v1alpha1.EventWorkerStarted:   {Worker, 0},
+	v1alpha1.EventWorkerStarted:   {Worker, begins},
 	v1alpha1.EventWorkerCompleted: {Worker, 0},
 	v1alpha1.EventWorkerFailed:    {Worker, 0},
 
-	v1alpha1.EventModelRequestStarted:   {Worker, model},
+	v1alpha1.EventModelRequestStarted:   {Worker, model | begins},
 	v1alpha1.EventModelRequestCompleted: {Worker, model},
 	v1alpha1.EventModelRequestFailed:    {Worker, model},
 	v1alpha1.EventModelUsageUpdated:     {Worker, model},
@@ -76,16 +78,16 @@ var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventModelMessage:          {Worker, 0},
 	v1alpha1.EventContextTruncated:      {Worker, model},
 
-	v1alpha1.EventToolCallStarted:   {Worker, 0},
+	v1alpha1.EventToolCallStarted:   {Worker, begins},
 	v1alpha1.EventToolCallCompleted: {Worker, 0},
 	v1alpha1.EventToolCallFailed:    {Worker, 0},
 
-	v1alpha1.EventWorkspacePreparationStarted:   {Worker, 0},
+	v1alpha1.EventWorkspacePreparationStarted:   {Worker, begins},
 	v1alpha1.EventWorkspacePreparationCompleted: {Worker, 0},
 	v1alpha1.EventWorkspacePreparationFailed:    {Worker, 0},
 
-	v1alpha1.EventAgentRuntimeStarted:        {Worker, 0},
-	v1alpha1.EventAgentRuntimeCommandStarted: {Worker, 0},
+	v1alpha1.EventAgentRuntimeStarted:        {Worker, begins},
+	v1alpha1.EventAgentRuntimeCommandStarted: {Worker, begins},
 	v1alpha1.EventAgentRuntimeCompleted:      {Worker, 0},
 	v1alpha1.EventAgentRuntimeFailed:         {Worker, 0},
 	v1alpha1.EventAgentRuntimeCancelled:      {Worker, 0},
@@ -102,7 +104,7 @@ var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventTaskForkRequested: {Server, late},
 	v1alpha1.EventTaskForkCreated:   {Server, late},
 
-	v1alpha1.EventApprovalRequested:        {Worker, approval},
+	v1alpha1.EventApprovalRequested:        {Worker, approval | begins},
 	v1alpha1.EventApprovalApproved:         {Server, approval | decides},
 	v1alpha1.EventApprovalDeclined:         {Server, approval | decides},
 	v1alpha1.EventApprovalExpired:          {Server, approval | decides},

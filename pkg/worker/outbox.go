@@ -357,6 +357,9 @@ func unfit(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
+	if cancelled(err) { // others report what has been done
+		return true
+	}
 	switch status.Status().Code {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true

@@ -39,6 +39,9 @@ type recorder struct {
 	// now sends an event without the queue.
 	now func(context.Context, *v1alpha1.ExecutionEvent) error
 
+	// cancelled is called when the server refuses an event because the task was cancelled. It may be called several times.
+	cancelled func()
+
 	// mu keeps the keys in the order of the queue.
 	mu sync.Mutex
 	n  int
@@ -53,21 +56,32 @@ var (
 const opening = 50 * time.Millisecond
 
 func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *taskLog) *recorder {
-	r := &recorder{prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), began: clk.Now(), secret: s, log: log}
+	r := &recorder{cancelled: func() {}, prefix: fmt.Sprintf("%s/%d/", c.TaskUID, c.Attempt), began: clk.Now(), secret: s, log: log}
 	if !c.Deliver {
 		r.attempt = int32(c.Attempt)
 	}
 	r.out = outbox[*v1alpha1.ExecutionEvent]{
 		name: "events", size: sizeOfEvent, clock: clk, opening: opening, encode: func(e *v1alpha1.ExecutionEvent) ([]byte, error) { return json.Marshal(e) },
 		send: func(ctx context.Context, batch []*v1alpha1.ExecutionEvent) error {
-			return appendEvents(ctx, a, c, batch)
+			return r.heard(appendEvents(ctx, a, c, batch))
 		},
 	}
 	r.now = func(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
-		return appendEvents(ctx, a, c, []*v1alpha1.ExecutionEvent{e})
+		return r.heard(appendEvents(ctx, a, c, []*v1alpha1.ExecutionEvent{e}))
 	}
 	return r
 }
+
+// heard notices that the task was cancelled.
+func (r *recorder) heard(err error) error {
+	if cancelled(err) {
+		r.cancelled()
+	}
+	return err
+}
+
+// cancelled reports whether the server refused an event because it begins work of a task that was cancelled.
+func cancelled(err error) bool { return spent(err, v1alpha1.ReasonCancelRequested) != "" }
 
 // appendEvents appends a batch as one commit.
 func appendEvents(ctx context.Context, a *client.API, c *Config, batch []*v1alpha1.ExecutionEvent) error {
@@ -132,7 +146,7 @@ const (
 	longPause  = 5 * time.Second
 )
 
-// spent returns the server's words if it refused a request for a reason, because a budget has no room; otherwise an empty
+// spent returns the server's words if it refused a request for a reason, such as that a budget has no room; otherwise an empty
 // string.
 func spent(err error, reason metav1.CauseType) string {
 	var status apierrors.APIStatus

@@ -140,9 +140,15 @@ func newWorker(c *Config, a *client.API, clk clock.WithDelayedExecution) *worker
 
 // run does the work, sends what it produced, and returns how the worker ends.
 func (w *worker) run(ctx context.Context) spool.End {
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w.events.cancelled = func() { stop(errCancelled) }
 	w.log.out.start(ctx)
 	w.events.out.start(ctx)
-	d, err := w.work(ctx)
+	d, err := w.work(working)
+	if err != nil && errors.Is(context.Cause(working), errCancelled) {
+		err = w.awaitHalt(ctx)
+	}
 	end := conclude(d, err, w.secret)
 	stopped := ctx.Err() != nil
 	end.Termination.Ended = err != nil && !stopped
@@ -154,6 +160,24 @@ func (w *worker) run(ctx context.Context) spool.End {
 	}
 	end, _ = w.deliver(ctx, end)
 	return end
+}
+
+// errCancelled ends the work of a task that was cancelled.
+var errCancelled = errors.New("the task was cancelled")
+
+// haltPatience is how long a worker that has stopped, because its task was cancelled, waits for its end. Its controller ends it, and
+// records the cancellation instead of a failure.
+const haltPatience = 30 * time.Second
+
+// awaitHalt waits until the worker is asked to stop, because the server said that its task was cancelled, and returns how it ends.
+func (w *worker) awaitHalt(ctx context.Context) error {
+	timer := w.clock.NewTimer(haltPatience)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+	return runner.Fail(v1alpha1.ReasonCancelled, "%v", errCancelled)
 }
 
 // work reads the task and runs it.

@@ -6,6 +6,7 @@ package task
 import (
 	"context"
 	"errors"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -17,13 +18,20 @@ import (
 // errStreamClosed means that the task already has its terminal event.
 var errStreamClosed = errors.New("the event stream is closed")
 
+// cancelCheck is the time until the cache shows a cancellation that the server knows of already.
+const cancelCheck = 50 * time.Millisecond
+
 // untilClosed turns the API's conflict, which usually means a lost race for an object, into
-// errStreamClosed, which is what it means on tasks/events.
+// errStreamClosed, which is what it means on tasks/events. If the task was cancelled after it was read, so that nothing of it may
+// begin, its next reconcile sees that.
 func untilClosed(add appendFunc) appendFunc {
 	return func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) error {
 		err := add(ctx, t, events...)
-		if apierrors.IsConflict(err) {
+		switch {
+		case apierrors.IsConflict(err):
 			return errStreamClosed
+		case apierrors.HasStatusCause(err, v1alpha1.ReasonCancelRequested):
+			return step.Wait{After: cancelCheck, Reason: "the task was cancelled meanwhile"}
 		}
 		return err
 	}

@@ -132,6 +132,9 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 		}
 		return s.settle(ctx, t, state)
 	}
+	if wait, ok := errors.AsType[step.Wait](err); ok {
+		return wait
+	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
 	}

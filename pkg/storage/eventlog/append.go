@@ -4,6 +4,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -78,6 +79,7 @@ type pending struct {
 	payload  []byte                   // the record without its header
 	typ, sev uint8
 	free     bool // no limit applies to it
+	begins   bool // it begins work
 
 	// Set by decide.
 
@@ -106,7 +108,7 @@ func (w *Writer) prepare(s Stream, events Sanitized) (*appendTxn, error) {
 			e.AgentName = s.Agent
 		}
 		sev, _ := severityCode(e.Severity)
-		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typ, sev: sev, free: outside(e.Type)}
+		t.events[i] = pending{event: e, payload: appendPayload(nil, e), typ: typ, sev: sev, free: outside(e.Type), begins: event.Begins(e)}
 		t.keyed = t.keyed || e.DedupKey != ""
 	}
 	return t, nil
@@ -183,12 +185,13 @@ func (t *appendTxn) locate() (err error) {
 	t.head = &head{
 		identity:  identity{uid: t.stream.UID, ns: t.stream.Namespace, task: t.stream.Task, root: t.stream.Root},
 		sequenced: state{oldest: 1, counted: 1},
+		cancelled: isNot,
 	}
 	return nil
 }
 
-// decide finds which events are new and returns their number. It refuses them if the stream is closed, if a
-// limit is reached, or if a projection refuses them.
+// decide finds which events are new and returns their number. It refuses them if the stream is closed, if one begins work of a
+// task that was cancelled, if a limit is reached, or if a projection refuses them.
 func (t *appendTxn) decide() (int64, error) {
 	st := &t.head.sequenced
 	if st.deleted != 0 {
@@ -219,6 +222,11 @@ func (t *appendTxn) decide() (int64, error) {
 		if closed && !event.Late(p.event.Type) {
 			return 0, ErrClosed
 		}
+		if p.begins {
+			if cancelled, err := t.cancelled(); err != nil || cancelled {
+				return 0, cmp.Or(err, ErrCancelled)
+			}
+		}
 		seq, n = seq+1, n+1
 		p.seq, p.fresh = seq, true
 		closed = closed || event.Terminal(p.event.Type)
@@ -235,6 +243,21 @@ func (t *appendTxn) decide() (int64, error) {
 		return 0, err
 	}
 	return n, t.w.projections.admit(&t.change)
+}
+
+// cancelled reports whether the stream has the mark of a cancellation. It reads the store once for each head; the mark of a commit in
+// flight has set the answer.
+func (t *appendTxn) cancelled() (bool, error) {
+	if t.head.cancelled == unknown {
+		_, marked, err := t.w.number(dedupKey(t.head.no, event.CancelKey))
+		if err != nil {
+			return false, err
+		}
+		if t.head.cancelled = isNot; marked {
+			t.head.cancelled = is
+		}
+	}
+	return t.head.cancelled == is, nil
 }
 
 // knownKeys returns the sequence numbers of those of the append's keys that the stream has. A key of a
@@ -382,6 +405,9 @@ func (t *appendTxn) pin() {
 				h.keys = map[string]int64{}
 			}
 			h.keys[p.event.DedupKey] = p.seq
+			if p.event.DedupKey == event.CancelKey {
+				h.cancelled = is
+			}
 		}
 	}
 	if t.cursor != nil {

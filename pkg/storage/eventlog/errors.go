@@ -12,6 +12,8 @@ import (
 var (
 	// ErrClosed refuses an append after a terminal event. Late events are still accepted.
 	ErrClosed = errors.New("the stream is closed")
+	// ErrCancelled refuses an event that begins work after the mark of a cancellation; see event.Begins. Others are still accepted.
+	ErrCancelled = errors.New("the task was cancelled")
 	// ErrDeleted says that the stream was deleted.
 	ErrDeleted = errors.New("the stream is deleted")
 	// ErrTrimmed reports that an event was stored and is no longer kept.

@@ -64,8 +64,19 @@ type head struct {
 	inflight  int  // commits between Sequence and Publish; such a head is not evicted
 	// keys are the de-duplication keys of commits in flight, which the store may not show yet.
 	keys map[string]int64
-	lru  *list.Element
+	// cancelled says whether the sequenced stream has the mark of a cancellation. Only the commit leader uses it.
+	cancelled answer
+	lru       *list.Element
 }
+
+// answer is yes or no, once it is known.
+type answer uint8
+
+const (
+	unknown answer = iota
+	isNot
+	is
+)
 
 // cursor is a session's last cursor in memory, sequenced and published.
 type cursor struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -37,17 +38,20 @@ func (r calls) get(ctx context.Context, p parent) (runtime.Object, error) {
 }
 
 // KeepCall keeps a call that a worker of the task asks about, once for each id. A call for which there is no room is not
-// kept: that is no reason to refuse it.
+// kept: that is no reason to refuse it. A call of a task that was cancelled is refused.
 func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	_, done, err := r.ends.present(ctx, r.get, t)
+	now, done, err := r.ends.present(ctx, r.get, t)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionCancelRequested) {
+		return cancelled(now)
+	}
 	err = r.blobs.KeepCall(ctx, t.Namespace, t.UID, fmt.Sprintf("%08x/%s", c.Attempt, id), raw)
 	if errors.Is(err, quota.ErrLimit) || errors.Is(err, engine.ErrFull) {
 		return nil

@@ -204,7 +204,7 @@ func (r kin) mark(ctx context.Context, tasks store, name string, uid types.UID, 
 	case part == nil:
 		return nil, nil
 	}
-	e, err := r.log.Stage(stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, "server/cancel-requested", "cancellation was requested", message))
+	e, err := r.log.Stage(stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, event.CancelKey, "cancellation was requested", message))
 	if err != nil {
 		return nil, err
 	}

@@ -201,6 +201,8 @@ func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 		return nil, closed(t)
 	case errors.Is(err, eventlog.ErrDeleted):
 		return nil, deleted(t)
+	case errors.Is(err, eventlog.ErrCancelled):
+		return nil, cancelled(t)
 	case err != nil:
 		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 			return nil, gated(r).exhausted(ctx, t, events, spent)
@@ -281,6 +283,13 @@ func stream(t *v1alpha1.Task) eventlog.Stream {
 
 func closed(t *v1alpha1.Task) error {
 	return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended and its event stream is closed"))
+}
+
+// cancelled refuses what begins work of a task that was cancelled. Its cause tells a worker that it has nothing more to do.
+func cancelled(t *v1alpha1.Task) error {
+	e := apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the task was cancelled and starts nothing more"))
+	e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.ReasonCancelRequested, Message: "the task was cancelled"}}
+	return e
 }
 
 func deleted(t *v1alpha1.Task) error {
