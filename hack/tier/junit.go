@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // The part of the JUnit format that is read everywhere: https://github.com/testmoapp/junitxml.
@@ -81,6 +80,3 @@ func (r result) failure() string {
 	}
 	return ""
 }
-
-// seconds is a duration as the files keep it.
-func seconds(d time.Duration) float64 { return d.Round(time.Second).Seconds() }

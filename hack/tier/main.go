@@ -45,11 +45,11 @@ func main() {
 	}
 }
 
-const usage = "tier run [-rest TEXT] NAME COMMAND..., or tier parts [-only NAMES] NAME PART..."
+var errUsage = errors.New("usage: tier run [-rest TEXT] NAME COMMAND, or tier parts [-only NAMES] NAME PART [PART]")
 
 func command(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New(usage)
+		return errUsage
 	}
 	flags := flag.NewFlagSet("tier", flag.ContinueOnError)
 	rest := flags.String("rest", "", "what runs the tests that this tier leaves out, for the summary")
@@ -59,7 +59,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() < 2 {
-		return errors.New(usage)
+		return errUsage
 	}
 	name, words := flags.Arg(0), flags.Args()[1:]
 	switch args[0] {
@@ -72,5 +72,5 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	case "parts":
 		return runParts(ctx, name, strings.Fields(*only), *ending, words, out)
 	}
-	return errors.New(usage)
+	return errUsage
 }

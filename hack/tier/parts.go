@@ -58,27 +58,16 @@ func runParts(ctx context.Context, name string, only []string, ending time.Durat
 			fmt.Fprintf(out, "\n=== %s passed on this commit at %s\n", p, e.At.Format(time.RFC3339))
 			continue
 		}
-		if err := os.RemoveAll(in); err != nil {
-			return err
-		}
 		fmt.Fprintf(out, "\n=== %s (%s)\n", p, time.Now().Format(time.TimeOnly))
-		began := time.Now()
-		said, err := runOne(ctx, in, ending, []string{"make", "--no-print-directory", "part-" + p})
+		e, err := runPart(ctx, in, p, ending)
 		if err != nil {
 			return err
 		}
-		if s, err := summarize(in); err != nil {
-			return err
-		} else if bad := s.err(); bad != nil {
-			said = errors.Join(said, bad)
-		}
-		e := ended{Passed: said == nil, Seconds: seconds(time.Since(began)), At: time.Now().UTC()}
-		if said != nil {
-			e.Said = said.Error()
-			failed = append(failed, p)
-		}
 		if ctx.Err() != nil { // interrupted: not a result
 			break
+		}
+		if !e.Passed {
+			failed = append(failed, p)
 		}
 		if err := e.write(in); err != nil {
 			return err
@@ -102,6 +91,28 @@ func runParts(ctx context.Context, name string, only []string, ending time.Durat
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 	}
 	return ctx.Err()
+}
+
+// runPart runs one part with a folder of its own.
+func runPart(ctx context.Context, dir, name string, ending time.Duration) (ended, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return ended{}, err
+	}
+	began := time.Now()
+	said, err := runOne(ctx, dir, ending, []string{"make", "--no-print-directory", "part-" + name})
+	if err != nil {
+		return ended{}, err
+	}
+	s, err := summarize(dir)
+	if err != nil {
+		return ended{}, err
+	}
+	said = errors.Join(said, s.err())
+	e := ended{Passed: said == nil, Seconds: time.Since(began).Round(time.Second).Seconds(), At: time.Now().UTC()}
+	if said != nil {
+		e.Said = said.Error()
+	}
+	return e, nil
 }
 
 func partOf(dir, name string) part {

@@ -15,8 +15,10 @@ type Count struct {
 // Report adds a report. Figures that it lacks keep their value.
 func (c *Count) Report(u Usage) {
 	for _, f := range []struct{ to, from **int64 }{
-		{&c.usage.InputTokens, &u.InputTokens}, {&c.usage.OutputTokens, &u.OutputTokens},
-		{&c.usage.CachedInputTokens, &u.CachedInputTokens}, {&c.usage.CacheWriteInputTokens, &u.CacheWriteInputTokens},
+		{&c.usage.InputTokens, &u.InputTokens},
+		{&c.usage.OutputTokens, &u.OutputTokens},
+		{&c.usage.CachedInputTokens, &u.CachedInputTokens},
+		{&c.usage.CacheWriteInputTokens, &u.CacheWriteInputTokens},
 	} {
 		if *f.from != nil {
 			*f.to = *f.from

@@ -74,7 +74,7 @@ func duration(e ast.Expr) time.Duration {
 		return duration(e.X)
 	case *ast.BinaryExpr:
 		if e.Op == token.MUL {
-			return duration(e.X) * duration(e.Y)
+			return time.Duration(int64(duration(e.X)) * int64(duration(e.Y)))
 		}
 	case *ast.BasicLit:
 		n, _ := strconv.ParseInt(e.Value, 0, 64) // 0 for what is no integer

@@ -69,6 +69,7 @@ func TestPause(t *testing.T) {
 				t.Error(err)
 			}
 		})
+		defer resp.Body.Close()
 		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "one two" {
 			t.Errorf("%q, %v", body, err)
 		}

@@ -219,13 +219,8 @@ func (t *appendTxn) decide() (int64, error) {
 			}
 			known[k] = seq + 1
 		}
-		if closed && !event.Late(p.event.Type) {
-			return 0, ErrClosed
-		}
-		if p.begins {
-			if cancelled, err := t.cancelled(); err != nil || cancelled {
-				return 0, cmp.Or(err, ErrCancelled)
-			}
+		if err := t.admits(p, closed); err != nil {
+			return 0, err
 		}
 		seq, n = seq+1, n+1
 		p.seq, p.fresh = seq, true
@@ -243,6 +238,19 @@ func (t *appendTxn) decide() (int64, error) {
 		return 0, err
 	}
 	return n, t.w.projections.admit(&t.change)
+}
+
+// admits refuses an event that may not follow those of the stream.
+func (t *appendTxn) admits(p *pending, closed bool) error {
+	if closed && !event.Late(p.event.Type) {
+		return ErrClosed
+	}
+	if p.begins {
+		if cancelled, err := t.cancelled(); err != nil || cancelled {
+			return cmp.Or(err, ErrCancelled)
+		}
+	}
+	return nil
 }
 
 // cancelled reports whether the stream has the mark of a cancellation. It reads the store once for each head; the mark of a commit in

@@ -169,10 +169,11 @@ func (c *Contract) checkBody(method, path, body string) error {
 
 // Schema compiles a part of a document.
 func (c *Contract) Schema(document string, path ...string) (*jsonschema.Schema, error) {
-	at := document + "#"
+	pointer := []string{document + "#"}
 	for _, p := range path {
-		at += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(p))
+		pointer = append(pointer, url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(p)))
 	}
+	at := strings.Join(pointer, "/")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.schemas[at]; s != nil {

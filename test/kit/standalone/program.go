@@ -9,10 +9,11 @@ import (
 	"github.com/platform-ai/platform/pkg/server/standalone"
 )
 
-// Options configure a server, and Info is what a server that is ready says of itself.
 type (
+	// Options configure a server.
 	Options = standalone.Options
-	Info    = standalone.Info
+	// Info is what a server that is ready says of itself.
+	Info = standalone.Info
 )
 
 // NewOptions returns the options of the program without flags.

@@ -38,7 +38,7 @@ func TestCatalogToolPages(t *testing.T) {
 	if err != nil || len(all) < 3 || !slices.Equal(all[len(all)-2:], []string{"own-a", "own-b"}) {
 		t.Fatalf("%q, %v", all, err)
 	}
-	for limit := range len(all) {
+	for limit := range all {
 		var got []string
 		o := internalversion.ListOptions{Limit: int64(limit + 1)}
 		for {
