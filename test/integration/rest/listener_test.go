@@ -7,20 +7,15 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/test/kit"
-	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -54,34 +49,6 @@ func TestRESTListener(t *testing.T) {
 	off.REST(t, "default", "vi", "view").Get("/api/v1/tasks").Want(t, http.StatusOK)
 	remote := standalone.Start(t, func(o *standalone.Options) { o.RESTBindAddress, o.RESTAllowRemote = "0.0.0.0:0", true })
 	remote.Stranger(t).At(remote.RESTURL).Get("/api/v1/tasks").Problem(t, http.StatusUnauthorized, "Unauthorized")
-}
-
-// A connection of HTTP/1.1 that carried a stream serves later requests like any other: the stream's deadline for writes
-// does not remain set.
-func TestRESTConnectionsAfterAStream(t *testing.T) {
-	t.Parallel()
-	const patience = 10 * time.Second
-	s := standalone.Start(t, func(o *standalone.Options) { o.StreamWriteTimeout = patience })
-	s.RESTTask(t, "a")
-	code, body := host.Get(t, s.Config(), standalone.TasksPath+"/a", "")
-	if code != http.StatusOK {
-		t.Fatal(code, body)
-	}
-	_, err := s.Core(t).Tasks("default").AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := s.REST(t, "default", "vi", "view").At(s.RESTURL)
-	c.Get("/api/v1/tasks/a/stream").Want(t, http.StatusOK, "stream_complete")
-	reused := false
-	for began := time.Now(); time.Since(began) < patience+patience/2; time.Sleep(patience / 50) { // past the deadline
-		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
-		resp := c.Open(ctx, http.MethodGet, "/api/v1/tasks/a", "")
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil || !reused {
-			t.Fatalf("after a stream: %v, the same connection %v", err, reused)
-		}
-		resp.Body.Close()
-	}
 }
 
 // HTTP/2 needs no TLS on the plain listener.
