@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +64,7 @@ func TestSecondServerOnTheSameFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	s := standalone.Start(t)
 	o := standalone.NewOptions()
-	o.DataDir, o.Port = s.DataDir, 0
+	o.DataDir, o.Port, o.LockTimeout = s.DataDir, 0, time.Millisecond
 	err := standalone.Run(t.Context(), *o)
 	if !errors.Is(err, engine.ErrLocked) || !strings.Contains(err.Error(), s.DataDir) || !strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("second server: %v", err)

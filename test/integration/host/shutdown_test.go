@@ -9,12 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
@@ -23,18 +21,20 @@ import (
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// A server with 40 open watches, each on a connection of its own, ends all of them and itself after SIGTERM, also
-// those whose clients read nothing; "make bench" has how soon. The next server is started at once on the same folder and works.
+// A server with many open watches, each on a connection of its own, ends all of them and itself, also those whose clients read
+// nothing and would stay for an hour. The next server is started at once on the same folder, waits for the end, and works.
 func TestShutdownWithWatches(t *testing.T) {
-	s := kit.StartServer(t, t.TempDir())
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
+	t.Parallel()
+	many := 20
+	if kit.Offered(kit.Minutes) {
+		many = 150
 	}
+	s := standalone.Start(t)
+	config := s.Config()
 	var watches sync.WaitGroup
-	for i := range 40 {
+	for i := range many {
 		body := openWatch(t, config, i%2 == 0)
-		if i%10 == 0 {
+		if i%5 == 0 {
 			continue // a client that reads nothing
 		}
 		watches.Go(func() {
@@ -42,18 +42,12 @@ func TestShutdownWithWatches(t *testing.T) {
 		})
 	}
 	fillWatches(t, config)
-	old := s.Process
-	if err := syscall.Kill(old.Pid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- old.Wait() }() // its clients stay, so it ends by itself
-	s.Restart(t)                        // while the old one ends
-	if err := <-ended; err != nil {
-		t.Error("the server ended with", err)
-	}
+	var ended sync.WaitGroup
+	ended.Go(func() { s.Stop(t) })
+	next := standalone.Start(t, func(o *standalone.Options) { o.DataDir, o.LockTimeout = s.DataDir, kit.Patience }) // while the old one ends
+	ended.Wait()
 	watches.Wait()
-	if code, body := host.Get(t, config, standalone.TasksPath, ""); code != http.StatusOK {
+	if code, body := host.Get(t, next.Config(), standalone.TasksPath, ""); code != http.StatusOK {
 		t.Errorf("tasks of the next server: %d %s", code, body)
 	}
 }
