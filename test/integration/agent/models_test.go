@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,17 +21,21 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // TestRateLimitOfAProvider: of two tasks the second waits, its stream says for what, no request is sent meanwhile, and
 // it can be cancelled.
 func TestRateLimitOfAProvider(t *testing.T) {
-	p, model := standalone.WithModel(t, "turns: [{reply: {text: Hello.}}]")
+	t.Parallel()
+	now := &quickclock.Ahead{}
+	p, model := standalone.WithModel(t, "turns: [{reply: {text: Hello.}}]", func(o *standalone.Options) { o.Clock = now })
 	providers := p.API().Providers("default")
 	kit.Must[*v1alpha1.Provider](t)(providers.Patch(t.Context(), "model", types.MergePatchType, []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`), metav1.PatchOptions{}))
 	plain := func(*v1alpha1.TaskSpec) {}
 	p.OnModel("first", plain)
 	p.AwaitPhase("first", v1alpha1.TaskSucceeded)
+	now.By.Store(-int64(2 * kit.Patience)) // a minute after the first request is not over before the test
 
 	events, err := p.API().ExecutionEvents("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "taskName=second"})
 	if err != nil {
@@ -85,10 +88,12 @@ func TestTokenBudget(t *testing.T) {
 // TestProvidersCoolDown: after a run met a refusal, other runs ask the fallback first. kubectl shows why and until when.
 // A request that succeeds ends it.
 func TestProvidersCoolDown(t *testing.T) {
+	t.Parallel()
+	ahead := &quickclock.Ahead{}
 	p, model := standalone.WithModel(t, `
 turns:
 - {times: 1, match: {contains: first}, fault: {status: 429, retryAfter: '600', message: "slow down, k-1234567890"}}
-- {reply: {text: Hello.}}`)
+- {reply: {text: Hello.}}`, func(o *standalone.Options) { o.Clock = ahead })
 	c := p.API()
 	withBackup(p)
 	asked := func() (models string) {
@@ -128,11 +133,9 @@ turns:
 	if got := asked(); got != "122" {
 		t.Errorf("the runs asked %s", got)
 	}
-	for i, until := 0, time.Now().Add(kit.Patience); status().CoolDownUntil != nil && time.Now().Before(until); i++ { // the first success may follow too closely on the failure to be written
-		name := fmt.Sprintf("alone-%d", i)
-		p.OnModel(name, func(*v1alpha1.TaskSpec) {})
-		p.AwaitPhase(name, v1alpha1.TaskSucceeded)
-	}
+	ahead.By.Store(int64(10 * time.Second)) // after which the end of a cool-down is written at once
+	p.OnModel("alone", func(*v1alpha1.TaskSpec) {})
+	p.AwaitPhase("alone", v1alpha1.TaskSucceeded)
 	if s := status(); s.CoolDownUntil != nil || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable) {
 		t.Errorf("status after a success: %+v", s)
 	}
@@ -146,6 +149,7 @@ turns:
 // TestKilledInAModelRequest: the request of a worker that was killed is a gap that is counted and keeps what it reserved
 // of the budget, also after a restart of the server. The usage of the next attempt is its own.
 func TestKilledInAModelRequest(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		budget  int64
 		restart bool
@@ -157,6 +161,7 @@ func TestKilledInAModelRequest(t *testing.T) {
 		"no room after a restart": {3 * plan.DefaultMaxTokens, true, v1alpha1.TaskFailed, v1alpha1.TaskUsage{InputTokens: ptr.To[int64](4000), OutputTokens: ptr.To[int64](20), ModelRequests: 2, UnreportedRequests: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p, model := standalone.WithModel(t, `
 turns:
 - {times: 1, reply: {text: "An answer that nobody reads"}, fault: {stall: true}}
