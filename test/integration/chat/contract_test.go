@@ -21,6 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/quickclock"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
@@ -564,9 +565,10 @@ func over(p *standalone.Platform, result string) {
 // endChat ends a session's turn, and asks again as long as it has not ended.
 func endChat(c *standalone.Client, session string) {
 	c.T.Helper()
-	got := c.Do(http.MethodDelete, "/api/v1/chat/"+session, "")
-	for deadline := time.Now().Add(kit.Patience); got.Code == http.StatusConflict && time.Now().Before(deadline); {
+	var got host.Answer
+	kit.Await(c.T, "the end of the turn", func() bool {
 		got = c.Do(http.MethodDelete, "/api/v1/chat/"+session, "")
-	}
+		return got.Code != http.StatusConflict
+	})
 	got.Want(c.T, http.StatusNoContent)
 }

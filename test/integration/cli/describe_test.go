@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +26,9 @@ func TestDescribeShowsEvents(t *testing.T) {
 	p := standalone.NewPlatform(t, `case $PLATFORM_TASK_NAME in called) exit 0;; esac
 echo '{"reason":"CommandFailed","message":"the command ended with exit code 3","exitCode":1}' > $PLATFORM_TERMINATION_LOG
 exit 1`)
-	p.Run("fails", func(s *v1alpha1.TaskSpec) { s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1} })
+	p.Run("fails", func(s *v1alpha1.TaskSpec) {
+		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
+	})
 	p.Run("image", func(s *v1alpha1.TaskSpec) { s.Image = "example.com/program" })
 	p.Run("called", func(s *v1alpha1.TaskSpec) { s.WebhookURL = "http://169.254.169.254/hook" })
 	p.AwaitPhase("called", v1alpha1.TaskSucceeded)

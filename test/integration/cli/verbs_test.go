@@ -161,11 +161,30 @@ func TestListGoesOnAcrossARestart(t *testing.T) {
 func TestLogGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
-	s.MustShell(t, `platform task create --name long --command sh --arg -c --arg 'i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo line $i; sleep 0.02; done'`)
+	// It goes on when there is a file of the line's number, which the test writes before, while and after the server is away.
+	s.MustShell(t, `platform task create --name long --command sh --arg -c --arg 'echo folder $PWD; for i in $(seq 150); do
+		if [ $i = 21 ] || [ $i = 81 ]; then while [ ! -e $i ]; do sleep 0.01; done; fi
+		echo line $i
+		if [ $i = 80 ]; then : >reached; fi
+	done'`)
 	lines := follow(t, s.Kubeconfig, "task", "logs", "-f", "long")
 	got := awaitLine(t, lines, "line 20")
+	_, after, _ := strings.Cut(got, "folder ")
+	folder, _, _ := strings.Cut(after, "\n")
+	permit := func(line string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, line), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.Kill()
+	permit("21")
+	kit.Await(t, "line 80", func() bool {
+		_, err := os.Stat(filepath.Join(folder, "reached"))
+		return err == nil
+	})
 	s.Restart(t)
+	permit("81")
 	for lines.Scan() {
 		got += lines.Text() + "\n"
 	}

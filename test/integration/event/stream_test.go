@@ -540,8 +540,10 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 }
 
 // The whole server, with its handler chain, also disconnects a client that reads nothing. The test runs alone, because it
-// needs the processors to write more than the buffers hold.
+// needs the processors to write more than the buffers hold. The deadlines of sockets pass in real time; TestSlowClientIsCut of
+// pkg/server/registry/timeline shows the exact time.
 func TestSlowStreamIsCut(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	overHTTP(t, func(s *streams) {
 		s.task("a", "")
 		slow := s.open(standalone.TasksPath + "/a/stream")

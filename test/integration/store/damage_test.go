@@ -29,10 +29,10 @@ import (
 func TestFlippedByteOfATable(t *testing.T) {
 	t.Parallel()
 	s := standalone.Start(t)
-	const objects = 60
+	const objects = 100
 	maps := s.Kubernetes(t).CoreV1().ConfigMaps("default")
 	for i := range objects {
-		random := make([]byte, 32<<10)
+		random := make([]byte, 16<<10)
 		_, _ = rand.Read(random)
 		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%02d", i)}, Data: map[string]string{"random": hex.EncodeToString(random)}}
 		if _, err := maps.Create(t.Context(), m, metav1.CreateOptions{}); err != nil {

@@ -83,6 +83,7 @@ func TestFullDisk(t *testing.T) {
 // A volume of 200 MiB takes most of that as data, with the options of a server that nobody configured: the logs that are
 // written ahead take little of it at any time.
 func TestSmallVolume(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	// The rest is the reserve, an eighth, and a third of the data, which is stored as base64.
 	const volume, leastData, mostLogs = 200 << 20, 80 << 20, 20 << 20
 	dir := standalone.SmallVolume(t, volume>>20)
