@@ -4,25 +4,23 @@
 package identity
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // Tokens of a real provider are accepted on the REST listener and by the Kubernetes API, with the rights of their groups,
@@ -214,8 +212,5 @@ func (s *server) awaitKeys(token string) {
 // await waits until a condition holds.
 func (s *server) await(condition func() bool) {
 	s.t.Helper()
-	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
-	if err != nil {
-		s.t.Fatal("not within 30 s")
-	}
+	kit.Await(s.t, "the condition", condition)
 }
