@@ -17,7 +17,7 @@ import (
 	"github.com/platform-ai/platform/test/kit"
 )
 
-var aborts = flag.Int("aborts", 300, "requests that clients abort in TestAborted")
+var aborts = flag.Int("aborts", 100, "requests that clients abort in TestAborted")
 
 // Requests that their clients abort leave neither goroutines nor memory behind, whatever the endpoint and wherever they are: before
 // the vendor answers, or once the answer has begun. The server, the router, the vendor and the clients are all in this process.

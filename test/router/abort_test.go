@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/test/kit"
 )
 
-var aborts = flag.Int("aborts", 300, "streams that clients abort in TestAborted")
+var aborts = flag.Int("aborts", 100, "streams that clients abort in TestAborted")
 
 // Streams that their clients abort leave neither goroutines nor memory behind.
 func TestAborted(t *testing.T) {

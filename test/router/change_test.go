@@ -79,6 +79,7 @@ func testDeletedAccount(t *testing.T, h *issuer) {
 // Routes are read only at start unless the operator enables reloading. Then a change applies to later requests, and an
 // invalid file changes nothing.
 func TestRoutesFileChanges(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")
 	now := clocktesting.NewFakeClock(time.Now())

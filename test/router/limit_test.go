@@ -72,6 +72,7 @@ func (c *certificate) client() http.RoundTripper {
 
 // A certificate that was renewed is served without a restart; one that cannot be read is not.
 func TestRenewedCertificate(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	c := newCertificate(t, "127.0.0.1")
 	s := start(t, h, map[string]string{}, c.serve)
@@ -100,6 +101,7 @@ func TestRenewedCertificate(t *testing.T) {
 
 // Installations with a certificate of their own authority are trusted if the operator configures that, also with HTTP/2.
 func TestInstallationWithItsOwnAuthority(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	secure := httptest.NewUnstartedServer(in)
@@ -119,6 +121,7 @@ func TestInstallationWithItsOwnAuthority(t *testing.T) {
 
 // An installation accepts requests of up to 15 MiB, and so does the router, whether or not their size is announced.
 func TestRequestSize(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	var mu sync.Mutex // guards sizes
@@ -179,12 +182,20 @@ func TestRequestSize(t *testing.T) {
 
 // A request that does not arrive in time is refused. The limit covers only the upload: an answer may take longer.
 func TestUploadTime(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	quick := func(o *router.Options) { o.ReadTimeout = 3 * time.Second } // the other requests arrive within it
-	t.Run("HTTP/1.1", func(t *testing.T) { testUploadTime(t, h, token, http.DefaultTransport, quick) })
-	t.Run("HTTP/2", func(t *testing.T) { testUploadTime(t, h, token, c.client(), quick, c.serve) })
+	// The deadlines of sockets pass in real time. The other requests arrive within it.
+	quick := func(o *router.Options) { o.ReadTimeout = 3 * time.Second }
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		t.Parallel()
+		testUploadTime(t, h, token, http.DefaultTransport, quick)
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		t.Parallel()
+		testUploadTime(t, h, token, c.client(), quick, c.serve)
+	})
 }
 
 func testUploadTime(t *testing.T, h *issuer, token string, client http.RoundTripper, configure ...func(*router.Options)) {
@@ -236,8 +247,9 @@ func testUploadTime(t *testing.T, h *issuer, token string, client http.RoundTrip
 
 // A header that does not end in time closes the connection.
 func TestHeaderTime(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
-	s := start(t, h, map[string]string{}, func(o *router.Options) { o.ReadTimeout = 2 * time.Second }) // to send half a header
+	s := start(t, h, map[string]string{}, func(o *router.Options) { o.ReadTimeout = 2 * time.Second }) // to send half a header, by a deadline that passes in real time
 	c, err := net.Dial("tcp", s.url[len("http://"):])
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 
 // The program stops when its requests have ended, and uses no proxy from its environment.
 func TestProgram(t *testing.T) {
+	t.Parallel()
 	bin := kit.Bin(t, "platform-router")
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
@@ -60,6 +61,7 @@ func TestProgram(t *testing.T) {
 
 // A second signal ends the program at once.
 func TestProgramSecondSignal(t *testing.T) {
+	t.Parallel()
 	bin := kit.Bin(t, "platform-router")
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
@@ -95,6 +97,7 @@ func TestProgramSecondSignal(t *testing.T) {
 // A program that cannot start reports why, with the flag and the path of what is wrong, and never quotes what may be
 // secret.
 func TestProgramRefusesToStart(t *testing.T) {
+	t.Parallel()
 	bin := kit.Bin(t, "platform-router")
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -150,6 +150,7 @@ func testRefusals(t *testing.T, h *issuer) {
 
 // The router passes on what an installation refuses, with the installation's own message.
 func TestInstallationErrorsPassUnchanged(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})
@@ -172,6 +173,7 @@ func TestInstallationErrorsPassUnchanged(t *testing.T) {
 // If an installation redirects, is not reachable or cannot be trusted, the answer is 503, and no other installation is
 // asked.
 func TestUnusableInstallations(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	other := newInstallation(t, "other")
 	redirects := newInstallation(t, "redirects")
@@ -203,6 +205,7 @@ func TestUnusableInstallations(t *testing.T) {
 // The router needs exactly one permission on the API server. Without it no token can be checked, and the answer does not
 // blame the token.
 func TestTokensCannotBeChecked(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	powerless := host.Kubeconfig(t, h.With(h.token(t, "team-a", "nobody")), "")
@@ -221,6 +224,7 @@ func TestTokensCannotBeChecked(t *testing.T) {
 
 // Only headers that belong to the protocol reach the installation, with one credential.
 func TestHeadersToTheInstallation(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})
@@ -258,6 +262,7 @@ func TestHeadersToTheInstallation(t *testing.T) {
 
 // The router removes what an installation answers about cookies, caches, CORS or the hostname.
 func TestHeadersFromTheInstallation(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.serve = func(w http.ResponseWriter, _ *http.Request) {
@@ -286,6 +291,7 @@ func TestHeadersFromTheInstallation(t *testing.T) {
 
 // The router answers a browser's preflight request itself: without a credential, and without allowing cookies.
 func TestPreflight(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	anyPage := start(t, h, map[string]string{"team-a": in.URL})
@@ -322,6 +328,7 @@ func TestPreflight(t *testing.T) {
 
 // Probes report the state of the listener, whatever the installations do.
 func TestProbes(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	s := start(t, h, map[string]string{"team-a": "http://127.0.0.1:1"})
 	for _, path := range []string{"/healthz", "/readyz"} {

@@ -14,6 +14,7 @@ import (
 
 // The vendor's own client works through the router with nothing but a base URL and a token.
 func TestOpenAIClient(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	s := start(t, h, map[string]string{"team-a": in.URL})

@@ -40,6 +40,7 @@ func (s *shared) open(t *testing.T, client http.RoundTripper, path, body string,
 
 // Each part of a stream reaches the client before the installation has sent the next.
 func TestStreamsArriveAsTheyAreSent(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
@@ -81,6 +82,7 @@ func nextData(t *testing.T, lines *bufio.Reader) string {
 
 // If an installation breaks off a stream, the router breaks it off for the client too, which does not take it for complete.
 func TestBrokenStream(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.serve = func(w http.ResponseWriter, _ *http.Request) {
@@ -113,6 +115,7 @@ func TestBrokenStream(t *testing.T) {
 
 // A client that leaves ends the request at the installation.
 func TestClientLeaves(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	gone := make(chan struct{}, 2)
@@ -148,14 +151,20 @@ func TestClientLeaves(t *testing.T) {
 // A client that does not read is disconnected, and its installation released. A client whose stream is merely silent for
 // longer than that is not.
 func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second } // the parts of the silent stream are sent within it
+	// The deadlines of sockets pass in real time. The parts of the silent stream are sent within it. Package pace shows the exact time.
+	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second }
 	t.Run("HTTP/1.1", func(t *testing.T) {
+		t.Parallel()
 		testClientThatDoesNotRead(t, h, token, func() http.RoundTripper { return &http.Transport{} }, quick)
 	})
-	t.Run("HTTP/2", func(t *testing.T) { testClientThatDoesNotRead(t, h, token, c.client, quick, c.serve) })
+	t.Run("HTTP/2", func(t *testing.T) {
+		t.Parallel()
+		testClientThatDoesNotRead(t, h, token, c.client, quick, c.serve)
+	})
 }
 
 func testClientThatDoesNotRead(t *testing.T, h *issuer, token string, client func() http.RoundTripper, configure ...func(*router.Options)) {
@@ -190,6 +199,7 @@ func testClientThatDoesNotRead(t *testing.T, h *issuer, token string, client fun
 // Many clients of two namespaces stream at once while routes change: each gets the stream of its own installation,
 // whole.
 func TestManyStreams(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")
 	s := start(t, h, map[string]string{"team-a": a.URL, "team-b": b.URL}, func(o *router.Options) { o.RoutesReloadInterval = time.Millisecond })
@@ -243,6 +253,7 @@ func (s *shared) plainRequest(t *testing.T, path, body, token string) *http.Requ
 
 // A router that is told to stop accepts no more requests, and lets open ones finish.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
@@ -270,6 +281,7 @@ func TestShutdown(t *testing.T) {
 
 // Requests that have not ended in time are cut off, and the program reports it.
 func TestShutdownTimeout(t *testing.T) {
+	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")
 	in.next = make(chan struct{})
