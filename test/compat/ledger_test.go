@@ -29,7 +29,7 @@ import (
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-var cuts = flag.Int("cuts", 320, "clients that leave in TestLedgerOfCutClients")
+var cuts = flag.Int("cuts", 160, "clients that leave in TestLedgerOfCutClients")
 
 // TestLedgerOfCutClients: clients leave before the answer or after a random number of its bytes, at every endpoint. The ledger then
 // has what the vendor counted, request by request, and a gap for each request whose usage the vendor did not report or whose answer

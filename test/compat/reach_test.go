@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -24,7 +23,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
@@ -275,13 +273,7 @@ func TestServerToolsReachJudged(t *testing.T) {
 	chats := apis()["chat"]
 	await := func(prompt, want string) {
 		t.Helper()
-		text := ""
-		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-			text = r.asks(chats, false, prompt, token)
-			return strings.Contains(text, want), nil
-		}); err != nil {
-			t.Fatalf("%s: %q, want %q", prompt, text, want)
-		}
+		kit.Await(t, fmt.Sprintf("%s: %q", prompt, want), func() bool { return strings.Contains(r.asks(chats, false, prompt, token), want) })
 	}
 	await("read the open one", "not this host") // the policies are in force
 	await("order five", "for which only a task can wait")
