@@ -57,7 +57,7 @@ console.log(JSON.stringify(out));`
 // Markdown becomes the elements that its writer meant, and what is no Markdown of the page's stays text.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
-	kit.Needs(t, kit.NPM, kit.Browser)
+	kit.Needs(t, kit.NPM)
 	out := filepath.Join(t.TempDir(), "markdown.mjs")
 	build := exec.CommandContext(t.Context(), "go", "tool", "-modfile=../../../hack/tools/go.mod", "esbuild", "src/ui/markdown.tsx", "--bundle", "--format=esm",
 		"--jsx=automatic", "--jsx-import-source=preact", "--alias:preact=./vendor/preact.mjs", "--alias:preact/jsx-runtime=./vendor/jsx-runtime.mjs",

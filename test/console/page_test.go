@@ -21,7 +21,7 @@ const root = "../.."
 // The sources of the page keep TypeScript's strictest rules.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	kit.Needs(t, kit.NPM, kit.Browser)
+	kit.Needs(t, kit.NPM)
 	cmd := exec.CommandContext(t.Context(), "node", "node_modules/.bin/tsc", "-p", "tsconfig.json")
 	cmd.Dir = root + "/pkg/console/web"
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -25,7 +25,6 @@ import (
 // provider starts the OpenID provider of walls/provider.mjs, and returns its address.
 func provider(t *testing.T, redirect string) string {
 	t.Helper()
-	kit.Needs(t, kit.NPM, kit.Browser)
 	kit.Needs(t, kit.NPM)
 	cmd := exec.CommandContext(context.Background(), "node", "walls/provider.mjs")
 	cmd.Env = append(os.Environ(), "REDIRECT="+redirect)
