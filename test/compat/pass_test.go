@@ -15,6 +15,7 @@ import (
 // A request to a Provider of the same protocol arrives as it was sent, but for the model's name and the credentials,
 // and the answer comes back byte for byte.
 func TestPass(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.namespace("team")
 	open, claude := newVendor(t, nil), newVendor(t, nil)
@@ -73,6 +74,7 @@ func TestPass(t *testing.T) {
 
 // Who may not chat, in either style, gets an error of that style, and the vendor gets nothing.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.namespace("team")
 	s.namespace("other")
@@ -134,6 +136,7 @@ func TestRefused(t *testing.T) {
 
 // The list has each default model with and without its Provider's name, in a form that both protocols' clients read.
 func TestModels(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.namespace("team")
 	s.provider("team", "default", v1alpha1.ProviderOpenAI, "http://localhost:1", "m")

@@ -61,6 +61,7 @@ func onScript(t *testing.T, configure ...func(*standalone.Options)) (*server, st
 
 // OpenAI's own client works with Providers of both protocols.
 func TestOpenAIClient(t *testing.T) {
+	t.Parallel()
 	s, token := onScript(t)
 	client := openai.NewClient(option.WithBaseURL(s.RESTURL+"/openai/v1"), option.WithAPIKey(token), option.WithMaxRetries(0), option.WithHeader("X-Platform-Tools", "disabled"))
 	for _, model := range []string{"openai/m", "claude/m"} {
@@ -118,6 +119,7 @@ func TestOpenAIClient(t *testing.T) {
 
 // Anthropic's own client works with Providers of both protocols.
 func TestAnthropicClient(t *testing.T) {
+	t.Parallel()
 	s, token := onScript(t)
 	client := anthropic.NewClient(anthropicoption.WithBaseURL(s.RESTURL+"/anthropic/"), anthropicoption.WithAPIKey(token), anthropicoption.WithMaxRetries(0), anthropicoption.WithHeader("X-Platform-Tools", "disabled"))
 	for _, model := range []string{"claude/m", "openai/m"} {

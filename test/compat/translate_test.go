@@ -20,6 +20,7 @@ import (
 
 // What the other protocol cannot carry is refused, and the vendor gets nothing.
 func TestUntranslatable(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.namespace("team")
 	v := newVendor(t, says(http.StatusOK, jsonKind, "{}"))
@@ -97,6 +98,7 @@ func TestUntranslatable(t *testing.T) {
 // Another candidate of an Agent is asked if the first one fails before its answer has begun, and only then. A Provider's
 // key is in no error.
 func TestFallback(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.namespace("team")
 	first, second := newVendor(t, nil), newVendor(t, says(http.StatusOK, jsonKind, chatAnswer))
@@ -154,6 +156,7 @@ func TestFallback(t *testing.T) {
 // A fallback whose protocol cannot carry a request is passed over: the one behind it is asked, and if there is none, the error of
 // the one before stands.
 func TestFallbackOfAnotherProtocol(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.namespace("team")
 	busy, other, third := newVendor(t, says(http.StatusServiceUnavailable, jsonKind, `{"error":{"message":"try later","type":"x"}}`)), newVendor(t, says(http.StatusOK, jsonKind, messageAnswer)), newVendor(t, says(http.StatusOK, jsonKind, chatAnswer))
@@ -194,6 +197,7 @@ func TestFallbackOfAnotherProtocol(t *testing.T) {
 
 // A client that leaves in the middle of a stream does not lose its usage.
 func TestDisconnect(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	s := start(t, func(o *standalone.Options) { o.Metrics = reg })
 	s.namespace("team")
