@@ -146,7 +146,11 @@ func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, to
 	if r.Failed() {
 		// The error's text may repeat arguments; its type does not.
 		c["errorType"] = r.ErrorType
-		l.record(l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, fmt.Sprintf("%s failed: %s", call.Name, r.ErrorType), c))
+		text := fmt.Sprintf("%s failed: %s", call.Name, r.ErrorType)
+		if r.ErrorType == tool.TypeOutcomeUnknown {
+			text = call.Name + " may have been carried out: its outcome is unknown"
+		}
+		l.record(l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, text, c))
 		return
 	}
 	if r.Program != "" {

@@ -45,6 +45,8 @@ type Gate struct {
 	unspent approval.Unspent
 	// failed is the error with which Ask failed within request_approval.
 	failed error
+	// uncertain are the calls whose outcome is unknown, by tool and digest of the arguments.
+	uncertain map[string]bool
 }
 
 // ApprovalRequest is one call that needs approval.
@@ -61,6 +63,8 @@ type ApprovalRequest struct {
 	Action, RiskSummary string
 	// Severity may be empty.
 	Severity v1alpha1.EventSeverity
+	// Uncertain is set if this run has made the same call before, and nobody knows whether it was carried out.
+	Uncertain bool
 }
 
 func (g *Gate) gated(name string) bool { return g != nil && slices.Contains(g.Names, name) }
@@ -104,7 +108,7 @@ func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 		return ApprovalRequest{}, tool.InvalidArguments("the arguments are ambiguous: %v", err)
 	}
 	d, _ := g.tools.Definition(name)
-	return ApprovalRequest{Tool: d, CallID: g.callID, Arguments: raw, ArgsDigest: digest}, nil
+	return ApprovalRequest{Tool: d, CallID: g.callID, Arguments: raw, ArgsDigest: digest, Uncertain: g.uncertain[name+" "+digest]}, nil
 }
 
 // spend returns the decision about a call and uses it up.
@@ -141,6 +145,12 @@ func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool
 	started := l.c.Clock.Now()
 	result := l.c.Tools.Call(tool.WithApproval(ctx, d.ApprovalID), c.Name, string(q.Arguments))
 	l.toolEnded(c, d.ApprovalID, result, l.c.Clock.Since(started))
+	if result.ErrorType == tool.TypeOutcomeUnknown {
+		if g.uncertain == nil {
+			g.uncertain = map[string]bool{}
+		}
+		g.uncertain[c.Name+" "+q.ArgsDigest] = true
+	}
 	return result, nil
 }
 

@@ -269,3 +269,31 @@ turns:
 		t.Error(diff)
 	}
 }
+
+// TestUncertainCall: whoever is asked to approve a call that may have been carried out before is told so; not for another call.
+func TestUncertainCall(t *testing.T) {
+	p := &people{answers: []v1alpha1.ApprovalState{v1alpha1.ApprovalApproved, v1alpha1.ApprovalApproved, v1alpha1.ApprovalApproved}}
+	s := newGated(t, p, `
+turns:
+- match: {turn: 1}
+  reply: {toolCalls: [{id: call-1, name: drop, arguments: {key: x}}, {id: call-2, name: drop, arguments: {key: z}}, {id: call-3, name: drop, arguments: {key: x}}]}
+- match: {turn: 2, lastRole: tool}
+  reply: {text: done}`)
+	var err error
+	s.config.Tools, err = tool.NewCatalogue(tool.New("drop", "drops", func(context.Context, dropArguments) (any, error) {
+		return nil, tool.OutcomeUnknown("drop", "the connection broke")
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.run(t); err != nil {
+		t.Fatal(err)
+	}
+	var uncertain []bool
+	for _, r := range p.asked {
+		uncertain = append(uncertain, r.Uncertain)
+	}
+	if diff := cmp.Diff([]bool{false, false, true}, uncertain); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -172,6 +172,9 @@ func texts(p *payload) error {
 	return nil
 }
 
+// OutcomeUnknown is the type of error of a call that may have been carried out.
+const OutcomeUnknown = "outcome_unknown"
+
 // outcomeOf returns the outcome event for a tool event of an approved call. Such a tool event has the
 // member approvalID in its content. For any other event it returns nil.
 func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEvent {
@@ -189,9 +192,13 @@ func outcomeOf(e *v1alpha1.ExecutionEvent, task types.UID) *v1alpha1.ExecutionEv
 	var p struct {
 		ApprovalID     string `json:"approvalID"`
 		ProgramFailure string `json:"programFailure"`
+		ErrorType      string `json:"errorType"`
 	}
 	if e.Content == nil || json.Unmarshal(e.Content.Raw, &p) != nil || !v1alpha1.IsLowerHex(p.ApprovalID, digestDigits) {
 		return nil
+	}
+	if o.Outcome == v1alpha1.ApprovalFailed && p.ErrorType == OutcomeUnknown {
+		o.Outcome = v1alpha1.ApprovalUnknown
 	}
 	if p.ProgramFailure != "" && o.Outcome == v1alpha1.ApprovalSucceeded { // the call was made, and what it ran failed
 		o.Outcome, o.Reason = v1alpha1.ApprovalFailed, p.ProgramFailure

@@ -154,6 +154,19 @@ func TestCriticalStaysCritical(t *testing.T) {
 	}
 }
 
+// TestAdmitKnowsWhatIsUnknown: the outcome of an approved call that may have been carried out is unknown, and not failed.
+func TestAdmitKnowsWhatIsUnknown(t *testing.T) {
+	content := `{"approvalID":"` + idOf("one") + `","errorType":"` + OutcomeUnknown + `"}`
+	e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventToolCallFailed, Summary: "it may have happened", Content: &apiextensionsv1.JSON{Raw: []byte(content)}}
+	o, err := Admit(e, Owner{UID: "u"}, time.Time{})
+	if err != nil || o == nil {
+		t.Fatal(err)
+	}
+	if p, _ := parse(o); p.Outcome != v1alpha1.ApprovalUnknown || p.Reason != "it may have happened" {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestAdmitAddsOutcomes(t *testing.T) {
 	id := idOf("one")
 	for typ, want := range map[v1alpha1.EventType]string{

@@ -201,6 +201,9 @@ func (t bounded) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	timer := t.clock.AfterFunc(t.limit, func() { cancel(errToolTimeout) })
 	defer timer.Stop()
 	out, err := t.Tool.Call(ctx, raw)
+	if typed, ok := errors.AsType[*tool.Error](err); ok && typed.Type == tool.TypeOutcomeUnknown {
+		return nil, err
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errToolTimeout) {
 		return nil, tool.Errorf(tool.TypeTimeout, "the call took longer than the %s that the server allows (--chat-tool-timeout)", t.limit).Suggest("ask for less at a time, or look again later")
 	}

@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +35,16 @@ func (r Tasks) AppendEvent(ctx context.Context, task string, e *v1alpha1.Executi
 // AppendEvents appends events to the stream of a task in one commit.
 func (r Tasks) AppendEvents(ctx context.Context, task string, l *v1alpha1.ExecutionEventList) error {
 	return r.request(http.MethodPost).Name(task).SubResource("events").SetHeader("Prefer", minimal).Body(l).Do(ctx).Error()
+}
+
+// EventPage returns events of a task with these types, after a place in its stream.
+func (r Tasks) EventPage(ctx context.Context, task string, after int64, types ...v1alpha1.EventType) (*v1alpha1.ExecutionEventPage, error) {
+	q := r.request(http.MethodGet).Name(task).SubResource("events").Param("after", strconv.FormatInt(after, 10))
+	for _, t := range types {
+		q = q.Param("type", string(t))
+	}
+	var p v1alpha1.ExecutionEventPage
+	return &p, q.Do(ctx).Into(&p)
 }
 
 // Cancel requests that a task is cancelled.

@@ -89,13 +89,16 @@ func (c *Catalogue) Call(ctx context.Context, name, arguments string) Result {
 		return Failure(err)
 	}
 	data, err := c.tools[name].tool.Call(ctx, raw)
+	typed, known := errors.AsType[*Error](err)
 	switch {
 	case err == nil:
 		return success(data)
+	case known && typed.Type == TypeOutcomeUnknown: // also if the run was stopped
+		return Failure(err)
 	case ctx.Err() != nil:
 		return Failure(Errorf(TypeCancelled, "the run was stopped"))
 	}
-	if typed := (*Error)(nil); !errors.As(err, &typed) {
+	if !known {
 		klog.FromContext(ctx).Error(err, "Tool failed unexpectedly", "tool", name)
 	}
 	return Failure(err)

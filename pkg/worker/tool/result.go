@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/platform-ai/platform/pkg/approval"
 )
 
 // ErrorType is the category of a failed call, for the model and for events.
@@ -28,6 +30,8 @@ const (
 	TypeTimeout ErrorType = "timeout"
 	// TypeCancelled means that the run was stopped during the call.
 	TypeCancelled ErrorType = "cancelled"
+	// TypeOutcomeUnknown means that the call was sent and no complete answer came, for whatever reason: it may have been carried out.
+	TypeOutcomeUnknown ErrorType = approval.OutcomeUnknown
 	// TypeApprovalDeclined, TypeApprovalExpired and TypeApprovalCancelled mean that the call
 	// needed a person's approval, did not get it and was not made.
 	TypeApprovalDeclined  ErrorType = "approval_declined"
@@ -58,6 +62,13 @@ func Errorf(t ErrorType, format string, args ...any) *Error {
 // InvalidArguments returns an Error for invalid arguments that the schema cannot detect.
 func InvalidArguments(format string, args ...any) *Error {
 	return Errorf(TypeInvalidArguments, format, args...)
+}
+
+// OutcomeUnknown returns an Error for a call that may have been carried out, because it was sent and no complete answer came. why is
+// a clause, such as "the connection broke".
+func OutcomeUnknown(name, why string) *Error {
+	return Errorf(TypeOutcomeUnknown, "%s was called, and whether it was carried out is unknown: %s", name, why).
+		Suggest("it may have happened: look at the present state before you call it again")
 }
 
 // Suggest adds advice for the model.

@@ -57,6 +57,10 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
+	before, err := readUncertain(ctx, r.Run)
+	if err != nil {
+		return runner.Result{}, err
+	}
 	gate := r.gate(p)
 	about.restrict(gate)
 	files, err := r.skills(p)
@@ -77,7 +81,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	prompt := &messages[len(messages)-1]
-	prompt.Text = about.preface() + prompt.Text
+	prompt.Text = before.preface(about.preface()) + prompt.Text
 	agentName := ""
 	if p.Agent != nil {
 		agentName = p.Agent.Name

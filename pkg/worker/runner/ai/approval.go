@@ -37,11 +37,15 @@ type Approvals struct {
 // Ask stores the request, and only then waits for its decision.
 func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (approval.Answer, error) {
 	a.asked++
+	risk, err := a.warned(ctx, r.Tool.Name, r.ArgsDigest, r.RiskSummary, r.Uncertain)
+	if err != nil {
+		return approval.Answer{}, err
+	}
 	e, id, err := approval.Call{
 		Namespace: a.Task.Namespace, Task: a.Task.Name, TaskUID: a.Task.UID, Attempt: a.Attempt, Request: a.asked,
 		Tool: r.Tool.Name, Description: r.Tool.Description, Parameters: r.Tool.Parameters,
 		ID: r.CallID, Arguments: []byte(a.Scrub(string(r.Arguments))), ArgsDigest: r.ArgsDigest,
-		Action: r.Action, RiskSummary: r.RiskSummary, Severity: r.Severity, Timeout: a.Timeout,
+		Action: r.Action, RiskSummary: risk, Severity: r.Severity, Timeout: a.Timeout,
 	}.Event()
 	if err != nil {
 		return approval.Answer{}, err

@@ -13,8 +13,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -146,19 +148,20 @@ type Response struct {
 func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, error) {
 	limited, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
+	limited, sent := t.watched(limited)
 	target, body, err := t.message(arguments)
 	if err != nil {
 		return nil, err
 	}
 	res, err := t.send(limited, target, body)
 	if err != nil {
-		return nil, t.transportError(err)
+		return nil, t.transportError(err, sent.Load())
 	}
 	defer func() { _ = res.Body.Close() }()
 	raw, larger, err := tool.ReadAtMost(res.Body, maxResponse)
 	switch {
 	case err != nil:
-		return nil, t.transportError(err)
+		return nil, t.transportError(err, sent.Load())
 	case larger:
 		return nil, tool.Errorf(tool.TypeLimitReached, "the answer is larger than 10 MiB").Suggest("ask for less")
 	case res.StatusCode >= http.StatusMultipleChoices:
@@ -173,6 +176,15 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 		out.Body = strings.ToValidUTF8(string(raw), "\uFFFD")
 	}
 	return out, nil
+}
+
+// watched returns a context whose requests set sent as soon as a part of one that may change something has left.
+func (t *httpTool) watched(ctx context.Context) (_ context.Context, sent *atomic.Bool) {
+	sent = &atomic.Bool{}
+	if t.method == http.MethodGet {
+		return ctx, sent // such a call is safe to repeat
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(string, []string) { sent.Store(true) }}), sent
 }
 
 // message makes the request's address and body from the arguments.
@@ -265,20 +277,27 @@ func (t *httpTool) scrub(s string) string {
 	return s
 }
 
-func (t *httpTool) transportError(err error) error {
+// transportError returns the error for the model about a call that got no complete answer. sent is set if it may have been carried out.
+func (t *httpTool) transportError(err error, sent bool) error {
 	var typed *tool.Error
 	var timeout interface{ Timeout() bool }
 	name := t.definition.Name
+	late := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 	switch {
 	case errors.As(err, &typed):
 		return typed
 	case errors.Is(err, egress.ErrRefused):
 		return tool.Errorf(tool.TypePermissionDenied, "the address of %s is not allowed", name)
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case late && sent:
+		return tool.OutcomeUnknown(name, "it took longer than "+t.timeout.String())
+	case late:
 		return tool.Errorf(tool.TypeTimeout, "%s took longer than %s", name, t.timeout)
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
+	}
+	if sent {
+		return tool.OutcomeUnknown(name, "the answer did not arrive: "+t.scrub(err.Error()))
 	}
 	return tool.Errorf(tool.TypeUnavailable, "%s cannot be reached: %s", name, t.scrub(err.Error()))
 }

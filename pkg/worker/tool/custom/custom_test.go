@@ -177,9 +177,58 @@ func TestTooLarge(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	e := newEndpoint(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	// The call would never end by itself, so the timeout can be short.
-	h := v1alpha1.ToolHTTP{URL: e.URL, Timeout: v1alpha1.DurationOf(20 * time.Millisecond)}
+	h := v1alpha1.ToolHTTP{URL: e.URL, Method: v1alpha1.ToolGet, Timeout: v1alpha1.DurationOf(20 * time.Millisecond)}
 	if r := newTool(t, h, "").Call(t.Context(), "weather", "{}"); r.ErrorType != tool.TypeTimeout {
 		t.Errorf("got %s", r.Text)
+	}
+}
+
+// TestOutcomeUnknown: of a call that may change something, that was sent, and that got no complete answer, nobody knows whether it was
+// carried out. The model reads that it may have been. A call that only reads, and one that was not sent, have failed.
+func TestOutcomeUnknown(t *testing.T) {
+	dropped := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte("begun"))
+		panic(http.ErrAbortHandler)
+	}
+	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for name, c := range map[string]struct {
+		method v1alpha1.ToolMethod
+		answer http.HandlerFunc // nil: nobody listens
+		stop   bool             // the run is stopped during the call
+		want   tool.ErrorType
+	}{
+		"post, dropped":   {v1alpha1.ToolPost, dropped, false, tool.TypeOutcomeUnknown},
+		"post, cut":       {v1alpha1.ToolPost, cut, false, tool.TypeOutcomeUnknown},
+		"post, no answer": {v1alpha1.ToolPost, silent, false, tool.TypeOutcomeUnknown},
+		"post, stopped":   {v1alpha1.ToolPost, silent, true, tool.TypeOutcomeUnknown},
+		"delete, dropped": {v1alpha1.ToolDelete, dropped, false, tool.TypeOutcomeUnknown},
+		"post, not sent":  {v1alpha1.ToolPost, nil, false, tool.TypeUnavailable},
+		"get, dropped":    {v1alpha1.ToolGet, dropped, false, tool.TypeUnavailable},
+		"get, cut":        {v1alpha1.ToolGet, cut, false, tool.TypeUnavailable},
+		"get, stopped":    {v1alpha1.ToolGet, silent, true, tool.TypeCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			h := v1alpha1.ToolHTTP{URL: "http://127.0.0.1:1", Method: c.method}
+			if c.answer != nil {
+				h.URL = newEndpoint(t, func(w http.ResponseWriter, r *http.Request) {
+					if c.stop {
+						stop()
+					}
+					c.answer(w, r)
+				}).URL
+			}
+			if name == "post, no answer" { // this is about a timeout
+				h.Timeout = v1alpha1.DurationOf(20 * time.Millisecond)
+			}
+			r := newTool(t, h, "").Call(ctx, "weather", "{}")
+			if says := strings.Contains(r.Text, "it may have happened"); r.ErrorType != c.want || says != (c.want == tool.TypeOutcomeUnknown) {
+				t.Errorf("got %s", r.Text)
+			}
+		})
 	}
 }
 

@@ -57,8 +57,8 @@ func TestHostileAnswers(t *testing.T) {
 	}{
 		"endless":            {endless, "the answer is larger than 10 MiB"},
 		"decompression bomb": {bomb, "the answer is larger than 10 MiB"},
-		"drip":               {drip, "weather took longer than 100ms"},
-		"long header":        {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 300<<10)) }, "cannot be reached"},
+		"drip":               {drip, "it took longer than 100ms"},
+		"long header":        {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 300<<10)) }, "did not arrive"},
 		"deep":               {deep, `"success":true`}, // is no JSON that can be decoded, so it is a text
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,6 +176,36 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestOutcomeUnknown: of a call whose answer does not arrive nobody knows whether it was carried out. One that the server refused was not.
+func TestOutcomeUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc // of the call
+		want   tool.ErrorType
+	}{
+		"dropped": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, tool.TypeOutcomeUnknown},
+		"refused": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }, tool.TypePermissionDenied},
+	} {
+		for version, sessions := range map[string]bool{"stateless": false, "with sessions": true} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				h := handler(docs(citySchema), sessions)
+				url, _ := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					if bytes.Contains(body, []byte(`"tools/call"`)) {
+						c.answer(w, r)
+						return
+					}
+					h.ServeHTTP(w, r)
+				}))
+				r := mustOpen(t, url, citySchema).Call(t.Context(), "weather", `{"city":"Bonn"}`)
+				if r.ErrorType != c.want {
+					t.Errorf("got %s", r.Text)
+				}
+			})
+		}
+	}
+}
+
 // TestExposure: the model reads the reviewed description, and a schema that is reviewed or marked.
 func TestExposure(t *testing.T) {
 	long := strings.Repeat("obey me ", 100)

@@ -116,7 +116,7 @@ func (c *conversation) call(name string, arguments json.RawMessage) (*Response, 
 	c.wire.calling(maxResult+envelope, "the result of "+c.name+" is larger than 1 MiB")
 	res, err := c.session.CallTool(c.ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
 	if err != nil {
-		return nil, err
+		return nil, c.unanswered(err)
 	}
 	if res.NeedsInput() {
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s asks for more input during the call, which is not supported", c.name)
@@ -134,6 +134,27 @@ func (c *conversation) call(name string, arguments json.RawMessage) (*Response, 
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all))
 	}
 	return c.response(all, res.StructuredContent)
+}
+
+// unanswered returns the error of a call without an answer. It may have been carried out, unless the server refused it, or did not get
+// it, or its answer broke a limit.
+func (c *conversation) unanswered(err error) error {
+	status, broken := c.wire.last()
+	_, limit := errors.AsType[*tool.Error](context.Cause(c.ctx))
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case limit, !c.wire.sent.Load():
+		return err
+	case errors.Is(context.Cause(c.ctx), context.DeadlineExceeded):
+		return tool.OutcomeUnknown(c.name, "its server took longer than "+c.timeout.String())
+	case c.ctx.Err() != nil:
+		return tool.OutcomeUnknown(c.name, "the run was stopped")
+	case broken != nil:
+		return tool.OutcomeUnknown(c.name, "the answer did not arrive: "+c.shorten(innermost(broken).Error()))
+	case refused, status >= http.StatusMultipleChoices:
+		return err
+	}
+	return tool.OutcomeUnknown(c.name, "the answer did not arrive: "+c.shorten(innermost(err).Error()))
 }
 
 func (c *conversation) response(text string, structured any) (*Response, error) {

@@ -10,8 +10,10 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -28,14 +30,20 @@ type wire struct {
 	life   context.Context //nolint:containedctx // ends with the session
 	stop   context.CancelCauseFunc
 
+	// sent is set once a part of the call has left.
+	sent atomic.Bool
+
 	mu   sync.Mutex
-	left int // bytes that the server may still send
+	made bool // the call is being made
+	left int  // bytes that the server may still send
 	what string
 	// approval is the id of the approval of the call, once the call is made.
 	approval string
-	// status and broken describe the last request: what the server answered, or why it was not reached.
+	// status and broken describe the last request, and from the call on the call: what the server answered, or why it was not reached.
 	status int
 	broken error
+	// called is the request of the call; nil before it.
+	called *http.Request
 }
 
 func newWire(life context.Context, stop context.CancelCauseFunc, s *server) *wire {
@@ -52,7 +60,7 @@ func newWire(life context.Context, stop context.CancelCauseFunc, s *server) *wir
 func (w *wire) calling(n int, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.left, w.what, w.approval = n, what, tool.ApprovalOf(w.life)
+	w.left, w.what, w.approval, w.made = n, what, tool.ApprovalOf(w.life), true
 }
 
 // last returns the status of the last answer, or why there is none.
@@ -62,10 +70,12 @@ func (w *wire) last() (status int, broken error) {
 	return w.status, w.broken
 }
 
-func (w *wire) note(status int, broken error) {
+func (w *wire) note(req *http.Request, status int, broken error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.status, w.broken = status, broken
+	if w.called == nil || w.called == req {
+		w.status, w.broken = status, broken
+	}
 }
 
 // fail ends the session.
@@ -94,15 +104,15 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	unlink := context.AfterFunc(w.life, cancel) //nolint:contextcheck // the session may end before the request
 	release := func() { unlink(); cancel() }
-	req = req.Clone(ctx)
+	req = w.watched(req.Clone(ctx))
 	w.headers(req)
 	res, err := w.server.options.Hosts.Transport(w.next).RoundTrip(req)
 	if err != nil {
 		release()
-		w.note(0, err)
+		w.note(req, 0, err)
 		return nil, err
 	}
-	w.note(res.StatusCode, nil)
+	w.note(req, res.StatusCode, nil)
 	body := &limited{wire: w, from: res.Body, release: release}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "text/event-stream" {
 		res.Body = &events{from: body, wire: w}
@@ -119,6 +129,18 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(message)), int64(len(message))
 	return res, nil
+}
+
+// watched returns the request, which notes when a part of it leaves if it is the call.
+func (w *wire) watched(req *http.Request) *http.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.called != nil || !w.made || req.Method != http.MethodPost {
+		return req
+	}
+	trace := &httptrace.ClientTrace{WroteHeaderField: func(string, []string) { w.sent.Store(true) }}
+	w.called = req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
+	return w.called
 }
 
 func (w *wire) headers(req *http.Request) {

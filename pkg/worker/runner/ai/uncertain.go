@@ -1,0 +1,131 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+)
+
+// maxUncertain is of how many calls a run is told, the newest ones.
+const maxUncertain = 32
+
+// uncertain finds the calls of earlier attempts that may have been carried out: those whose outcome is unknown, and those that began
+// and have no end.
+type uncertain struct {
+	attempt int32 // of this run
+	open    []call
+}
+
+// call is a call of an earlier attempt.
+type call struct {
+	attempt int32
+	id      string
+	text    string
+}
+
+// add folds an event of the task, in order.
+func (u *uncertain) add(e *v1alpha1.ExecutionEvent) {
+	if e.Attempt >= u.attempt {
+		return
+	}
+	same := func(c call) bool { return c.attempt == e.Attempt && c.id == e.ToolCallID }
+	switch e.Type {
+	case v1alpha1.EventToolCallStarted:
+		u.open = append(u.open, call{e.Attempt, e.ToolCallID, fmt.Sprintf("- %s (call %s of attempt %d%s)", e.ToolName, e.ToolCallID, e.Attempt, approvedBy(e))})
+	case v1alpha1.EventToolCallFailed:
+		var c struct{ ErrorType tool.ErrorType }
+		if e.Content != nil && json.Unmarshal(e.Content.Raw, &c) == nil && c.ErrorType == tool.TypeOutcomeUnknown {
+			return
+		}
+		u.open = slices.DeleteFunc(u.open, same)
+	case v1alpha1.EventToolCallCompleted:
+		u.open = slices.DeleteFunc(u.open, same)
+	}
+}
+
+// approvedBy names the approval of a call.
+func approvedBy(e *v1alpha1.ExecutionEvent) string {
+	var c struct{ ApprovalID string }
+	if e.Content == nil || json.Unmarshal(e.Content.Raw, &c) != nil || c.ApprovalID == "" {
+		return ""
+	}
+	return ", approved as " + c.ApprovalID
+}
+
+// preface returns the sections that come before the prompt: its own, if there are such calls, and then others.
+func (u *uncertain) preface(others string) string {
+	if len(u.open) == 0 {
+		return others
+	}
+	lines := []string{"## Calls whose outcome is unknown", "Earlier attempts at this task made these calls and did not learn how they ended. Each of them may have been carried out: " +
+		"look at the present state before you make it again."}
+	for _, c := range u.open[max(0, len(u.open)-maxUncertain):] {
+		lines = append(lines, c.text)
+	}
+	return strings.Join(lines, "\n") + "\n\n" + cmp.Or(others, "## Your task\n")
+}
+
+// readUncertain reads the calls of earlier attempts that may have been carried out.
+func readUncertain(ctx context.Context, r *runner.Run) (*uncertain, error) {
+	u := &uncertain{attempt: int32(r.Attempt)}
+	if u.attempt <= 1 {
+		return u, nil
+	}
+	for after := int64(0); ; {
+		page, err := r.API.CoreV1alpha1().Tasks(r.Task.Namespace).EventPage(ctx, r.Task.Name, after, v1alpha1.EventToolCallStarted, v1alpha1.EventToolCallCompleted, v1alpha1.EventToolCallFailed)
+		if err != nil {
+			return nil, fmt.Errorf("events of earlier attempts: %w", err)
+		}
+		next := max(after, page.NextSeq)
+		for i := range page.Events {
+			u.add(&page.Events[i])
+			next = max(next, page.Events[i].Seq)
+		}
+		if next == after || next >= page.LatestSeq {
+			return u, nil
+		}
+		after = next
+	}
+}
+
+// warned returns the risk of a call, as people who decide read it, with a warning if the same call may have been carried out before.
+func (a *Approvals) warned(ctx context.Context, name, digest, risk string, here bool) (string, error) {
+	if !here && a.Attempt > 1 {
+		list, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.taskName=" + a.Task.Name})
+		if err != nil {
+			return "", fmt.Errorf("approvals: %w", err)
+		}
+		here = slices.ContainsFunc(list.Items, func(p v1alpha1.Approval) bool {
+			return p.Spec.TargetTool == name && p.Spec.TargetArgsDigest == digest && p.Status.ExecutionOutcome == v1alpha1.ApprovalUnknown
+		})
+	}
+	if !here {
+		return risk, nil
+	}
+	return cutText(repeated + risk), nil
+}
+
+// repeated warns people of a call that may be carried out twice.
+const repeated = "The same call was made before, and whether it was carried out is unknown: it may happen twice. "
+
+// cutText shortens a text to what an approval can have.
+func cutText(s string) string {
+	if utf8.RuneCountInString(s) <= approval.MaxTextChars {
+		return s
+	}
+	return string([]rune(s)[:approval.MaxTextChars-1]) + "…"
+}
