@@ -106,7 +106,7 @@ func (r *report) content(e *v1alpha1.ExecutionEvent) {
 // dedupKey replaces a key that holds a secret by its digest. If it were redacted, two different keys could
 // become one.
 func (r *report) dedupKey(e *v1alpha1.ExecutionEvent) {
-	if _, secret := redact.Text(e.DedupKey); secret {
+	if _, secret := r.seen.Text(e.DedupKey); secret {
 		sum := sha256.Sum256([]byte(e.DedupKey))
 		e.DedupKey = "sha256-" + hex.EncodeToString(sum[:])
 		r.Redacted = true

@@ -4,8 +4,6 @@
 package redact
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -54,12 +52,6 @@ func Fragments(text string, secrets []string) string {
 	return strings.ToValidUTF8(out.String(), "")
 }
 
-// Occurs reports whether a JSON text contains a secret, as it is or as JSON writes it.
-func Occurs(secret string, text []byte) bool {
-	in := func(s string) bool { return bytes.Contains(text, []byte(s)) }
-	return in(secret) || slices.ContainsFunc(Spellings(secret)[1:], in)
-}
-
 // Spellings returns a text as it is and, if they differ, in the two ways in which JSON usually writes it: with and without the
 // signs of HTML escaped.
 func Spellings(text string) []string {
@@ -74,30 +66,6 @@ func Spellings(text string) []string {
 		}
 	}
 	return all
-}
-
-// Known holds values that are secrets, whatever they look like. The zero value holds none.
-type Known struct{ forms []string }
-
-// KnownOf returns the values in all their Spellings. Empty ones are left out.
-func KnownOf(values ...string) Known {
-	var forms []string
-	for _, v := range values {
-		if v != "" {
-			forms = append(forms, Spellings(v)...)
-		}
-	}
-	// The longest first, so that a value that begins another does not leave the rest of it.
-	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	return Known{slices.Compact(forms)}
-}
-
-// Remove returns s with the marker in place of each of the values.
-func (k Known) Remove(s string) string {
-	for _, f := range k.forms {
-		s = strings.ReplaceAll(s, f, Marker)
-	}
-	return s
 }
 
 // lower is strings.ToLower for ASCII only, so that positions stay the same.

@@ -8,7 +8,9 @@
 // matcher looks back over a bounded key and forward over the value to remove. Text without a secret is
 // returned unchanged, without a copy.
 //
-// A value is removed for one of three reasons: its key names a secret (key.go), it has the form of a secret
+// Values that a caller knows to be secret are removed whatever they look like, in each form in which programs write them (Known).
+//
+// Any other value is removed for one of three reasons: its key names a secret (key.go), it has the form of a secret
 // (forms.tsv, shapes.go, crypt.go, pem.go, and encoded.go for base64), or the program or file that contains it is
 // known to hold a secret there (command.go, manifest.go, url.go).
 //

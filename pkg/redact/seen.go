@@ -21,16 +21,30 @@ const (
 // identifies them. It keeps only values that cannot be ordinary words (see distinct), and the first 1,024 of these. The zero value is
 // ready to use, and a nil Seen keeps nothing. It is safe for concurrent use.
 type Seen struct {
-	mu       sync.Mutex
-	values   []string
-	replacer *replacer
+	// Known is removed from all texts, before anything else: what is removed for another reason could be a part of a value.
+	Known Known
+
+	mu     sync.Mutex
+	values []string
+	finder *finder
 }
 
 // Text is like the function Text. It removes the values that were seen before as well.
-func (k *Seen) Text(s string) (string, bool) { return k.apply(settle(s, false)) }
+func (k *Seen) Text(s string) (string, bool) {
+	clean := k.known(s)
+	out, changed, found := settle(clean, false)
+	return k.apply(out, changed || clean != s, found)
+}
 
 // Output is like the function Output. It removes the values that were seen before as well.
-func (k *Seen) Output(s string) (string, bool) { return k.apply(output(s)) }
+func (k *Seen) Output(s string) (string, bool) {
+	clean := k.known(s)
+	if k != nil && clean != s && isJSON(s) {
+		clean = k.Known.JSON(s)
+	}
+	out, changed, found := output(clean)
+	return k.apply(out, changed || clean != s, found)
+}
 
 // JSON is like the function JSON, and leaves out white space between values. It removes the values that were seen before
 // as well.
@@ -48,15 +62,36 @@ func (k *Seen) JSON(b []byte) ([]byte, bool, error) {
 		}
 		s = compact.String()
 	}
-	out, changed, found := settleJSON(s, false)
+	clean := s
+	if k != nil {
+		clean = k.Known.JSON(s)
+	}
+	out, changed, found := settleJSON(clean, false)
+	changed = changed || clean != s
 	if k != nil {
 		out, changed = k.apply(out, changed, found)
 	}
 	return []byte(out), changed, nil
 }
 
-// Remove returns s without the values that were seen.
+// known returns s without the values that are known.
+func (k *Seen) known(s string) string {
+	if k == nil {
+		return s
+	}
+	return k.Known.Remove(s)
+}
+
+// Remove returns s without the values that are known or were seen.
 func (k *Seen) Remove(s string) string {
+	if k == nil {
+		return s
+	}
+	return k.again(k.Known.Remove(s))
+}
+
+// again returns s without the values that were seen.
+func (k *Seen) again(s string) string {
 	if k == nil {
 		return s
 	}
@@ -76,16 +111,16 @@ func (k *Seen) Values() []string {
 	return slices.Clone(k.values)
 }
 
-// kept returns the replacer of the values that were seen; nil for none.
-func (k *Seen) kept() *replacer {
+// kept returns the finder of the values that were seen; nil for none.
+func (k *Seen) kept() *finder {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.replacer
+	return k.finder
 }
 
 func (k *Seen) apply(s string, changed bool, found []string) (string, bool) {
 	k.add(found)
-	clean := k.Remove(s)
+	clean := k.again(s)
 	return clean, changed || clean != s
 }
 
@@ -102,7 +137,7 @@ func (k *Seen) add(found []string) {
 		}
 	}
 	if len(k.values) > n {
-		k.replacer = replacerOf(k.values)
+		k.finder = finderOf(k.values)
 	}
 }
 
@@ -111,6 +146,6 @@ func again(s string, found []string) (string, bool) {
 	if len(found) == 0 {
 		return s, false
 	}
-	clean := replacerOf(found).replace(s)
+	clean := finderOf(found).replace(s)
 	return clean, clean != s
 }

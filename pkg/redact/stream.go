@@ -23,6 +23,9 @@ const (
 // that no secret spans the place where it cuts. Secrets that span lines are thus recognised no matter when
 // the lines arrive. The zero value is ready to use. A Stream is not safe for concurrent use.
 type Stream struct {
+	// raw is text that may be the beginning of a value that is known.
+	raw string
+	// pending is text without such values.
 	pending []byte
 	// enough is the length of pending, in bytes, at which a cut is tried again.
 	enough int
@@ -34,7 +37,7 @@ type Stream struct {
 
 // Write takes the next piece and returns the text that is decided so far, without secrets.
 func (s *Stream) Write(piece string) string {
-	s.pending = append(s.pending, piece...)
+	s.take(piece)
 	if len(s.pending) < max(streamHold+streamPiece, s.enough) {
 		return ""
 	}
@@ -52,14 +55,37 @@ func (s *Stream) Write(piece string) string {
 			}
 		}
 		s.pending, s.enough = append(s.pending[:0], text[cut:]...), 0
-		return s.seen().Remove(head)
+		return s.seen().again(head)
 	}
 	if len(text) < streamLimit {
 		s.enough = len(text) + streamHold
 		return ""
 	}
 	s.pending, s.enough = s.pending[:0], 0
-	return s.seen().Remove(whole)
+	return s.seen().again(whole)
+}
+
+// take adds a piece without the values that are known.
+func (s *Stream) take(piece string) {
+	k := s.seen().Known.k
+	if k == nil {
+		s.pending = append(s.pending, piece...)
+		return
+	}
+	s.raw += piece
+	clean, n := k.upTo(s.raw)
+	s.pending = append(s.pending, clean...)
+	s.raw = s.raw[n:]
+}
+
+// release adds what take has held back: at the end all of it, otherwise up to the last line end.
+func (s *Stream) release(end bool) {
+	n := len(s.raw)
+	if !end {
+		n = strings.LastIndexByte(s.raw, '\n') + 1
+	}
+	s.pending = append(s.pending, s.seen().Known.Remove(s.raw[:n])...)
+	s.raw = s.raw[n:]
 }
 
 func (s *Stream) seen() *Seen {
@@ -79,6 +105,7 @@ func (s *Stream) settle(text string) (string, bool) {
 // Flush returns the text that was held back, without secrets. Unless end is set, it still holds back an
 // unfinished block of key material.
 func (s *Stream) Flush(end bool) string {
+	s.release(end)
 	cut := len(s.pending)
 	if at := bytes.LastIndex(s.pending, []byte(pemBegin)); !end && at >= 0 && cut-at < 2*streamHold {
 		rest := string(s.pending[at+len(pemBegin):])
@@ -86,7 +113,7 @@ func (s *Stream) Flush(end bool) string {
 			cut = bytes.LastIndexByte(s.pending[:at], '\n') + 1
 		}
 	}
-	clean, _ := s.seen().Text(string(s.pending[:cut]))
+	clean, _ := s.seen().apply(settle(string(s.pending[:cut]), false))
 	s.pending, s.enough = append(s.pending[:0], s.pending[cut:]...), 0
 	return clean
 }

@@ -215,6 +215,9 @@ func readCredentialsDir(dir string) (runspec.Credentials, error) {
 	return c, nil
 }
 
+// maxTree bounds how deep folders of credentials may be nested.
+const maxTree = 16
+
 // readTree reads the files below a folder into the map. The keys are prefix followed by the file's path with
 // slashes. A missing folder counts as empty.
 func readTree(dir, prefix string, into map[string]string) error {
@@ -226,8 +229,13 @@ func readTree(dir, prefix string, into map[string]string) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.IsDir() {
-			if err := readTree(filepath.Join(dir, e.Name()), prefix+e.Name()+"/", into); err != nil {
+		path := filepath.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), "..") || strings.Count(prefix, "/") >= maxTree {
+			continue
+		}
+		// A folder in a volume of Kubernetes is a link.
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if err := readTree(path, prefix+e.Name()+"/", into); err != nil {
 				return err
 			}
 		}

@@ -121,7 +121,7 @@ func outlast(ctx context.Context, clk clock.WithDelayedExecution, d time.Duratio
 // error remains the one that is reported. submit reports whether the server has answered every
 // upload.
 func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
-	err := w.submitArtifacts(ctx)
+	err := w.submitArtifacts(ctx, end.Artifacts)
 	if err == nil {
 		err = w.submitResult(ctx, end.Result)
 	}

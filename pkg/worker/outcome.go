@@ -44,7 +44,7 @@ func classify(err error) *runner.Error {
 
 // cleanTermination returns a Termination without secrets.
 func cleanTermination(reason, message string, exit int, s *secrets) runspec.Termination {
-	message, _ = s.seen.Text(s.scrub(message))
+	message, _ = s.seen.Text(message)
 	return runspec.Termination{Reason: reason, Message: message, ExitCode: exit}
 }
 

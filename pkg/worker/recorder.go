@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -189,13 +189,7 @@ func (r *recorder) key(e *v1alpha1.ExecutionEvent) {
 }
 
 // clean removes secrets.
-func (r *recorder) clean(e *v1alpha1.ExecutionEvent) {
-	e.Summary, e.ContentText = r.secret.scrub(e.Summary), r.secret.scrub(e.ContentText)
-	if e.Content != nil {
-		e.Content.Raw = []byte(r.secret.scrub(string(e.Content.Raw)))
-	}
-	event.SanitizeAfter(e, &r.secret.seen)
-}
+func (r *recorder) clean(e *v1alpha1.ExecutionEvent) { event.SanitizeAfter(e, &r.secret.seen) }
 
 func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 	raw, err := json.Marshal(e)
@@ -203,85 +197,6 @@ func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 		return 0
 	}
 	return len(raw)
-}
-
-// secrets holds the values that must not leave the worker, in addition to those that redaction
-// recognises by their form: those that the worker was given, and those that were removed from what the run said before.
-type secrets struct {
-	// values are those that the worker was given.
-	values []string
-	// lines are the lines of values with several that are searched for by themselves, as they are in logs.
-	lines []string
-	// given are both.
-	given redact.Known
-	seen  redact.Seen
-}
-
-// minSecret is the length of the shortest value that is searched for, in bytes. Shorter values
-// would match everywhere.
-const minSecret = 6
-
-// maxSecretLines bounds how many lines of the given values are searched for one by one.
-const maxSecretLines = 1000
-
-func secretsOf(c *Config) *secrets {
-	s := &secrets{}
-	add := func(v string) {
-		if len(v) >= minSecret {
-			s.values = append(s.values, v)
-		}
-	}
-	add(c.Credentials.Token)
-	add(c.Credentials.SearchKey)
-	add(c.Credentials.TransactionToken)
-	for _, keys := range []map[string]string{c.Credentials.ProviderKeys, c.Credentials.ToolKeys, c.Credentials.Env} {
-		for _, v := range keys {
-			add(v)
-		}
-	}
-	for _, dir := range c.SecretDirs {
-		files, err := readFiles(dir)
-		if err != nil {
-			continue // what the worker cannot read, its programs cannot read either
-		}
-		for _, v := range files {
-			add(v)
-			add(strings.TrimSpace(v))
-		}
-	}
-	s.spell()
-	return s
-}
-
-// spell sets what is searched for because of the values: they themselves, and their lines that are nothing that other texts have
-// as well.
-func (s *secrets) spell() {
-	for _, v := range s.values {
-		if !strings.Contains(v, "\n") {
-			continue
-		}
-		for line := range strings.Lines(v) {
-			if line = strings.TrimSpace(line); redact.Distinct(line) && len(s.lines) < maxSecretLines {
-				s.lines = append(s.lines, line)
-			}
-		}
-	}
-	s.given = redact.KnownOf(slices.Concat(s.values, s.lines)...)
-}
-
-func (s *secrets) scrub(text string) string {
-	return s.seen.Remove(s.given.Remove(text))
-}
-
-// in returns what a JSON text contains of the values, of their lines that are searched for, and of what was removed before.
-func (s *secrets) in(text []byte) []string {
-	var all []string
-	for _, v := range slices.Concat(s.values, s.lines, s.seen.Values()) {
-		if redact.Occurs(v, text) && !slices.Contains(all, v) {
-			all = append(all, v)
-		}
-	}
-	return all
 }
 
 // logWindow is how long a line of the log waits for more lines.
@@ -298,8 +213,7 @@ const patientWindows = 5
 // are cleaned of secrets together, because a key block or a manifest spans many lines. The last
 // ones wait until the output pauses.
 type taskLog struct {
-	secret *secrets
-	out    outbox[string]
+	out outbox[string]
 
 	// mu guards the rest.
 	mu sync.Mutex
@@ -314,7 +228,7 @@ type taskLog struct {
 }
 
 func newTaskLog(c *Config, a *client.API, clk clock.Clock, s *secrets) *taskLog {
-	l := &taskLog{secret: s, clock: clk, clean: redact.Stream{Seen: &s.seen}}
+	l := &taskLog{clock: clk, clean: redact.Stream{Seen: &s.seen}}
 	l.out = outbox[string]{
 		name: "log", size: func(s string) int { return len(s) }, window: logWindow, clock: clk, windowed: l.windowed,
 		encode: func(s string) ([]byte, error) { return []byte(s), nil },
@@ -330,8 +244,10 @@ func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range p {
-		l.partial = append(l.partial, b)
-		if b == '\n' || len(l.partial) >= maxLine {
+		if len(l.partial) >= maxLine && utf8.RuneStart(b) {
+			l.endLine()
+		}
+		if l.partial = append(l.partial, b); b == '\n' {
 			l.endLine()
 		}
 	}
@@ -343,7 +259,7 @@ func (l *taskLog) endLine() {
 	if len(l.partial) == 0 {
 		return
 	}
-	l.queue(l.clean.Write(l.secret.scrub(strings.ToValidUTF8(string(l.partial), "\uFFFD"))))
+	l.queue(l.clean.Write(strings.ToValidUTF8(string(l.partial), "\uFFFD")))
 	l.partial, l.fresh = l.partial[:0], true
 	l.out.signal()
 }

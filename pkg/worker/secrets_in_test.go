@@ -25,7 +25,7 @@ func TestSecretsIn(t *testing.T) {
 		want      []string
 	}{
 		"nothing":          {`{"code":"ls"}`, nil},
-		"whole":            {`{"code":"first line\n` + line + `\nlast line"}`, []string{whole, line}},
+		"whole":            {`{"code":"first line\n` + line + `\nlast line"}`, []string{whole}},
 		"one line":         {`{"code":"echo ` + line + `"}`, []string{line}},
 		"was said earlier": {`{"code":"login ` + typed + `"}`, []string{typed}},
 	} {

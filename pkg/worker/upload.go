@@ -58,7 +58,7 @@ func (w *worker) upload(ctx context.Context, contentType string, body []byte, pa
 
 // fitResult prepares a result for sending: it removes secrets, and cuts a result that is too large.
 func fitResult(text string, s *secrets) string {
-	text, _ = s.seen.Output(s.scrub(text))
+	text, _ = s.seen.Output(text)
 	if len(text) > maxResult {
 		text = strings.ToValidUTF8(text[:maxResult-64], "") + "\n[the result was longer and is cut here]\n"
 	}
@@ -77,28 +77,29 @@ func (w *worker) submitResult(ctx context.Context, text string) error {
 	return nil
 }
 
-// submitArtifacts uploads the files of the artifacts folder. A file that cannot be uploaded
+// submitArtifacts uploads the files of the artifacts folder, those of shown under other names. A file that cannot be uploaded
 // gets an event and does not fail the task. It returns an error only if it could not continue
 // because the worker was stopped or the token has expired.
-func (w *worker) submitArtifacts(ctx context.Context) error {
+func (w *worker) submitArtifacts(ctx context.Context, shown map[string]string) error {
 	if w.config.ArtifactsDir == "" {
 		return nil
 	}
 	names, err := artifactFiles(w.config.ArtifactsDir)
 	if err != nil {
-		w.artifactFailed("", err)
+		w.artifactFailed("", "", err)
 	}
 	for i, name := range names {
 		if i == maxArtifacts {
-			w.artifactFailed(name, fmt.Errorf("more than %d files; %d were not uploaded", maxArtifacts, len(names)-i))
+			w.artifactFailed(name, shownName(name, shown), fmt.Errorf("more than %d files; %d were not uploaded", maxArtifacts, len(names)-i))
 			break
 		}
-		err := w.submitArtifact(ctx, name)
+		filename := shownName(name, shown)
+		err := w.submitArtifact(ctx, name, filename)
 		if undelivered(ctx, err) {
-			return fmt.Errorf("upload artifact %s: %w", name, err)
+			return fmt.Errorf("upload artifact %s: %w", filename, err)
 		}
 		if err != nil {
-			w.artifactFailed(name, err)
+			w.artifactFailed(name, filename, err)
 		}
 	}
 	return nil
@@ -121,9 +122,45 @@ func artifactFiles(dir string) ([]string, error) {
 	return names, err
 }
 
-func (w *worker) submitArtifact(ctx context.Context, name string) error {
-	// Names of artifacts in the API cannot contain folders.
-	filename := strings.ReplaceAll(filepath.ToSlash(name), "/", "_")
+// shownName returns the name of an artifact in the API: that of shown, or else its path; names in the API cannot contain
+// folders.
+func shownName(name string, shown map[string]string) string {
+	if filename, hidden := shown[name]; hidden {
+		return filename
+	}
+	return strings.ReplaceAll(filepath.ToSlash(name), "/", "_")
+}
+
+// shownNames returns the names under which files of the artifacts folder are uploaded whose paths contain secrets. A worker that
+// only delivers does not have the secrets, so the names are a part of the end of the work.
+func shownNames(dir string, s *secrets) map[string]string {
+	names, err := artifactFiles(dir)
+	if dir == "" || err != nil {
+		return nil // the upload reports it
+	}
+	taken := map[string]bool{}
+	for _, name := range names {
+		taken[shownName(name, nil)] = true
+	}
+	var shown map[string]string
+	for _, name := range names {
+		clean, changed := s.seen.Output(strings.ToValidUTF8(shownName(name, nil), "\uFFFD"))
+		if !changed {
+			continue
+		}
+		filename := clean
+		for n := 2; taken[filename]; n++ {
+			filename = fmt.Sprintf("%s-%d", clean, n)
+		}
+		if shown == nil {
+			shown = map[string]string{}
+		}
+		shown[name], taken[filename] = filename, true
+	}
+	return shown
+}
+
+func (w *worker) submitArtifact(ctx context.Context, name, filename string) error {
 	if len(filename) > maxFilename {
 		return fmt.Errorf("the name is longer than %d bytes", maxFilename)
 	}
@@ -160,8 +197,12 @@ func readArtifact(dir, name string) ([]byte, error) {
 	return body, err
 }
 
-func (w *worker) artifactFailed(name string, err error) {
+func (w *worker) artifactFailed(name, filename string, err error) {
+	why := err.Error()
+	if name != "" {
+		why = strings.ReplaceAll(why, name, filename)
+	}
 	sum := sha256.Sum256([]byte(name)) // a path may be longer than a key
-	w.events.Record(event.New(v1alpha1.EventArtifactUploadFailed, v1alpha1.SeverityWarning, w.key("artifact-failed/"+hex.EncodeToString(sum[:])), fmt.Sprintf("artifact %s was not uploaded: %v", name, err),
-		map[string]any{"artifact": name, "error": err.Error()}))
+	w.events.Record(event.New(v1alpha1.EventArtifactUploadFailed, v1alpha1.SeverityWarning, w.key("artifact-failed/"+hex.EncodeToString(sum[:])), fmt.Sprintf("artifact %s was not uploaded: %s", filename, why),
+		map[string]any{"artifact": filename, "error": why}))
 }

@@ -150,6 +150,7 @@ func (w *worker) run(ctx context.Context) spool.End {
 		err = w.awaitHalt(ctx)
 	}
 	end := conclude(d, err, w.secret)
+	end.Artifacts = shownNames(w.config.ArtifactsDir, w.secret)
 	stopped := ctx.Err() != nil
 	end.Termination.Ended = err != nil && !stopped
 	w.keep(ctx, end)
@@ -187,13 +188,23 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	given := w.given(task)
-	w.events.Record(event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "",
-		fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type), map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type, "sandbox": given.Policy.String()}))
+	w.events.Record(w.started(task, given))
 	r, err := w.runners.of(task.Spec.Type)
 	if err != nil {
 		return runner.Result{}, err
 	}
 	return r.Run(ctx, given)
+}
+
+// started returns the event that the worker begins. It is a warning if values of secrets can be shown by the run.
+func (w *worker) started(task *v1alpha1.Task, given *runner.Run) *v1alpha1.ExecutionEvent {
+	summary := fmt.Sprintf("attempt %d of a task of type %s", w.config.Attempt, task.Spec.Type)
+	content := map[string]any{"attempt": w.config.Attempt, "taskType": task.Spec.Type, "sandbox": given.Policy.String()}
+	if warning := w.secret.warning(); warning != "" {
+		content["unhidden"] = w.secret.shown
+		return event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityWarning, "", summary+"; "+warning, content)
+	}
+	return event.New(v1alpha1.EventWorkerStarted, v1alpha1.SeverityInfo, "", summary, content)
 }
 
 // task returns the task that the executor passed on, or else reads it.

@@ -24,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -262,7 +263,7 @@ func TestArtifacts(t *testing.T) {
 		got[strings.Join(path, "/")] = contentType + " " + string(body)
 		return nil
 	}
-	if err := w.submitArtifacts(t.Context()); err != nil {
+	if err := w.submitArtifacts(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	want := map[string]string{"artifacts/a.txt": "application/octet-stream alpha", "artifacts/sub_b.json": "application/octet-stream {}"}
@@ -354,8 +355,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestTermination(t *testing.T) {
-	s := &secrets{values: []string{providerKey}}
-	s.spell()
+	s := &secrets{seen: redact.Seen{Known: redact.KnownOf(providerKey)}}
 	for _, message := range []string{"short", strings.Repeat("é", 5000), strings.Repeat("\x01", 5000), "the key " + providerKey} {
 		raw := termination(runspec.Termination{Reason: "Reason", Message: message, ExitCode: 1, Ended: true}, s)
 		var got runspec.Termination

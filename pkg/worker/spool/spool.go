@@ -54,6 +54,9 @@ type End struct {
 	Termination runspec.Termination `json:"termination"`
 	// Content is the content of the worker's last event.
 	Content map[string]any `json:"content,omitempty"`
+	// Artifacts are the names under which files of the artifacts folder are uploaded, by path, where the paths themselves must not
+	// leave the machine.
+	Artifacts map[string]string `json:"artifacts,omitempty"`
 }
 
 // Spool is an open spool.

@@ -35,7 +35,8 @@ const (
 
 // Events of the worker as a process.
 const (
-	// EventWorkerStarted: the worker read its task and begins. Content: attempt, taskType, sandbox.
+	// EventWorkerStarted: the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where
+	// values of secrets are too short or too common to be removed from what the run says.
 	EventWorkerStarted EventType = "WorkerStarted"
 	// EventWorkerCompleted: the worker did its work. Content: attempt, and figures of the run.
 	EventWorkerCompleted EventType = "WorkerCompleted"

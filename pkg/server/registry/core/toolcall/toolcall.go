@@ -128,12 +128,8 @@ func (j *judge) create(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.Too
 	return c, nil
 }
 
-const (
-	// maxSensitive bounds the number of secrets that a call names.
-	maxSensitive = 64
-	// minSensitive is the length of the shortest of them, in bytes. Shorter ones would match everywhere.
-	minSensitive = 6
-)
+// maxSensitive bounds the number of secrets that a call names.
+const maxSensitive = 64
 
 // sensitive returns the secrets that messages about a call must not repeat: those that its arguments contain, so that a
 // client cannot hide anything else.
@@ -143,7 +139,7 @@ func sensitive(s *v1alpha1.ToolCallSpec) []string {
 	}
 	var all []string
 	for _, secret := range s.Sensitive[:min(len(s.Sensitive), maxSensitive)] {
-		if len(secret) >= minSensitive && redact.Occurs(secret, s.Arguments.Raw) {
+		if redact.Occurs(secret, s.Arguments.Raw) {
 			all = append(all, secret)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func FuzzReplacer(f *testing.F) {
+func FuzzFinder(f *testing.F) {
 	f.Add("abcdef abcd", "abcde", "abcd", "bcdef")
 	f.Add("xaaaaaax", "aaaaa", "xaaaa", "aaaa")
 	f.Add("0123456789abcdef89abcdef0", "0123456789", "89abcdef", "f89abcde")
@@ -18,7 +18,7 @@ func FuzzReplacer(f *testing.F) {
 			return
 		}
 		want := strings.NewReplacer(a, Marker, b, Marker, c, Marker).Replace(s)
-		if got := replacerOf([]string{c, b, a}).replace(s); got != want {
+		if got := finderOf([]string{c, b, a}).replace(s); got != want {
 			t.Errorf("%q without %q, %q and %q is %q, want %q", s, a, b, c, got, want)
 		}
 	})

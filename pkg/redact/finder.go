@@ -17,14 +17,15 @@ const (
 	maxStride = minSeen + 1 - gramBytes
 )
 
-// replacer replaces each of a set of values by the marker. The values have gramBytes or more. It is meant for text in which few
-// of them occur: a few positions cost one look at a table.
-type replacer struct {
+// finder finds each of a set of values in a text. The values have gramBytes or more. It is meant for text in which few of them
+// occur: a few positions cost one look at a table.
+type finder struct {
 	// stride is how many positions share a look: the values have grams at each of as many positions.
 	stride int
 	grams  gramSet
-	// of holds the values by the sum of their first two bytes, longer ones first.
-	of [256][]string
+	values []string
+	// of holds the positions of values by the hash of their first gram, longer values first.
+	of map[uint32][]int32
 }
 
 // gramSet is a set of grams. What it has is in it, and a few others whose hashes are equal are, too.
@@ -57,57 +58,56 @@ func gram(s string) uint32 {
 	return (uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24) * 0x9E3779B1
 }
 
-func replacerOf(values []string) *replacer {
+func finderOf(values []string) *finder {
 	values = slices.SortedStableFunc(slices.Values(values), func(a, b string) int { return len(b) - len(a) })
-	r := &replacer{stride: maxStride}
+	f := &finder{stride: maxStride, values: values, of: make(map[uint32][]int32, len(values))}
 	if n := len(values); n > 0 {
-		r.stride = min(maxStride, len(values[n-1])+1-gramBytes)
+		f.stride = min(maxStride, len(values[n-1])+1-gramBytes)
 	}
-	r.grams = gramSetOf(len(values) * r.stride)
-	for _, v := range values {
-		for i := range r.stride {
-			r.grams.add(gram(v[i:]))
+	f.grams = gramSetOf(len(values) * f.stride)
+	for i, v := range values {
+		for j := range f.stride {
+			f.grams.add(gram(v[j:]))
 		}
-		r.of[v[0]+v[1]] = append(r.of[v[0]+v[1]], v)
+		f.of[gram(v)] = append(f.of[gram(v)], int32(i))
 	}
-	return r
+	return f
 }
 
-// at returns the length of the longest value that starts s, or 0.
-func (r *replacer) at(s string) int {
-	for _, v := range r.of[s[0]+s[1]] {
-		if strings.HasPrefix(s, v) {
-			return len(v)
+// at returns the longest value that starts s, or "".
+func (f *finder) at(s string) string {
+	for _, i := range f.of[gram(s)] {
+		if v := f.values[i]; strings.HasPrefix(s, v) {
+			return v
 		}
 	}
-	return 0
+	return ""
 }
 
-// ending returns where the first value that starts from low to high starts, and its length; 0 if none does.
-func (r *replacer) ending(s string, low, high int) (from, n int) {
-	for from = low; from <= high; from++ {
-		if n = r.at(s[from:]); n > 0 {
-			return from, n
+// next returns the first value in s from done on, and where it is: the longest of those that start there. It returns "" for
+// none.
+func (f *finder) next(s string, done int) (from int, v string) {
+	for i := done; i+gramBytes <= len(s); i += f.stride {
+		if !f.grams.has(gram(s[i:])) {
+			continue
 		}
-	}
-	return from, 0
-}
-
-// replace returns s without the values.
-func (r *replacer) replace(s string) string {
-	var out strings.Builder
-	done := 0
-	for i := 0; i+gramBytes <= len(s); {
-		if r.grams.has(gram(s[i:])) {
-			if from, n := r.ending(s, max(done, i+1-r.stride), i); n > 0 {
-				out.WriteString(s[done:from])
-				out.WriteString(Marker)
-				done = from + n
-				i = done
-				continue
+		for from = max(done, i+1-f.stride); from <= i; from++ {
+			if v = f.at(s[from:]); v != "" {
+				return from, v
 			}
 		}
-		i += r.stride
+	}
+	return len(s), ""
+}
+
+// replace returns s with the marker in place of each value.
+func (f *finder) replace(s string) string {
+	var out strings.Builder
+	done := 0
+	for from, v := f.next(s, 0); v != ""; from, v = f.next(s, done) {
+		out.WriteString(s[done:from])
+		out.WriteString(Marker)
+		done = from + len(v)
 	}
 	if done == 0 {
 		return s
