@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/redact"
 )
 
 const (
@@ -160,9 +161,7 @@ type Key string
 
 // Scrub removes the key from a vendor's text and shortens it.
 func (k Key) Scrub(s string) string {
-	if len(k) >= 4 {
-		s = strings.ReplaceAll(s, string(k), "[REDACTED]")
-	}
+	s = redact.KnownOf(string(k)).Remove(s)
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= maxMessage {
 		return s

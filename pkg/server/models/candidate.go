@@ -21,10 +21,8 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/redact"
 )
-
-// minKey is the length of the shortest key that is looked for in texts. A shorter one is no secret.
-const minKey = 4
 
 // maxClients bounds how many clients of vendors are kept.
 const maxClients = 512
@@ -151,10 +149,7 @@ func withQuery(to *url.URL, more url.Values) {
 
 // Scrub removes the Provider's key from what its server said.
 func (c Candidate) Scrub(text []byte) []byte {
-	if len(c.key.value) < minKey || !bytes.Contains(text, []byte(c.key.value)) {
-		return text
-	}
-	return bytes.ReplaceAll(text, []byte(c.key.value), []byte("[REDACTED]"))
+	return []byte(redact.KnownOf(c.key.value).JSON(string(text)))
 }
 
 // LLM returns the candidates for llm.Call.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -107,6 +108,8 @@ type httpTool struct {
 	traceparent string
 
 	credential string
+	// hidden removes the credential from texts, in each form in which an endpoint may write it.
+	hidden redact.Known
 	// hosts is where the credential may be sent.
 	hosts egress.Hosts
 	// authHeader sends the credential as a bearer token.
@@ -124,6 +127,7 @@ func (t *httpTool) authenticate(h *v1alpha1.ToolHTTP) error {
 	if t.credential == "" {
 		return errors.New("spec.http.authSecretRef: the key of the Secret is empty")
 	}
+	t.hidden = redact.KnownOf(t.credential)
 	if h.AuthInject == v1alpha1.AuthInjectBody {
 		t.authKey = h.AuthBodyKey
 	} else {
@@ -167,10 +171,7 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 	case res.StatusCode >= http.StatusMultipleChoices:
 		return nil, t.refused(res.StatusCode, raw)
 	}
-	if len(t.credential) >= 4 {
-		// An endpoint may echo what it was sent.
-		raw = bytes.ReplaceAll(raw, []byte(t.credential), []byte("[REDACTED]"))
-	}
+	raw = []byte(t.hidden.JSON(string(raw))) // an endpoint may echo what it was sent
 	out := &Response{Status: res.StatusCode}
 	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &out.Body) != nil {
 		out.Body = strings.ToValidUTF8(string(raw), "\uFFFD")
@@ -195,11 +196,14 @@ func (t *httpTool) message(arguments json.RawMessage) (*url.URL, []byte, error) 
 	}
 	target := *t.url
 	if !t.hasBody() {
-		q := target.Query()
+		// What the Tool's address sets is its author's, and stays as it is written.
+		fixed, own := target.Query(), url.Values{}
 		for name, value := range object {
-			addQuery(q, name, value)
+			if !fixed.Has(name) {
+				addQuery(own, name, value)
+			}
 		}
-		target.RawQuery = q.Encode()
+		target.RawQuery = strings.Trim(target.RawQuery+"&"+own.Encode(), "&")
 		return &target, nil, nil
 	}
 	if t.authKey != "" {
@@ -264,9 +268,7 @@ func (t *httpTool) refused(status int, body []byte) error {
 // scrub removes the credential from an endpoint's text, which may repeat it, and shortens the text.
 func (t *httpTool) scrub(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
-	if len(t.credential) >= 4 {
-		s = strings.ReplaceAll(s, t.credential, "[REDACTED]")
-	}
+	s = t.hidden.Remove(s)
 	if len(s) > maxErrorBody {
 		cut := maxErrorBody
 		for !utf8.RuneStart(s[cut]) {

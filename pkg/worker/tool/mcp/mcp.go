@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -199,9 +200,7 @@ func decode(raw []byte) any {
 // shorten bounds a text of the server and removes the credential, which the server may repeat.
 func (s *server) shorten(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
-	if len(s.options.Credential) >= 4 {
-		text = strings.ReplaceAll(text, s.options.Credential, "[REDACTED]")
-	}
+	text = redact.KnownOf(s.options.Credential).Remove(text)
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}

@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -172,10 +173,10 @@ func (c *conversation) response(text string, structured any) (*Response, error) 
 	if len(raw) > maxResult {
 		return nil, tool.Errorf(tool.TypeLimitReached, "the result of %s is larger than 1 MiB", c.name).Suggest("ask for less")
 	}
-	if k := c.options.Credential; len(k) >= 4 && strings.Contains(string(raw), k) {
+	if clean := redact.KnownOf(c.options.Credential).JSON(string(raw)); clean != string(raw) {
 		// A server may repeat what it was sent.
 		out = &Response{}
-		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(raw), k, "[REDACTED]")), out); err != nil {
+		if err := json.Unmarshal([]byte(clean), out); err != nil {
 			return nil, tool.Errorf(tool.TypeUnavailable, "the result of %s repeats the credential and cannot be shown", c.name)
 		}
 	}

@@ -70,6 +70,7 @@ func validateMCP(spec *v1alpha1.ToolSpec, path *field.Path) field.ErrorList {
 	}
 	if m.Remote != nil {
 		errs = append(errs, rule.HTTP().Check(m.Remote.URL, mcp.Child("remote", "url"))...)
+		errs = append(errs, noTemplate(m.Remote.URL, mcp.Child("remote", "url"))...)
 	}
 	h, http := spec.HTTP, path.Child("http")
 	if h == nil {
@@ -90,7 +91,7 @@ func validateMCP(spec *v1alpha1.ToolSpec, path *field.Path) field.ErrorList {
 func validateHTTP(h *v1alpha1.ToolHTTP, path *field.Path) field.ErrorList {
 	address := rule.HTTP()
 	address.Query = true
-	errs := address.Check(h.URL, path.Child("url"))
+	errs := append(address.Check(h.URL, path.Child("url")), noTemplate(h.URL, path.Child("url"))...)
 	errs = append(errs, rule.Positive(h.Timeout, path.Child("timeout"))...)
 	if h.AuthSecretRef != nil && h.OutboundAccessPolicyRef != nil {
 		errs = append(errs, field.Forbidden(path.Child("authSecretRef"), "cannot be set together with outboundAccessPolicyRef"))
@@ -106,6 +107,15 @@ func validateHTTP(h *v1alpha1.ToolHTTP, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("authInject"), h.AuthInject, fmt.Sprintf("a %s request has no body", h.Method)))
 	}
 	return append(errs, validateHeaders(h, path.Child("headers"))...)
+}
+
+// noTemplate refuses braces in an address. They would be sent as they are, although their author expects an argument in their
+// place.
+func noTemplate(address string, path *field.Path) field.ErrorList {
+	if !strings.ContainsAny(address, "{}") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "is no template: {name} is not replaced; arguments are sent as the JSON body, or as query parameters with GET and DELETE; write %7B and %7D for braces that the address itself has")}
 }
 
 // validateHeaders never repeats a value: it may be a credential.
