@@ -30,7 +30,7 @@ func (x *scanner) assignment(i int) int {
 	if nothingAt(s, k) {
 		return 0
 	}
-	if kind >= secretCount {
+	if kind >= secretCount && kind != secretPass {
 		if end, done := x.wide(kind, ks, ke, i, k); done {
 			return end
 		}
@@ -67,7 +67,18 @@ func (x *scanner) valueAfter(i, k int, quotedOnly bool) (v span, ok bool) {
 		v, ok = x.value(i, k, false)
 		ok = ok && keyLike(x.s[v.from:v.to]) // not name := expression
 	}
+	if ok && !quotedAt(x.s, v.from) && connection(x.s[max(0, i-keyLimit):i]) {
+		for v.to < len(x.s) && !is(x.s[v.to], blank|lineEnd) && !isQuote(x.s[v.to]) {
+			v.to++
+		}
+	}
 	return v, ok
+}
+
+// connection reports whether a text ends in the name of a connection string, which has semicolons.
+func connection(text string) bool {
+	text = strings.ToLower(strings.TrimRight(text, " \t\"'"))
+	return strings.HasSuffix(text, "string") && strings.HasSuffix(strings.TrimRight(strings.TrimSuffix(text, "string"), "-_. "), "connection")
 }
 
 // signsEnd returns the end of an unquoted value that goes on after & or ;, as passwords do, and not as the parameters of a
@@ -157,6 +168,9 @@ func (x *scanner) keyBefore(i int) (from, to int) {
 		}
 	}
 	from = x.back(to, keyLimit+1, keyByte)
+	if start := x.foreign(from, to); start < from {
+		return start, to
+	}
 	if to-from > keyLimit || from > 0 && s[from-1] == '+' && !lineStart(s, from-1) {
 		return to, to // too long for a name, or the end of base64
 	}
@@ -166,10 +180,43 @@ func (x *scanner) keyBefore(i int) (from, to int) {
 	return from, to
 }
 
+// foreign returns the start of the word of foreignNames that ends at to and of which from is the start of the last part in
+// ASCII, or from if there is none.
+func (x *scanner) foreign(from, to int) int {
+	s := x.s
+	if from == x.done || from == 0 || s[from-1] < 0x80 {
+		return from
+	}
+	start := from
+	for low := max(x.done, to-keyLimit); start > low && (s[start-1] >= 0x80 || is(s[start-1], keyByte)); start-- {
+	}
+	if !foreignName(s[start:to]) {
+		return from
+	}
+	return start
+}
+
+// fullwidth matches the full-width colon of Chinese and Japanese at i, after a word for a password.
+func (x *scanner) fullwidth(i int) int {
+	const colon = "："
+	s := x.s
+	if !strings.HasPrefix(s[i:], colon) || x.foreign(i, i) == i {
+		return 0
+	}
+	v, ok := x.value(i, run(s, i+len(colon), blank), false)
+	if !ok || x.exempt(secretValue, "", s[v.from:v.to], false) {
+		return 0
+	}
+	return x.remove(v.from, v.to)
+}
+
 // keyKindAt classifies the key s[from:to]. If the key is just "key", it includes the word before it:
 // "private key: …".
 func (x *scanner) keyKindAt(from, to int) secretKind {
 	s := x.s
+	if to-from == len("passe") && strings.EqualFold(s[from:to], "passe") && from >= len("mot de ")+x.done && strings.EqualFold(s[from-len("mot de "):from], "mot de ") {
+		return secretValue
+	}
 	if to-from == 3 && strings.EqualFold(s[from:to], "key") && from > x.done+1 && is(s[from-1], blank) {
 		from = x.back(from-1, keyLimit, keyByte)
 	} else if to-from == 3 && strings.EqualFold(s[from:to], "key") {
@@ -195,7 +242,7 @@ func (x *scanner) keyBeside(ks, ke, i int) (int, secretKind) {
 		}
 	}
 	if x.named >= 0 && ks-x.named < 80 && strings.EqualFold(s[ks:ke], "value") && apart(s, x.named, ks) {
-		return ks, secretValue
+		return ks, x.namedKind
 	}
 	return ks, notSecret
 }
@@ -249,7 +296,7 @@ func (x *scanner) exempt(kind secretKind, key, v string, bare bool) bool {
 	switch {
 	case v == Marker, len(v) < 10 && harmless[strings.ToLower(v)], placeholder(v):
 		return true
-	case kind == secretCount && isNumber(strings.Trim(v, "["+closers)):
+	case (kind == secretCount || kind == secretPass) && isNumber(strings.Trim(v, "["+closers)):
 		return true
 	case (key == "PWD" || key == "OLDPWD") && v[0] == '/':
 		return true // the shell's working directory

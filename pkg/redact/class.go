@@ -33,11 +33,15 @@ var classes = func() (t [256]class) {
 
 // triggers are the bytes at which a matcher is called.
 var triggers = func() (t [256]bool) {
-	for _, c := range "=:-_./?#~>@|$ \tAE" {
+	for _, c := range "=:-_./?#~>@|$% \tAE" {
 		t[c] = true
 	}
+	t[fullwidthLead] = true
 	return t
 }()
+
+// fullwidthLead is the first byte of full-width signs in UTF-8.
+const fullwidthLead = 0xef
 
 func classOf(b byte) class {
 	switch {

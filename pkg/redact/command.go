@@ -50,8 +50,10 @@ const reach = 1024
 // afterWord calls the matchers of a blank at i, which look at the word before it.
 func (x *scanner) afterWord(i int) int {
 	s := x.s
-	if i+3 < len(s) && (s[i+1]|0x20) == 'i' && (s[i+2]|0x20) == 's' && (is(s[i+3], blank) || s[i+3] == ':') {
-		return x.plain(i)
+	for _, verb := range [...]string{"is", "ist", "es", "est"} {
+		if end := i + 1 + len(verb); end < len(s) && fold(s[i+1:], verb) && (is(s[end], blank) || s[end] == ':') {
+			return x.plain(i, end)
+		}
 	}
 	if i < 2 {
 		return 0

@@ -21,6 +21,9 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	if mixed && !all(v, digit) {
 		return false
 	}
+	if kind == secretPass && !quote {
+		return s[p.i] == ':' && key == "PASS" || source(v) || strings.ContainsAny(v, "[({") || strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,-") == ""
+	}
 	switch {
 	case aboutTail(key) && plainValue(v), version(v) && !endsInPassword(key):
 		return true
@@ -29,7 +32,7 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	case mixed:
 		return false
 	case source(v):
-		return true
+		return !dottedValue(s, p)
 	}
 	spaced := s[p.i] == ':' || p.ke < p.i && is(s[p.i-1], blank)
 	if (spaced || key[len(key)-1]|0x20 == 's') && smallNumber(v) {
@@ -41,7 +44,7 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	if spaced && plural(key) && len(v) <= 12 && strings.Trim(v, "abcdefghijklmnopqrstuvwxyz") == "" {
 		return true // a number of them, or what may be done with them
 	}
-	if !secretAtEnd(key) && kind != secretHeader {
+	if !secretAtEnd(key) && kind != secretHeader && (!x.namedAtEnd || !strings.EqualFold(key, "value")) || len(v) == 1 && s[p.i] == ':' && p.to < len(s) && s[p.to] == ',' {
 		return true
 	}
 	switch {
@@ -56,6 +59,35 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	}
 	return closes(s, p.to) || commented(s, p.ks)
 }
+
+// dottedValue reports whether v is words with dots between them after a key or a header, as a session or a password can be, and
+// where no code has the members of an object: on the rest of a line, and without a word of programs or of secrets in them.
+func dottedValue(s string, p place) bool {
+	v := s[p.from:p.to]
+	if s[p.i] != ':' && (p.i == 0 || p.to < len(s) && is(s[p.to], blank) || is(s[p.i-1], blank) || p.i+1 < p.from) || strings.ContainsAny(v, "([{<|&*!") || !expression(v) ||
+		strings.IndexByte(s[p.ks:p.ke], '.') > 0 && s[p.i] == '=' {
+		return false
+	}
+	if end := run(s, p.to, blank); closes(s, p.to) || goesOn(s, v, p.to) || commented(s, p.ks) || end < len(s) && !is(s[end], lineEnd) && !isQuote(s[end]) && s[end] != '\\' {
+		return false
+	}
+	return strangeDots(v)
+}
+
+// strangeDots reports whether none of the words of a value with dots is one of programs or names a secret.
+func strangeDots(v string) bool {
+	for part := range strings.SplitSeq(v, ".") {
+		if programWords[part] || keyKind(part) != notSecret {
+			return false
+		}
+	}
+	return true
+}
+
+// programWords are the names of objects whose members programs assign.
+var programWords = setOfExact(`this self req request res resp response ctx context config cfg conf opts options process os env props state
+	params args data user settings app input body query headers header event node spec status result auth
+	client store row item obj object opt test cls module exports window document console math Math`)
 
 // source reports whether a value without quotes is a word or an expression of a programming language, or a comment.
 func source(v string) bool {
@@ -125,13 +157,14 @@ func aboutTail(key string) bool {
 
 // secretWords are the words of keyWords that name a secret wherever they stand in a key.
 var secretWords = strings.Fields(`authorization cookie token apikey secret password passwd pwd credential privatekey
-	accesskey accountkey passphrase passcode`)
+	accesskey accountkey passphrase passcode masterkey signingkey encryptionkey decryptionkey hmackey sharedkey authkey psk totpseed otpseed
+	mfaseed seedphrase mnemonic walletseed connectionstring connstring passwort kennwort contrasena motdepasse wachtwoord losenord senha haslo`)
 
 // secretAtEnd reports whether the key ends in a word that names a secret, and not in what the secret is used for.
 func secretAtEnd(key string) bool {
 	var buf [2 * keyLimit]byte
 	n := string(normalize(buf[:0], key))
-	if n == "key" {
+	if n == "key" || n == "passe" || foreignName(key) {
 		return true // the word before it is not a part of it: private key
 	}
 	one := strings.TrimSuffix(n, "s")
@@ -260,6 +293,8 @@ func prompt(v string) bool {
 		return true
 	}
 	switch strings.ToLower(v) {
+	case "same-origin", "include", "omit": // the credentials of a browser's request
+		return true
 	case "token", "password", "secret", "bearer", "basic", "credentials", "apikey", "api_key", "passwd", "pwd", "authorization", "cookie":
 		return true
 	}

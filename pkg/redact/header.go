@@ -97,9 +97,10 @@ func code(v string) bool {
 	if verb, rest, _ := strings.Cut(v, `"`); verb != "" && verb[0] == '%' && placeholder(verb) && !strings.ContainsAny(rest, "\"'`") {
 		return true
 	}
-	if run(v, 0, wordByte|base64Byte|blank) == len(v) {
+	if run(v, 0, wordByte|base64Byte|blank) == len(v) && strings.IndexByte(v, '.') < 0 {
 		return false
 	}
+	whole := v
 	v = strings.TrimRight(v, ",;")
-	return template(v) || strings.HasPrefix(v, "(new ") || expression(v)
+	return template(v) || strings.HasPrefix(v, "(new ") || expression(v) && (v != whole || strings.ContainsAny(v, "([{&*!#") || !strangeDots(v))
 }

@@ -152,7 +152,7 @@ func (w *walker) secret(kind secretKind, key string) bool {
 		return false
 	case c == 'n' || c == 't' || c == 'f':
 		return false
-	case kind == secretCount && (c == '-' || c >= '0' && c <= '9'):
+	case (kind == secretCount || kind == secretPass) && (c == '-' || c >= '0' && c <= '9'):
 		return false
 	case c == '{':
 		var buf [2 * keyLimit]byte
@@ -175,7 +175,7 @@ type member struct{ from, to, cuts int }
 // headers, also counts as a key and its value. The data of a Kubernetes Secret is secret.
 func (w *walker) object() {
 	w.i++
-	named, secret := false, false
+	named, secret := notSecret, false
 	var value member
 	var data []member
 	for w.space(); w.in[w.i] != '}'; w.space() {
@@ -198,7 +198,7 @@ func (w *walker) object() {
 		}
 		switch strings.ToLower(key) {
 		case "name", "key", "header":
-			named = named || keyKind(unquote(w.in[m.from:m.to])) >= secretValue
+			named = max(named, keyKind(unquote(w.in[m.from:m.to])))
 		case "value":
 			if value.from == 0 && m.to-m.from > 2 {
 				value = m
@@ -211,7 +211,7 @@ func (w *walker) object() {
 	if !secret {
 		data = nil
 	}
-	if named && value.from > 0 {
+	if value.from > 0 && (named >= secretValue || named > notSecret && named < secretCount && suspicious(named, "value", unquote(w.in[value.from:value.to]))) {
 		data = append(data, value)
 	}
 	slices.SortFunc(data, func(a, b member) int { return b.from - a.from }) // last one first, because each cut moves those after it

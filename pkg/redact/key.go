@@ -5,6 +5,7 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,8 @@ const (
 	secretKeyed
 	// secretCount is a token count: a number under it is not a secret.
 	secretCount
+	// secretPass is the name pass: a number or a word without quotes under it is not a secret.
+	secretPass
 	secretValue
 	// secretHeader is a header whose value reaches to the end of the line.
 	secretHeader
@@ -66,8 +69,14 @@ func setOf(text string) map[string]bool {
 
 // keyKind classifies a key by its normalised form.
 func keyKind(key string) secretKind {
+	if foreignName(key) {
+		return secretValue
+	}
 	if len(key) < 3 || !mayName(key) {
 		return notSecret
+	}
+	if strings.EqualFold(strings.TrimLeft(key, "-"), "pass") {
+		return secretPass
 	}
 	var buf [2 * keyLimit]byte
 	n := normalize(buf[:0], key)
@@ -77,6 +86,8 @@ func keyKind(key string) secretKind {
 		return notSecret // the name of a store's entry; the secret_id of a role of Vault is a secret
 	case kind == secretValue && countKeys[string(n)]:
 		return secretCount
+	case kind == secretValue && (bytes.HasPrefix(n, []byte("public")) || bytes.HasPrefix(n, []byte("pub"))) && bytes.HasSuffix(n, []byte("key")):
+		return notSecret
 	case kind == secretKeyed:
 		if aboutKey(key) {
 			return notSecret
@@ -87,6 +98,21 @@ func keyKind(key string) secretKind {
 		}
 	}
 	return kind
+}
+
+// foreignNames are words for passwords that are not ASCII, in small letters.
+var foreignNames = strings.Fields("contraseña пароль hasło lösenord 密码 密碼 口令 パスワード 비밀번호 şifre κωδικός")
+
+// foreignName reports whether a key is a word for a password that is not ASCII, or has one.
+func foreignName(key string) bool {
+	for i := range len(key) {
+		if key[i] < 0x80 {
+			continue
+		}
+		key = strings.ToLower(key)
+		return slices.ContainsFunc(foreignNames, func(w string) bool { return strings.Contains(key, w) })
+	}
+	return false
 }
 
 // normalize appends key in lower case without '-', '_', '.' and spaces. If the key does not fit, it appends
@@ -172,8 +198,11 @@ var keyWords = func() *wordTable {
 	add(secretValue, false, 0, "accesskey accountkey passphrase clientkeydata passcode")
 	add(secretValue, true, 0, `dbpass smtppass mysqlpass pgpass userpass rootpass adminpass mailpass ftppass
 		redispass authpass proxypass emailpass sshpass bindpass keypass storepass dbpassword`)
-	add(secretOpaque, true, 0, `appkey applicationkey authkey encryptionkey signingkey masterkey licensekey consumerkey
-		servicekey storagekey sharedkey deploykey functionskey subscriptionkey writekey adminkey ingestkey
+	add(secretValue, true, 0, "masterkey signingkey encryptionkey decryptionkey hmackey sharedkey authkey psk totpseed otpseed mfaseed seedphrase mnemonic walletseed")
+	add(secretValue, false, 0, "connectionstring connstring passwort kennwort contrasena motdepasse wachtwoord wachtwort losenord palavrapasse")
+	add(secretValue, true, 0, "senha haslo")
+	add(secretOpaque, true, 0, `appkey applicationkey licensekey consumerkey
+		servicekey storagekey deploykey functionskey subscriptionkey writekey adminkey ingestkey
 		integrationkey webhookkey globalkey sendkey userkey clientkey pat sig xamzsignature xgoogsignature
 		creds bearer jwt`)
 	add(secretOpaque, false, 0, `adafruit adobe airtable algolia alibaba asana atlassian confluence jira beamer bitbucket

@@ -234,8 +234,11 @@ func (x *scanner) name(i int) {
 	k := run(s, i+1, blank)
 	_, n := quoteAt(s, k)
 	to := run(s, min(k+n, len(s)), keyByte)
-	if to > k+n && to-k <= keyLimit && keyKind(s[k+n:to]) >= secretValue {
-		x.named = to
+	if to == k+n || to-k > keyLimit || aboutTail(s[k+n:to]) {
+		return
+	}
+	if kind := keyKind(s[k+n : to]); kind >= secretValue || kind > notSecret && kind < secretCount {
+		x.named, x.namedKind, x.namedAtEnd = to, min(kind, secretValue), secretAtEnd(s[k+n:to])
 	}
 }
 

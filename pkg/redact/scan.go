@@ -34,13 +34,18 @@ type scanner struct {
 	nextEnd, nextSSHEnd, nextStray int
 	// encodedStop is the end of the last base64 word that was decoded.
 	encodedStop int
+	// percentStop is the end of the last word with escapes of URLs.
+	percentStop int
 	// command is the program whose arguments the scan is in, and commandAt is the position of its name.
 	command   program
 	commandAt int
 	// setting is the position after the last word that sets a variable.
 	setting int
 	// named is the position after a member stating that the value beside it is a secret: name: API_KEY.
-	named int
+	named     int
+	namedKind secretKind
+	// namedAtEnd is set if the name is that of the secret itself: API_KEY, not KEY_MODE.
+	namedAtEnd bool
 	// manifest is the position of the last "kind: Secret", and nextManifest is that of the next one.
 	manifest, nextManifest int
 }
@@ -96,7 +101,7 @@ func (x *scanner) at(i int) int {
 	s := x.s
 	switch s[i] {
 	case ' ', '\t':
-		if x.setting > 0 || i+2 < len(s) && s[i+1]|0x20 == 'i' && s[i+2]|0x20 == 's' || i > 1 && wordEnds.has(s[i-2], s[i-1]) {
+		if x.setting > 0 || i+2 < len(s) && (s[i+1]|0x20 == 'i' || s[i+1]|0x20 == 'e') && s[i+2]|0x20 == 's' || i > 1 && wordEnds.has(s[i-2], s[i-1]) {
 			return x.afterWord(i)
 		}
 		return 0
@@ -115,6 +120,10 @@ func (x *scanner) at(i int) int {
 		return x.element(i)
 	case '@':
 		return x.dataSource(i)
+	case fullwidthLead:
+		return x.fullwidth(i)
+	case '%':
+		return x.percented(i)
 	case '-':
 		if i > 0 && is(s[i-1], keyByte) {
 			break // in a word

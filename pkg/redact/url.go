@@ -107,12 +107,48 @@ func (x *scanner) url(from, a int, absolute bool) int {
 		return host // the outer URL's query is noted already
 	}
 	for q := end; q < x.urlStop && !x.queries; q++ {
-		if s[q] == '?' || s[q] == '#' {
+		if s[q] == '?' || s[q] == '#' && !plainFragment(s[q+1:x.urlStop]) {
 			x.cut = q
 			break
 		}
 	}
 	return host
+}
+
+// plainFragment reports whether the fragment of a URL is a name, such as that of a part of a page or of lines of a file, and
+// nothing that can be a secret.
+func plainFragment(v string) bool {
+	if end := strings.IndexAny(v, "()]"); end >= 0 {
+		v = v[:end] // the text around the URL
+	}
+	v = strings.TrimRight(v, ".,;:!?}*|")
+	if len(v) > 200 || grouped(v) {
+		return false
+	}
+	from := 0
+	for i := 0; i <= len(v); i++ {
+		if i < len(v) && is(v[i], alnum) {
+			continue
+		}
+		if i < len(v) && strings.IndexByte("-_./!:", v[i]) < 0 || !plainPart(v[from:i]) {
+			return false
+		}
+		from = i + 1
+	}
+	return true
+}
+
+// plainPart reports whether letters and digits are a word, a number, or several words in a row.
+func plainPart(part string) bool {
+	digits, capitals, small := count(part)
+	if digits == 0 {
+		return len(part) < 16 || camel(part) || changes(part)*20 < len(part)*9 && !unspeakable(part)
+	}
+	if at := strings.IndexAny(part, "0123456789"); at >= 4 && at+digits == run(part, at, digit) && camel(part[:at]) && camel(part[at+digits:]) {
+		return true // TextEditor20241022Param
+	}
+	letters := capitals + small
+	return letters == 0 && len(part) < 12 || len(part) < 8 || len(part) < 16 && !mixes(part)
 }
 
 // urlStop returns the end of the URL text at i. An escaped slash or ampersand
@@ -166,8 +202,8 @@ func (x *scanner) tail(i int) int {
 		x.cut = -1
 		return x.drop(i, x.urlStop)
 	}
-	if s[i] == '#' && i > 0 && s[i-1] == '.' && i >= x.urlStop {
-		return 0 // a private field: this.#cache
+	if s[i] == '#' && i > 0 && (s[i-1] == '.' && i >= x.urlStop || plainFragment(s[i+1:urlStop(s, i)])) {
+		return 0 // a private field: this.#cache, or the part of a page
 	}
 	if x.queries || i < x.urlStop || i < x.plainStop || i == x.done || i+1 >= len(s) ||
 		!is(s[i+1], alnum) && s[i+1] != '_' && s[i+1] != '%' ||

@@ -5,17 +5,17 @@ package redact
 
 import "strings"
 
-// plain matches "the api key is VALUE"; the blank before "is" is at i.
-func (x *scanner) plain(i int) int {
+// plain matches "the api key is VALUE" and the same in other languages; the blank before "is" is at i, and the verb ends at end.
+func (x *scanner) plain(i, end int) int {
 	s := x.s
 	from := x.back(i, keyLimit, keyByte)
-	if from == i {
+	if from = x.foreign(from, i); from == i {
 		return 0
 	}
 	if k := x.keyKindAt(from, i); k < secretValue || !namesSecret(s[from:i]) {
 		return 0
 	}
-	k, colon := run(s, i+3, blank), false
+	k, colon := run(s, end, blank), false
 	if k < len(s) && (s[k] == ':' || s[k] == '=') {
 		k, colon = run(s, k+1, blank), true
 	}
@@ -78,7 +78,10 @@ func algorithm(word string) bool {
 // namesSecret reports whether the word names a secret itself, as in "the token is …", and not something
 // about a secret.
 func namesSecret(word string) bool {
-	for _, w := range [...]string{"key", "token", "secret", "password", "credential", "credentials", "passwd", "pwd", "passphrase"} {
+	if foreignName(word) {
+		return true
+	}
+	for _, w := range [...]string{"key", "token", "secret", "password", "credential", "credentials", "passwd", "pwd", "passphrase", "passwort", "kennwort", "passe", "contrasena", "senha", "wachtwoord"} {
 		if len(word) >= len(w) && strings.EqualFold(word[len(word)-len(w):], w) {
 			return true
 		}
@@ -140,16 +143,26 @@ func (x *scanner) flag(i int) int {
 		return 0
 	}
 	v, ok := x.value(i, k, false)
-	if !ok || aboutTail(s[name:end]) && plainValue(s[v.from:v.to]) {
+	if !ok || aboutTail(s[name:end]) && plainValue(s[v.from:v.to]) || fileName(s[v.from:v.to]) {
 		return 0
 	}
 	return x.spoken(i, k)
 }
 
+// fileName reports whether a value is the path of a file with a key.
+func fileName(v string) bool {
+	for _, end := range [...]string{".pem", ".key", ".crt", ".json", ".yaml", ".txt", ".pub"} {
+		if strings.HasSuffix(v, end) {
+			return true
+		}
+	}
+	return strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~/")
+}
+
 // flagNames reports whether a flag with that name is followed by a secret.
 func (x *scanner) flagNames(from, to int) bool {
 	name := x.s[from:to]
-	return keyKind(name) >= secretValue || name == "passin" || name == "passout"
+	return keyKind(name) >= secretPass || name == "passin" || name == "passout"
 }
 
 // scheme matches "Bearer VALUE" and "Basic VALUE" outside a header; the blank

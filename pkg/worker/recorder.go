@@ -42,6 +42,10 @@ type recorder struct {
 	// cancelled is called when the server refuses an event because the task was cancelled. It may be called several times.
 	cancelled func()
 
+	// tail is the end of the last event's text, as it was.
+	tailMu sync.Mutex
+	tail   redact.Tail
+
 	// mu keeps the keys in the order of the queue.
 	mu sync.Mutex
 	n  int
@@ -188,8 +192,13 @@ func (r *recorder) key(e *v1alpha1.ExecutionEvent) {
 	}
 }
 
-// clean removes secrets.
-func (r *recorder) clean(e *v1alpha1.ExecutionEvent) { event.SanitizeAfter(e, &r.secret.seen) }
+// clean removes secrets, and the rest of those that began in the text of the event before.
+func (r *recorder) clean(e *v1alpha1.ExecutionEvent) {
+	r.tailMu.Lock()
+	e.ContentText, r.tail = r.tail.Continued(e.ContentText)
+	r.tailMu.Unlock()
+	event.SanitizeAfter(e, &r.secret.seen)
+}
 
 func sizeOfEvent(e *v1alpha1.ExecutionEvent) int {
 	raw, err := json.Marshal(e)

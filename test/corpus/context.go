@@ -107,7 +107,8 @@ func (r source) named() []Canary {
 	for _, key := range []string{
 		"API_KEY", "apiKey", "x-api-key", "MY_SERVICE_TOKEN", "client_secret", "DB_PASSWORD", "passwd", "credential",
 		"PRIVATE-KEY", "refresh_token", "accessToken", "aws_secret_access_key", "SECRET_KEY_BASE", "passphrase", "MYSQL_PWD",
-		"CF_ACCESS_CLIENT_SECRET", "DJANGO_SECRET_KEY", "TF_VAR_db_password", "DB_PASS", "SMTP_PASS",
+		"CF_ACCESS_CLIENT_SECRET", "DJANGO_SECRET_KEY", "TF_VAR_db_password", "DB_PASS", "SMTP_PASS", "totp_seed", "wifi_psk", "CONNECTION_STRING",
+		"MASTER_KEY", "pass", "Passwort", "mot_de_passe", "contraseña", "senha", "wachtwoord", "пароль",
 	} {
 		add("variable "+key, "export "+key+"=%s", r.of(alnum, 14))
 	}
@@ -129,6 +130,11 @@ func (r source) named() []Canary {
 	add("password with signs", `password: "%s"`, "p@ss/w0rd+"+r.of(alnum, 8)+"!#$%&*(){}")
 	add("escaped quotes", `{\"user\":\"bob\",\"password\":\"%s\"}`, r.of(alnum, 14))
 	add("twice escaped quotes", `"{\\\"user\\\":\\\"bob\\\",\\\"password\\\":\\\"%s\\\"}"`, r.of(alnum, 14))
+	add("pass in JSON", `{"user":"bob","pass":"%s"}`, r.of(alnum, 14))
+	add("name and value of a compound key", "- name: master_key\n  value: %s", r.of(alnum, 14))
+	add("words with dots in a header", "Txn-Token: gateway.session.%s", "swordfish")
+	add("words with dots under a key", "password: gateway.session.%s", "swordfish")
+	add("percent-encoded token", "x ghp%%5F%s y", r.of(alnum, 36))
 	add("plain language", "the password is %s and it works", r.of(alnum, 14))
 	add("plain language, quoted", `My api key is "%s".`, r.of(alnum, 14))
 	add("coloured", "\x1b[36mpassword\x1b[0m=%s", r.of(alnum, 14))
@@ -233,6 +239,8 @@ func (r source) commands() []Canary {
 		"az login --service-principal -u app -p %s --tenant t",
 		"wget --http-password=%s https://api.example.com",
 		"aws configure set aws_secret_access_key %s",
+		"tool --pass %s run",
+		"tool --encryption-key %s run",
 		"npm config set //registry.npmjs.org/:_authToken %s",
 		"export API_TOKEN='%s' && ./run.sh",
 		"setx API_TOKEN %s",
