@@ -77,7 +77,11 @@ func (x *scanner) valueAfter(i, k int, quotedOnly bool) (v span, ok bool) {
 
 // connection reports whether a text ends in the name of a connection string, which has semicolons.
 func connection(text string) bool {
-	text = strings.ToLower(strings.TrimRight(text, " \t\"'"))
+	text = strings.TrimRight(text, " \t\"'")
+	if text == "" || text[len(text)-1]|0x20 != 'g' {
+		return false
+	}
+	text = strings.ToLower(text)
 	return strings.HasSuffix(text, "string") && strings.HasSuffix(strings.TrimRight(strings.TrimSuffix(text, "string"), "-_. "), "connection")
 }
 

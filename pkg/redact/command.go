@@ -50,10 +50,8 @@ const reach = 1024
 // afterWord calls the matchers of a blank at i, which look at the word before it.
 func (x *scanner) afterWord(i int) int {
 	s := x.s
-	for _, verb := range [...]string{"is", "ist", "es", "est"} {
-		if end := i + 1 + len(verb); end < len(s) && fold(s[i+1:], verb) && (is(s[end], blank) || s[end] == ':') {
-			return x.plain(i, end)
-		}
+	if end := verbEnd(s, i+1); end > 0 {
+		return x.plain(i, end)
 	}
 	if i < 2 {
 		return 0
@@ -91,6 +89,21 @@ func (x *scanner) afterWord(i int) int {
 		x.begun(i)
 	}
 	return 0
+}
+
+// verbEnd returns the end of the word "is" at i, or of ist, es or est, if a blank or a colon follows; otherwise 0.
+func verbEnd(s string, i int) int {
+	if i+2 >= len(s) || s[i+1]|0x20 != 's' || s[i]|0x20 != 'i' && s[i]|0x20 != 'e' {
+		return 0
+	}
+	end := i + 2
+	if s[end]|0x20 == 't' {
+		end++
+	}
+	if end >= len(s) || !is(s[end], blank) && s[end] != ':' {
+		return 0
+	}
+	return end
 }
 
 // begun notes a program whose name ends at i.

@@ -38,9 +38,14 @@ func (x *scanner) notAValue(kind secretKind, p place) bool {
 	if (spaced || key[len(key)-1]|0x20 == 's') && smallNumber(v) {
 		return !endsInPassword(key)
 	}
-	if !identifier(v) {
-		return false
-	}
+	return identifier(v) && x.wordOfCode(kind, p, spaced)
+}
+
+// wordOfCode reports whether the identifier under the key of p is a name in a program or a word in a sentence. spaced is set if a
+// colon or blanks separate the two.
+func (x *scanner) wordOfCode(kind secretKind, p place, spaced bool) bool {
+	s := x.s
+	key, v := s[p.ks:p.ke], s[p.from:p.to]
 	if spaced && plural(key) && len(v) <= 12 && strings.Trim(v, "abcdefghijklmnopqrstuvwxyz") == "" {
 		return true // a number of them, or what may be done with them
 	}

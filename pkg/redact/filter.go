@@ -97,7 +97,7 @@ var keyTrigrams = func() *trigramSet {
 	return t
 }()
 
-// mayName reports whether key can contain one of keyWords. If it cannot, keyKind need not look for them.
+// mayName reports whether key can contain one of keyWords or of foreignNames. If it cannot, keyKind need not look for them.
 func mayName(key string) bool {
 	h := uint(0)
 	for i := range len(key) {
@@ -105,6 +105,9 @@ func mayName(key string) bool {
 		switch c {
 		case '-', '_', '.', ' ', '\t':
 			continue
+		}
+		if c >= 0x80 {
+			return true
 		}
 		h = (h<<5 | uint(c&31)) & (1<<15 - 1)
 		if keyTrigrams.has(h) {

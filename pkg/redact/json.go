@@ -211,9 +211,14 @@ func (w *walker) object() {
 	if !secret {
 		data = nil
 	}
-	if value.from > 0 && (named >= secretValue || named > notSecret && named < secretCount && suspicious(named, "value", unquote(w.in[value.from:value.to]))) {
+	if value.from > 0 && (named >= secretValue || named < secretCount && suspicious(named, "value", unquote(w.in[value.from:value.to]))) {
 		data = append(data, value)
 	}
+	w.condemnAll(data)
+}
+
+// condemnAll removes members that the walk has already passed.
+func (w *walker) condemnAll(data []member) {
 	slices.SortFunc(data, func(a, b member) int { return b.from - a.from }) // last one first, because each cut moves those after it
 	for _, m := range data {
 		if v := w.in[m.from:m.to]; len(v) > 2 && v != quotedMarker {

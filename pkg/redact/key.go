@@ -69,14 +69,14 @@ func setOf(text string) map[string]bool {
 
 // keyKind classifies a key by its normalised form.
 func keyKind(key string) secretKind {
-	if foreignName(key) {
-		return secretValue
-	}
 	if len(key) < 3 || !mayName(key) {
 		return notSecret
 	}
-	if strings.EqualFold(strings.TrimLeft(key, "-"), "pass") {
+	if last := key[len(key)-1]; last|0x20 == 's' && len(key) <= len("--pass") && strings.EqualFold(strings.TrimLeft(key, "-"), "pass") {
 		return secretPass
+	}
+	if foreignName(key) {
+		return secretValue
 	}
 	var buf [2 * keyLimit]byte
 	n := normalize(buf[:0], key)

@@ -4,6 +4,7 @@
 package redact
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -40,39 +41,40 @@ const maxPlaces = 8
 // KnownOf returns the values. It leaves out those that are not Hidable, and what is over 50,000 values and lines.
 func KnownOf(values ...string) Known {
 	k := &knownValues{pieces: map[string][]piece{}, endings: map[uint32][]piece{}}
-	var texts []string
 	seen := map[string]bool{}
 	for _, v := range values {
 		for _, f := range formsOf(v) {
-			if seen[f.text] || len(texts) >= maxForms {
-				continue
+			if !seen[f.text] && len(k.pieces) < maxForms {
+				seen[f.text] = true
+				k.add(f)
 			}
-			seen[f.text] = true
-			k.longest = min(max(k.longest, len(f.text)), longestForm)
-			f.pieces(func(from, to int) {
-				if f.ends != nil || to+pieceBytes > len(f.text) {
-					end := to
-					if f.ends == nil {
-						end = len(f.text)
-					}
-					k.endings[gram(f.text[end-gramBytes:])] = append(k.endings[gram(f.text[end-gramBytes:])], piece{len(k.forms), end})
-				}
-				text := f.text[from:to]
-				if len(k.pieces[text]) == 0 {
-					texts = append(texts, text)
-				}
-				if len(k.pieces[text]) < maxPlaces {
-					k.pieces[text] = append(k.pieces[text], piece{len(k.forms), from})
-				}
-			})
-			k.forms = append(k.forms, f)
 		}
 	}
-	if len(texts) == 0 {
+	if len(k.pieces) == 0 {
 		return Known{}
 	}
-	k.finder = finderOf(texts)
+	k.finder = finderOf(slices.Sorted(maps.Keys(k.pieces)))
 	return Known{k}
+}
+
+// add adds a form.
+func (k *knownValues) add(f form) {
+	n := len(k.forms)
+	k.forms = append(k.forms, f)
+	k.longest = min(max(k.longest, len(f.text)), longestForm)
+	f.pieces(func(from, to int) {
+		end := to
+		if f.ends == nil {
+			end = len(f.text)
+		}
+		if end-to < pieceBytes {
+			last := gram(f.text[end-gramBytes:])
+			k.endings[last] = append(k.endings[last], piece{n, end})
+		}
+		if text := f.text[from:to]; len(k.pieces[text]) < maxPlaces {
+			k.pieces[text] = append(k.pieces[text], piece{n, from})
+		}
+	})
 }
 
 // hit is a part of a text, and the part of a form that it is.
@@ -294,74 +296,6 @@ func (k Known) Remove(s string) string {
 	}
 	parts, _ := k.k.found(s, true)
 	return without(s, parts)
-}
-
-// JSON is Remove for one JSON value, which stays one: it removes values from the texts of strings, and what has values that are
-// not in one string, as a whole. Input that is not JSON is treated as text.
-func (k Known) JSON(s string) string {
-	if k.k == nil {
-		return s
-	}
-	if !isJSON(s) {
-		return k.Remove(s)
-	}
-	out := eachScalar(s, func(from, to int) string {
-		token := s[from:to]
-		if token[0] == '"' {
-			text := unquote(token)
-			if clean := k.Remove(text); clean != text {
-				return quote(clean)
-			}
-		} else if k.Remove(token) != token {
-			return quotedMarker
-		}
-		return token
-	})
-	parts, _ := k.k.found(out, false)
-	if len(parts) == 0 {
-		return out
-	}
-	eachScalar(out, func(from, to int) string {
-		parts = slices.DeleteFunc(parts, func(p part) bool { return p.from > from && p.to < to })
-		return out[from:to]
-	})
-	if len(parts) > 0 {
-		return quotedMarker
-	}
-	return out
-}
-
-// eachScalar returns valid JSON with what change returns in place of each string, number and word s[from:to].
-func eachScalar(s string, change func(from, to int) string) string {
-	var b strings.Builder
-	done := 0
-	for i := 0; i < len(s); {
-		end := i + 1
-		switch c := s[i]; {
-		case c == '"':
-			c := checker{s: s, i: i}
-			c.str()
-			end = c.i
-		case c == '-' || is(c, alnum):
-			for end < len(s) && is(s[end], tokenByte) {
-				end++
-			}
-		default:
-			i++
-			continue
-		}
-		if changed := change(i, end); changed != s[i:end] {
-			b.WriteString(s[done:i])
-			b.WriteString(changed)
-			done = end
-		}
-		i = end
-	}
-	if done == 0 {
-		return s
-	}
-	b.WriteString(s[done:])
-	return b.String()
 }
 
 // In returns what a text has of the values: whole ones, and lines of those that it does not have whole.

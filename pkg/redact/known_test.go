@@ -22,7 +22,7 @@ var spelled = map[string]func(string) string{
 	"JSON":             quoted,
 	"JSON twice":       func(v string) string { return quoted(quoted(v)) },
 	"JSON, slashes":    func(v string) string { return strings.ReplaceAll(quoted(v), "/", `\/`) },
-	"\\u":              func(v string) string { return everyUnit(v) },
+	"\\u":              everyUnit,
 	"\\x":              func(v string) string { return everyByte(v, `\x%02x`) },
 	"form":             url.QueryEscape,
 	"path":             url.PathEscape,
