@@ -4,11 +4,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -94,6 +96,26 @@ func (s state) left(ending time.Duration) ([]string, error) {
 	return left, nil
 }
 
+// reap takes note of the ends of adopted processes until the context ends, as the init process does: whoever waits for the end of a
+// process that is not its child would otherwise see it for ever. Except is the command itself, which another goroutine waits for.
+func reap(ctx context.Context, except int) {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	defer signal.Stop(ended)
+	for {
+		for _, pid := range children("Z") {
+			if pid != except {
+				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			}
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // endOrphans waits for the children of this process. Those that do not end by themselves are named and ended, with what is below them.
 func endOrphans(ending time.Duration) ([]string, error) {
 	named := map[int]string{}
@@ -113,7 +135,7 @@ func endOrphans(ending time.Duration) ([]string, error) {
 		if time.Now().Before(deadline) {
 			continue
 		}
-		for _, pid := range children() {
+		for _, pid := range slices.Concat(children("R"), children("S"), children("D"), children("T")) {
 			if named[pid] == "" {
 				named[pid] = fmt.Sprintf("process %d: %s", pid, commandLine(pid))
 			}
@@ -122,8 +144,8 @@ func endOrphans(ending time.Duration) ([]string, error) {
 	}
 }
 
-// children returns the children of this process.
-func children() []int {
+// children returns the children of this process that are in a state, as proc_pid_stat(5) names it.
+func children(state string) []int {
 	var pids []int
 	processes, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range processes {
@@ -133,7 +155,7 @@ func children() []int {
 		}
 		// "PID (NAME) STATE PPID ...", and the name may have spaces and brackets
 		_, after, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-		if f := strings.Fields(after); len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(os.Getpid()) {
+		if f := strings.Fields(after); len(f) > 1 && f[0] == state && f[1] == strconv.Itoa(os.Getpid()) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}

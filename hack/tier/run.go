@@ -83,11 +83,20 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
-	failed = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	reaped := make(chan struct{})
+	go func() { // ends with stop
+		reap(sampling, cmd.Process.Pid)
+		close(reaped)
+	}()
+	failed = cmd.Wait()
 	if failed != nil {
 		failed = fmt.Errorf("%s: %w", command[0], failed)
 	}
 	stop()
+	<-reaped
 	if err := <-sampled; err != nil {
 		return nil, err
 	}

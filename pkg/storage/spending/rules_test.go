@@ -133,7 +133,7 @@ func TestCostNeverExceeded(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(worker), 3))
 			for i := range 100 {
 				call, charges := strconv.Itoa(worker*1000+i), limits[r.IntN(2):]
-				if err := s.Commit(engine.Grow, s.Begin(call, charges, budget.NeedOf(r.Int64N(200), r.Int64N(100), price()))); err != nil {
+				if err := s.Commit(engine.Grow, s.Begin(call, charges, budget.NeedOf(r.Int64N(200), 4+r.Int64N(100), price()))); err != nil { // no request uses more than it reserves
 					refused.Add(1)
 					continue
 				}

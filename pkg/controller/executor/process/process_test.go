@@ -352,6 +352,10 @@ func TestTimeout(t *testing.T) {
 		t.Errorf("before its time was over: %+v", s)
 	}
 	c.Step(1)
+	kit.Await(t, "the end of the run", func() bool {
+		c.Step(0) // a timer that is set only now, for a time that is over, fires with the next step
+		return f.get(run).Phase == executor.Exited
+	})
 	s := f.wait(run)
 	if s.Cause != executor.CauseDeadline || s.Phase != executor.Exited || s.Succeeded() {
 		t.Errorf("state = %+v", s)

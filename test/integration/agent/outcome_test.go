@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package integration
+package agent
 
 import (
 	"net/http"
@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // outcomeScript: the model calls a tool whose answer is cut, and then fails; the retry, which was told so, calls the tool again.
@@ -29,7 +31,7 @@ turns:
 // reads that it may happen twice.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
-	p, model := withModel(t, outcomeScript)
+	p, model := standalone.WithModel(t, outcomeScript)
 	var paid atomic.Int64
 	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if paid.Add(1) == 1 {
@@ -38,7 +40,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		_, _ = w.Write([]byte(`{}`))
 	}))
 	t.Cleanup(bank.Close)
-	api := p.client().CoreV1alpha1()
+	api := p.API()
 	if _, err := api.Tools("default").Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "pay"}, Spec: v1alpha1.ToolSpec{
 		Description: "pays", HTTP: &v1alpha1.ToolHTTP{URL: bank.URL},
 	}}, metav1.CreateOptions{}); err != nil {
@@ -50,13 +52,13 @@ func TestOutcomeUnknown(t *testing.T) {
 	}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	people := as(t, p.Server, "boss", "platform-approver")
-	p.onModel("payer", func(s *v1alpha1.TaskSpec) {
+	people := p.As(t, "boss", "platform-approver")
+	p.OnModel("payer", func(s *v1alpha1.TaskSpec) {
 		s.AI, s.AgentRef = nil, &v1alpha1.NamespacedReference{Name: "payer"}
 		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: v1alpha1.DurationOf(time.Millisecond)}
 	})
 	approve := func(n int) (asked v1alpha1.Approval) {
-		p.poll("an approval", func() bool {
+		kit.Await(t, "an approval", func() bool {
 			list, err := api.Approvals("default").List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) < n {
 				return false
@@ -76,14 +78,14 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 	first := approve(1)
 	second := approve(2)
-	p.awaitPhase("payer", v1alpha1.TaskSucceeded)
+	p.AwaitPhase("payer", v1alpha1.TaskSucceeded)
 	if first.Spec.RiskSummary != "" || !strings.Contains(second.Spec.RiskSummary, "it may happen twice") {
 		t.Errorf("the risks are %q and %q", first.Spec.RiskSummary, second.Spec.RiskSummary)
 	}
 	if a, err := api.Approvals("default").Get(t.Context(), first.Name, metav1.GetOptions{}); err != nil || a.Status.ExecutionOutcome != v1alpha1.ApprovalUnknown {
 		t.Errorf("the outcome of the first call is %q, %v", a.Status.ExecutionOutcome, err)
 	}
-	if failed := p.eventsOf("payer", v1alpha1.EventToolCallFailed); len(failed) != 1 || !strings.Contains(string(failed[0].Content.Raw), `"outcome_unknown"`) {
+	if failed := p.EventsOf("payer", v1alpha1.EventToolCallFailed); len(failed) != 1 || !strings.Contains(string(failed[0].Content.Raw), `"outcome_unknown"`) {
 		t.Errorf("events %+v", failed)
 	}
 	told, warned := false, false
