@@ -17,5 +17,5 @@ rerun=()
 # The servers that run in the process of a test log more than what failed; of that only errors are shown.
 "$root/_output/bin/gotestsum" --format pkgname --format-icons text --format-hide-empty-pkg --hide-summary skipped \
   --jsonfile "$out/$step.json" --packages "$packages" ${rerun[@]+"${rerun[@]}"} -- "$@" 2>&1 |
-  grep --line-buffered -v -E '^ *([a-z0-9_]+\.go:[0-9]+: )?[IW][0-9]{4} [0-9:.]+ '
+  grep --line-buffered -v -E '^ *([a-z0-9_]+\.go:[0-9]+: )?[IW][0-9]{4} [0-9:.]+\]? '
 exit "${PIPESTATUS[0]}"

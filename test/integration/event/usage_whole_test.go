@@ -59,10 +59,7 @@ func spokenBy(p *standalone.Platform, s *spoken, task string) {
 	attempt, counted := "", map[string]bool{}
 	for i := range list.Items {
 		e := &list.Items[i]
-		var c struct {
-			Attempt    int
-			ErrorClass string
-		}
+		var c struct{ Attempt int }
 		if e.Content != nil {
 			if err := json.Unmarshal(e.Content.Raw, &c); err != nil {
 				p.T.Fatal(err)
@@ -78,11 +75,9 @@ func spokenBy(p *standalone.Platform, s *spoken, task string) {
 				s.Attempts++
 			}
 		case v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
-			switch {
-			case e.InputTokens != nil && e.OutputTokens != nil:
+			if e.InputTokens != nil && e.OutputTokens != nil {
 				s.Input, s.Output = s.Input+*e.InputTokens, s.Output+*e.OutputTokens
-			case c.ErrorClass == "invalid_request": // the vendor refused it, which costs nothing
-			default:
+			} else { // also where the vendor refused it: it reports nothing of such a request
 				s.Unknown++
 			}
 		}
