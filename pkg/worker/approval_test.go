@@ -52,6 +52,10 @@ func newDesk(t *testing.T) *desk {
 	const base = "/apis/core.platform.ai/v1alpha1/namespaces/ns/"
 	handle := func(pattern, what string, f http.HandlerFunc) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if what == "watch" && r.URL.Query().Get("watch") == "" {
+				d.list(w, r)
+				return
+			}
 			if code := d.refusal(what); code != 0 {
 				reply(t, w, code, metav1.Status{
 					TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Message: http.StatusText(code),
@@ -143,10 +147,26 @@ func (d *desk) get(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
+// list answers with all approvals of the task: a later attempt looks for calls whose outcome is unknown.
+func (d *desk) list(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("fieldSelector") != "spec.taskName=t" {
+		d.t.Errorf("asked for %s", r.URL)
+	}
+	d.mu.Lock()
+	all := d.state.All()
+	d.mu.Unlock()
+	l := v1alpha1.ApprovalList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "ApprovalList"}}
+	for i := range all {
+		a, _ := d.approval(all[i].Name)
+		l.Items = append(l.Items, *a)
+	}
+	reply(d.t, w, http.StatusOK, l)
+}
+
 // watch sends the approval at the beginning and after each event.
 func (d *desk) watch(w http.ResponseWriter, r *http.Request) {
 	id, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
-	if !ok || r.URL.Query().Get("watch") == "" {
+	if !ok {
 		d.t.Errorf("asked for %s", r.URL)
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -137,8 +137,8 @@ func TestUsageOfAWholeRequest(t *testing.T) {
 	if n := int64(len(model.Exchanges())); n != want.Requests+rest.Requests {
 		t.Errorf("the vendor got %d requests, the report has %d", n, want.Requests+rest.Requests)
 	}
-	// At least: delegate, two of the clerk, wait, answer, two attempts and the fork, of five attempts in four tasks.
-	if want.Requests < 8 || want.Unknown != 2 || want.Attempts != 5 || len(names) < 4 {
+	// At least: delegate, two of the clerk, wait, answer, two attempts, of which one was refused, and the fork, of five attempts in four tasks.
+	if want.Requests < 8 || want.Unknown != 3 || want.Attempts != 5 || len(names) < 4 {
 		t.Errorf("the history shows too little: %+v of %v", want, names)
 	}
 	u := kit.Must[*v1alpha1.UsageReport](t)(p.API().UsageReports("default").Create(t.Context(), &v1alpha1.UsageReport{Spec: v1alpha1.UsageReportSpec{
