@@ -120,6 +120,9 @@ func sample(t *testing.T, folders, ext []string, n int) []string {
 	var files []string
 	for _, folder := range folders {
 		if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && d.Name() == "node_modules" {
+				return filepath.SkipDir // what npm installed is not of this repository
+			}
 			if err == nil && d.Type().IsRegular() && slices.Contains(ext, filepath.Ext(path)) && !strings.HasSuffix(path, "_test.go") {
 				files = append(files, path)
 			}
