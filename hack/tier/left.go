@@ -103,7 +103,7 @@ func reap(ctx context.Context, except int) {
 	signal.Notify(ended, unix.SIGCHLD)
 	defer signal.Stop(ended)
 	for {
-		for _, pid := range children("Z") {
+		for _, pid := range children(true) {
 			if pid != except {
 				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 			}
@@ -135,7 +135,7 @@ func endOrphans(ending time.Duration) ([]string, error) {
 		if time.Now().Before(deadline) {
 			continue
 		}
-		for _, pid := range slices.Concat(children("R"), children("S"), children("D"), children("T")) {
+		for _, pid := range children(false) {
 			if named[pid] == "" {
 				named[pid] = fmt.Sprintf("process %d: %s", pid, commandLine(pid))
 			}
@@ -144,8 +144,8 @@ func endOrphans(ending time.Duration) ([]string, error) {
 	}
 }
 
-// children returns the children of this process that are in a state, as proc_pid_stat(5) names it.
-func children(state string) []int {
+// children returns the children of this process that have ended and were not waited for, or those that have not ended.
+func children(ended bool) []int {
 	var pids []int
 	processes, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range processes {
@@ -155,7 +155,7 @@ func children(state string) []int {
 		}
 		// "PID (NAME) STATE PPID ...", and the name may have spaces and brackets
 		_, after, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-		if f := strings.Fields(after); len(f) > 1 && f[0] == state && f[1] == strconv.Itoa(os.Getpid()) {
+		if f := strings.Fields(after); len(f) > 1 && (f[0] == "Z") == ended && f[1] == strconv.Itoa(os.Getpid()) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}

@@ -81,7 +81,7 @@ func runParts(ctx context.Context, name string, only []string, ending time.Durat
 		s.parts = append(s.parts, partOf(filepath.Join(dir, p), p))
 		s.took += s.parts[len(s.parts)-1].took
 	}
-	fmt.Fprintf(out, "\n=== %s of %s\n", name, commit)
+	s.title = titled(name, commit)
 	s.print(out, "")
 	if err := s.write(dir); err != nil {
 		return err
@@ -142,6 +142,11 @@ func (e ended) write(dir string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, partFile), data, 0o644)
+}
+
+// titled says what was run, on which commit, and when it ended, so that a summary can be cited.
+func titled(name, commit string) string {
+	return fmt.Sprintf("%s of %s, %s", name, commit, time.Now().UTC().Format(time.RFC3339))
 }
 
 // head returns the commit that is checked out, and whether nothing differs from it.

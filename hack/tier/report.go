@@ -81,6 +81,7 @@ func (r result) lasting() string {
 
 // summary is what the tests of a tier did.
 type summary struct {
+	title   string // what was run, on which commit, and when
 	results []result
 	parts   []part // of "tier parts"
 	load    []sample
@@ -257,7 +258,7 @@ func (s summary) skipped() string {
 
 // print writes the summary for people; the list of second tries comes last.
 func (s summary) print(out io.Writer, rest string) {
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "\n=== %s\n", s.title)
 	for _, p := range s.parts {
 		fmt.Fprintf(out, "%-12s %-8s %6s  %s\n", p.name, p.state, p.took.Round(time.Second), p.said)
 	}

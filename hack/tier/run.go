@@ -41,7 +41,7 @@ func runTier(ctx context.Context, dir, rest string, ending time.Duration, comman
 	if err != nil {
 		return err
 	}
-	s.took = time.Since(began)
+	s.title, s.took = filepath.Base(dir), time.Since(began)
 	if err := s.write(dir); err != nil {
 		return err
 	}
@@ -62,6 +62,7 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err != nil {
 		return nil, err
 	}
+	defer os.RemoveAll(temporary) // if this ends early; otherwise it is gone by then
 	if err := os.Chmod(temporary, 0o755); err != nil { // programs of other users are run in it
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func TestLeftBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), program, "run", "-ending", "1ms", "planted", "bash", "-c", c.command)
-			cmd.Dir = t.TempDir()
+			cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), envOut+"=") // not into the folder of the tier that runs this test
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), c.says) {
 				t.Errorf("%v: %s", err, out)
@@ -215,6 +215,14 @@ func TestParts(t *testing.T) {
 	}
 	if out, err := run(program, "parts", "acceptance", "good", "bad"); err != nil || !strings.Contains(out, "bad          passed") || !strings.Contains(out, "good         passed") {
 		t.Errorf("second: %v: %s", err, out)
+	}
+	commit, err := run("git", "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary, err := os.ReadFile(filepath.Join(repo, "_output", "acceptance", strings.TrimSpace(commit), "summary.txt"))
+	if err != nil || !strings.Contains(string(summary), "acceptance of "+strings.TrimSpace(commit)+", 2") {
+		t.Errorf("the summary does not say of which commit and when it is: %v: %s", err, summary)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "log"))
 	if err != nil || string(log) != "ran good\nran bad\nran bad\n" {

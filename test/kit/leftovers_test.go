@@ -55,7 +55,7 @@ func TestKilledBinaryLeavesNothing(t *testing.T) {
 	}
 }
 
-// lives reports whether a process has not ended; one of which nobody has asked how it ended has no environment.
+// lives reports whether a process has not ended. A zombie has no environment, so it counts as ended.
 func lives(pid string) bool {
 	env, _ := os.ReadFile(filepath.Join("/proc", pid, "environ"))
 	return len(env) > 0
