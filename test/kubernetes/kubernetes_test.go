@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,13 +24,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/cluster"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 const (
@@ -540,20 +539,12 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// ahead is a clock that is ahead of the real one.
-type ahead struct {
-	clock.RealClock
-	by atomic.Int64 // nanoseconds
-}
-
-func (a *ahead) Now() time.Time { return a.RealClock.Now().Add(time.Duration(a.by.Load())) }
-
 // TestParked: while a run is parked its deadline does not count, not even for an executor that starts meanwhile. The cluster's own
 // clock cannot be moved, so only the executor's is beyond the deadline.
 func TestParked(t *testing.T) {
 	t.Parallel()
 	const timeout, parkedFor = 3 * time.Second, 5 * time.Second
-	var now ahead
+	var now quickclock.Ahead
 	f := newFixture(t, func(o *kubernetes.Options) { o.Clock, o.StartTimeout = &now, 24*time.Hour })
 	run := f.start(t, "wait", func(r *executor.Run) { r.Timeout = timeout })
 	deadline := func() *int64 {
@@ -576,7 +567,7 @@ func TestParked(t *testing.T) {
 		t.Errorf("parked, with a deadline of %d s", *d)
 	}
 	f.running(t, run)
-	now.by.Store(int64(time.Hour))
+	now.By.Store(int64(time.Hour))
 	f.restart(t)
 	if s, err := f.runs.State(t.Context(), run.Ref); err != nil || s.Phase != executor.Running {
 		t.Fatalf("parked beyond its deadline: %+v, %v", s, err)
@@ -584,7 +575,7 @@ func TestParked(t *testing.T) {
 	if d := deadline(); d != nil {
 		t.Errorf("parked, with a deadline of %d s for another executor", *d)
 	}
-	now.by.Store(int64(parkedFor))
+	now.By.Store(int64(parkedFor))
 	park(false)
 	if d := deadline(); d == nil || *d < int64((timeout+parkedFor).Seconds()) {
 		t.Errorf("goes on, with a deadline of %v", d)

@@ -7,28 +7,20 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/test/quickclock"
 )
-
-// wall is a clock whose wall time can be set; its timers do not notice.
-type wall struct {
-	clock.RealClock
-	by atomic.Int64
-}
-
-func (w *wall) Now() time.Time { return time.Now().Add(time.Duration(w.by.Load())) }
 
 // When the clock is set, or the machine slept, all tasks are looked at within ten seconds, once; otherwise never.
 func TestWallClockWakesTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		c, lists, fail := &wall{}, 0, false
+		c, lists, fail := &quickclock.Ahead{}, 0, false
 		one := types.NamespacedName{Namespace: "n", Name: "a"}
 		var woken []types.NamespacedName
 		w := wallClock{clock: c, list: func(context.Context) ([]types.NamespacedName, error) {
@@ -57,7 +49,7 @@ func TestWallClockWakesTasks(t *testing.T) {
 			{0, false, 0, 0},
 		} {
 			lists, woken, fail = 0, nil, step.fail
-			c.by.Add(int64(step.set))
+			c.By.Add(int64(step.set))
 			time.Sleep(wallCheck)
 			synctest.Wait()
 			if lists != step.lists || len(woken) != step.woken || step.woken > 0 && !slices.Contains(woken, one) {
