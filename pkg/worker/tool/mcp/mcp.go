@@ -95,7 +95,7 @@ func newServer(name string, spec *v1alpha1.ToolSpec, o Options) (*server, error)
 	if err != nil {
 		return nil, errors.New("spec.mcp.remote.url: is not a URL") // the parser's error repeats the URL, which may hold a credential
 	}
-	s := &server{name: name, url: u, toolName: spec.MCP.Remote.ToolName, timeout: defaultTimeout, options: o}
+	s := &server{name: name, url: u, toolName: spec.MCP.Remote.ToolName, timeout: defaultTimeout, options: o, hidden: redact.KnownOf(o.Credential)}
 	if s.toolName == "" {
 		s.toolName = name
 	}
@@ -200,7 +200,7 @@ func decode(raw []byte) any {
 // shorten bounds a text of the server and removes the credential, which the server may repeat.
 func (s *server) shorten(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
-	text = redact.KnownOf(s.options.Credential).Remove(text)
+	text = s.hidden.Remove(text)
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}

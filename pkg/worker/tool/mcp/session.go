@@ -41,6 +41,7 @@ type server struct {
 	headers  map[string]string
 	timeout  time.Duration
 	options  Options
+	hidden   redact.Known // the credential, which the server may repeat
 }
 
 // conversation is one session with the server.
@@ -173,7 +174,7 @@ func (c *conversation) response(text string, structured any) (*Response, error) 
 	if len(raw) > maxResult {
 		return nil, tool.Errorf(tool.TypeLimitReached, "the result of %s is larger than 1 MiB", c.name).Suggest("ask for less")
 	}
-	if clean := redact.KnownOf(c.options.Credential).JSON(string(raw)); clean != string(raw) {
+	if clean := c.hidden.JSON(string(raw)); clean != string(raw) {
 		// A server may repeat what it was sent.
 		out = &Response{}
 		if err := json.Unmarshal([]byte(clean), out); err != nil {
