@@ -62,7 +62,7 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(temporary) }() // if this ends early; otherwise it is gone by then
+	defer func() { _ = os.RemoveAll(temporary) }()     // if this ends early; otherwise it is gone by then
 	if err := os.Chmod(temporary, 0o755); err != nil { // programs of other users are run in it
 		return nil, err
 	}
