@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -58,14 +59,11 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	temporary, err := os.MkdirTemp("", "tier") // short: sockets of tests lie in it
+	temporary, err := makeTemporary()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(temporary) }()     // if this ends early; otherwise it is gone by then
-	if err := os.Chmod(temporary, 0o755); err != nil { // programs of other users are run in it
-		return nil, err
-	}
+	defer func() { _ = os.RemoveAll(temporary) }() // if this ends early; otherwise it is gone by then
 	before, err := look(temporary)
 	if err != nil {
 		return nil, err
@@ -112,6 +110,22 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 		failed = errors.Join(failed, errors.New("left behind: "+l))
 	}
 	return failed, nil
+}
+
+// makeTemporary makes the folder for temporary files of what is run. Its name is short, since sockets of tests lie in it, and the same
+// in each run: Go keeps the results of a package's tests only as long as the environment that they read stays as it is, and most
+// read TMPDIR. What runs beside takes the next number.
+func makeTemporary() (string, error) {
+	for i := range 1000 {
+		dir := filepath.Join(os.TempDir(), "tier"+strconv.Itoa(i))
+		if err := os.Mkdir(dir, 0o755); os.IsExist(err) {
+			continue
+		} else if err != nil {
+			return "", err
+		}
+		return dir, os.Chmod(dir, 0o755) // whatever the umask: programs of other users are run in it
+	}
+	return "", fmt.Errorf("%s: remove the folders tier0 to tier999 that earlier runs left", os.TempDir())
 }
 
 // sampleLoad appends the time and the load of the last minute to a file until the context ends.
