@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+	"k8s.io/utils/lru"
 )
 
 // schema is a compiled JSON Schema; nil accepts every object.
@@ -33,10 +36,33 @@ func CheckSchema(raw json.RawMessage) error {
 	return err
 }
 
+// compiled keeps the schemas that were compiled last, by their text: a server makes a catalogue of the same tools for each request of
+// a chat or a vendor's API, and compiling is most of that. A schema that is longer than maxKept is not kept, which bounds the memory.
+var compiled = lru.New(512)
+
+const maxKept = 8 << 10
+
+// compile returns a schema that any number of goroutines may use; nil for no text.
 func compile(raw json.RawMessage) (*schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
+	if len(raw) > maxKept {
+		return compileNew(raw)
+	}
+	key := string(raw)
+	if s, ok := compiled.Get(key); ok {
+		return s.(*schema), nil
+	}
+	s, err := compileNew(raw)
+	if err != nil {
+		return nil, err
+	}
+	compiled.Add(key, s)
+	return s, nil
+}
+
+func compileNew(raw json.RawMessage) (*schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
@@ -111,7 +137,22 @@ func violations(e *jsonschema.ValidationError, p *message.Printer) []string {
 // It panics on a field that a schema cannot describe. That is a mistake in the program, which
 // the first test that creates the tool finds.
 func SchemaOf[A any](choices ...Choice) json.RawMessage {
-	s := structSchema(reflect.TypeFor[A]())
+	of := reflect.TypeFor[A]()
+	if len(choices) > 0 {
+		return makeSchema(of, choices)
+	}
+	raw, ok := ofStructs.Load(of)
+	if !ok {
+		raw, _ = ofStructs.LoadOrStore(of, makeSchema(of, nil))
+	}
+	return slices.Clone(raw.(json.RawMessage))
+}
+
+// ofStructs keeps the schemas of argument structs, by reflect.Type. They are as many as the program has tools.
+var ofStructs sync.Map
+
+func makeSchema(of reflect.Type, choices []Choice) json.RawMessage {
+	s := structSchema(of)
 	for _, c := range choices {
 		c.apply(s)
 	}

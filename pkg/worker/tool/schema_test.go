@@ -4,8 +4,10 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -35,6 +37,42 @@ func TestDrafts(t *testing.T) {
 					t.Errorf("%s: an unknown type is accepted", draft)
 				}
 			})
+		}
+	}
+}
+
+// TestSchemasAreKept: a schema is compiled once, and a long one each time.
+func TestSchemasAreKept(t *testing.T) {
+	of := func(description string) *schema {
+		s, err := compile(json.RawMessage(fmt.Sprintf(`{"type":"object","description":%q}`, description)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if of("kept") != of("kept") || of("kept") == of("another") {
+		t.Error("one text must be one schema, and two texts two")
+	}
+	if long := strings.Repeat("a", maxKept); of(long) == of(long) {
+		t.Error("a long schema is kept")
+	}
+}
+
+// BenchmarkCatalogue makes the catalogue of a request with 30 tools.
+func BenchmarkCatalogue(b *testing.B) {
+	type arguments struct {
+		Name  string   `json:"name" desc:"The name of the task" minLength:"1"`
+		State string   `json:"state,omitempty" desc:"Only tasks in this state" enum:"Pending,Running,Succeeded"`
+		Limit *int64   `json:"limit,omitempty" desc:"How many" minimum:"1" maximum:"100"`
+		Tags  []string `json:"tags,omitempty" desc:"Labels of it"`
+	}
+	for b.Loop() {
+		var tools []Tool
+		for i := range 30 {
+			tools = append(tools, New(fmt.Sprintf("tool_%d", i), "does something", func(context.Context, arguments) (any, error) { return nil, nil }))
+		}
+		if _, err := NewCatalogue(tools...); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
