@@ -30,7 +30,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // at once: the times are printed.
 func TestRestartIsFoundAvailable(t *testing.T) {
 	s := Start(t)
-	s.apply(strings.ReplaceAll(registration, "%s", s.port)) // as if the manifests were applied again
+	s.apply(at(registration, s.port)) // as if the manifests were applied again
 	for _, end := range []string{"stopped", "killed"} {
 		if end == "stopped" {
 			if err := s.Stop(); err != nil {

@@ -9,11 +9,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,7 +56,7 @@ metadata: {name: platform-system}
 apiVersion: v1
 kind: Service
 metadata: {name: platform-apiserver, namespace: platform-system}
-spec: {type: ExternalName, externalName: localhost}
+spec: {type: ExternalName, externalName: localhost, ports: [{name: https, port: PORT}]}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -70,8 +70,11 @@ spec:
   version: v1alpha1
   groupPriorityMinimum: 1000
   versionPriority: 15
-  service: {namespace: platform-system, name: platform-apiserver, port: %s}
+  service: {namespace: platform-system, name: platform-apiserver, port: PORT}
 `
+
+// at returns manifests with the port of a server.
+func at(manifests, port string) string { return strings.ReplaceAll(manifests, "PORT", port) }
 
 // Server is a platform-apiserver on a folder and a port of its own, registered with the cluster for its group.
 // It has many methods because each asks the API or the process for one thing.
@@ -120,7 +123,7 @@ func New(t testing.TB, args ...string) *Server {
 func newServer(t testing.TB, c *cluster.Cluster, dir, port string, args ...string) *Server {
 	t.Helper()
 	s := &Server{Host: c.Host, t: t, c: c, DataDir: dir, port: port}
-	s.apply(fmt.Sprintf(registration, s.port))
+	s.apply(at(registration, s.port))
 	shared.roles.Do(func() {
 		manifests := filepath.Join("..", "..", "manifests", "base")
 		s.c.Kubectl(t, "apply", "-f", filepath.Join(manifests, "apiserver-rbac.yaml"), "-f", filepath.Join(manifests, "clusterroles.yaml"))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,8 +87,15 @@ func (s *Server) awaitRepaired(store string) {
 	s.await(apiServices, "", apiService, func(u *unstructured.Unstructured) bool {
 		return u.GetAnnotations()[storeID] == store && u.GetAnnotations()[storeService] == system+"/"+service &&
 			nested(u, "spec", "caBundle") == base64.StdEncoding.EncodeToString(ca) &&
-			nested(u, "spec", "service", "namespace") == system && condition(u, "Available") == "True"
+			nested(u, "spec", "service", "namespace") == system && condition(u, "Available") == "True" && s.verified(u)
 	})
+}
+
+// verified reports whether an APIService leads to the port of s and has its certificate verified.
+func (s *Server) verified(u *unstructured.Unstructured) bool {
+	insecure, _, _ := unstructured.NestedBool(u.Object, "spec", "insecureSkipTLSVerify")
+	port, _, _ := unstructured.NestedInt64(u.Object, "spec", "service", "port")
+	return !insecure && strconv.FormatInt(port, 10) == s.port
 }
 
 // A second server with a store of its own, such as a second replica with its own volume, does not become ready, reports
@@ -150,7 +159,7 @@ func TestSecondInstallationIsNotServed(t *testing.T) {
 	id := s.registered().GetAnnotations()[storeID]
 	s.c.Kubectl(t, "create", "namespace", "elsewhere")
 	t.Cleanup(func() { s.c.Kubectl(t, "delete", "namespace", "elsewhere", "--wait=false") })
-	elsewhere := strings.ReplaceAll(fmt.Sprintf(registration[strings.LastIndex(registration, "---"):], s.port), "namespace: platform-system", "namespace: elsewhere")
+	elsewhere := strings.ReplaceAll(at(registration[strings.LastIndex(registration, "---"):], s.port), "namespace: platform-system", "namespace: elsewhere")
 	s.apply(elsewhere)
 	s.awaitRepaired(id)
 
@@ -195,10 +204,22 @@ func TestRegistrationIsRepaired(t *testing.T) {
 		`patch apiservice v1alpha1.core.platform.ai --type=merge --patch='{"spec": {"caBundle": "` + base64.StdEncoding.EncodeToString(wrong) + `"}}'`,
 		`annotate apiservice v1alpha1.core.platform.ai platform.ai/store-id- platform.ai/store-service-`,
 		`patch apiservice v1alpha1.core.platform.ai --type=merge --patch='{"spec": {"service": {"namespace": "default", "name": "kubernetes"}}}'`,
+		`patch apiservice v1alpha1.core.platform.ai --type=merge --patch='{"spec": {"caBundle": null, "insecureSkipTLSVerify": true}}'`,
+		`patch apiservice v1alpha1.core.platform.ai --type=merge --patch='{"spec": {"service": {"port": 1}}}'`,
 		`delete apiservice v1alpha1.core.platform.ai`,
 	} {
 		s.c.MustShell(t, "kubectl "+damage)
 		s.awaitRepaired(id)
+	}
+	kit.Await(t, "an Event for each part that was changed", func() bool {
+		said := s.c.MustShell(t, "kubectl --namespace "+system+" get events --field-selector reason=APIServiceRepaired -o jsonpath='{.items[*].message}'")
+		return !slices.ContainsFunc([]string{"caBundle", "store", "service", "port", "insecureSkipTLSVerify", "object"}, func(field string) bool {
+			return !strings.Contains(said, field)
+		})
+	})
+	_, metrics := s.get(s.direct(s.Config()), "/metrics")
+	if !strings.Contains(metrics, `platform_apiservice_repairs_total{field="insecureSkipTLSVerify"} 1`) {
+		t.Error("the repairs are not counted")
 	}
 	if a := s.registered().GetAnnotations(); a["example.test/of-the-installer"] != "yes" {
 		t.Errorf("the repaired APIService lacks an annotation of whoever installed it: %v", a)

@@ -37,6 +37,7 @@ var healthy = []string{
 	`platform_store_disk_wait_seconds 0.01x120`,
 	`platform_store_damaged_files 0x120`,
 	`platform_store_accepted_losses 0x120`,
+	`platform_apiservice_repairs_total{field="caBundle"} 0x120`,
 	`platform_store_revision 1+100x120`,
 	`workqueue_depth{name="task"} 0x120`,
 	`platform_store_write_stalls_total 2x120`,
@@ -71,7 +72,9 @@ var cases = []struct {
 	{"slow", "PlatformDiskSlow", []string{`platform_store_disk_slow_total 3x9 4x110`}, 11, 12},
 	{"hangs", "PlatformDiskSlow", []string{`platform_store_disk_wait_seconds 0.01x9 30+60x110`}, 11, 11},
 	{"damaged", "PlatformStoreDamaged", []string{`platform_store_damaged_files 0x9 1x110`}, 10, 10},
-	{"lost", "PlatformStoreLost", []string{`platform_store_accepted_losses 0x9 1x110`}, 10, 11},
+	// A loss is accepted when a server starts, so its series is a new one.
+	{"lost", "PlatformStoreLost", []string{`platform_store_accepted_losses{pod="a"} 0x9 _x110`, `platform_store_accepted_losses{pod="b"} _x9 1x110`}, 9, 10},
+	{"the APIService is changed", "PlatformAPIServiceChanged", []string{`platform_apiservice_repairs_total{field="caBundle"} 0x9 1x110`}, 10, 11},
 	{"no server", "PlatformServerDown", []string{`platform_store_revision`}, 5, 5},
 	{"the server restarts", "", []string{`platform_store_revision 1+100x9 _x3 1+100x107`}, 0, 0},
 	{"no controller", "PlatformControllerDown", []string{`workqueue_depth{name="task"} 0x9 _x110`}, 15, 20},

@@ -14,6 +14,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
+// defaultPort is the port of a Service that an APIService means if it names none.
+const defaultPort = 443
+
 // unknownStore stands for the store of an APIService that names none.
 const unknownStore = "unknown"
 
@@ -27,17 +30,24 @@ type claim struct {
 	store   string // the identity of the registered store; empty if none is named
 	holder  string // the Service of the server that has the store, as NAMESPACE/NAME; empty if none is named
 	service string // the Service that kube-apiserver calls, as NAMESPACE/NAME
+	port    int64  // the port of that Service
 	bundle  string // the CA of that Service, in base64
+	blind   bool   // kube-apiserver calls it without looking at its certificate
 }
 
 func claimOf(s *unstructured.Unstructured) claim {
 	namespace, _, _ := unstructured.NestedString(s.Object, "spec", "service", "namespace")
 	name, _, _ := unstructured.NestedString(s.Object, "spec", "service", "name")
+	port, found, _ := unstructured.NestedInt64(s.Object, "spec", "service", "port")
+	if !found {
+		port = defaultPort
+	}
 	bundle, _, _ := unstructured.NestedString(s.Object, "spec", "caBundle")
+	blind, _, _ := unstructured.NestedBool(s.Object, "spec", "insecureSkipTLSVerify")
 	a := s.GetAnnotations()
 	return claim{
 		store: a[v1alpha1.AnnotationStoreID], holder: a[v1alpha1.AnnotationStoreService],
-		service: namespace + "/" + name, bundle: bundle,
+		service: namespace + "/" + name, port: port, bundle: bundle, blind: blind,
 	}
 }
 
@@ -74,24 +84,40 @@ func (r *registration) judge(c claim) error {
 // bundle returns the CA in the form that an APIService contains; empty if the certificate was given by the operator.
 func (r *registration) bundle() string { return base64.StdEncoding.EncodeToString(r.cert.ca()) }
 
-// missing returns what an APIService needs in order to lead to this server, as a merge patch; nil if nothing is
-// missing.
-func (r *registration) missing(s *unstructured.Unstructured) map[string]any {
-	c, own := claimOf(s), r.namespace+"/"+r.service
-	change, spec := map[string]any{}, map[string]any{}
+// missing returns what an APIService needs in order to lead to this server, as a merge patch, and the fields that it changes; nil if
+// nothing is missing. port is that of the server's Service.
+func (r *registration) missing(c claim, port int64) (change map[string]any, changed []string) {
+	own := r.namespace + "/" + r.service
+	change, spec, service := map[string]any{}, map[string]any{}, map[string]any{}
 	if c.store != r.store || c.holder != own {
 		change["metadata"] = map[string]any{"annotations": r.annotations()}
+		changed = append(changed, fieldStore)
 	}
 	if c.service != own {
-		spec["service"] = map[string]any{"namespace": r.namespace, "name": r.service}
+		service["namespace"], service["name"] = r.namespace, r.service
+		changed = append(changed, fieldService)
 	}
-	if want := r.bundle(); want != "" && c.bundle != want {
-		spec["caBundle"] = want
+	if c.port != port {
+		service["port"] = port
+		changed = append(changed, fieldPort)
+	}
+	if len(service) > 0 {
+		spec["service"] = service
+	}
+	// Whoever gives the certificate also decides how kube-apiserver verifies it.
+	if want := r.bundle(); want != "" && (c.blind || c.bundle != want) {
+		spec["caBundle"], spec["insecureSkipTLSVerify"] = want, false // the API accepts only one of both
+		if c.blind {
+			changed = append(changed, fieldInsecure)
+		}
+		if c.bundle != want && c.bundle != r.written { // otherwise the CA is renewed
+			changed = append(changed, fieldBundle)
+		}
 	}
 	if len(spec) > 0 {
 		change["spec"] = spec
 	}
-	return change
+	return change, changed
 }
 
 func (r *registration) annotations() map[string]any {

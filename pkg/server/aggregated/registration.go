@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/metric"
 )
 
 const (
@@ -62,15 +64,18 @@ type registration struct {
 	clock     clock.WithTickerAndDelayedExecution
 	changed   chan struct{} // receives at most one pending value when there is something to check
 	answering atomic.Bool   // this server is ready
+	repairs   *prometheus.CounterVec
 
 	mu     sync.Mutex // guards reason
 	reason error      // why this server may not serve the group; nil if it may
 
-	mine   bool                       // this server has been registered since it started
-	seen   *unstructured.Unstructured // the APIService when it last belonged to this server
-	delay  time.Duration              // the time before the next knock; 0 while the APIService is available
-	before time.Time                  // the time of the last knock
-	gone   time.Time                  // when this server's APIService was found missing; zero while it is there
+	mine    bool                       // this server has been registered since it started
+	port    int64                      // a port that the server's Service has; 0 before it was looked up
+	written string                     // the CA that this server wrote or found last, in base64
+	seen    *unstructured.Unstructured // the APIService when it last belonged to this server
+	delay   time.Duration              // the time before the next knock; 0 while the APIService is available
+	before  time.Time                  // the time of the last knock
+	gone    time.Time                  // when this server's APIService was found missing; zero while it is there
 }
 
 func apiServices() schema.GroupVersionResource {
@@ -91,9 +96,13 @@ func (a *assembly) registration(store string) (*registration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of the APIService: %w", err)
 	}
+	repairs, err := metric.Register(a.Metrics, newRepairs())
+	if err != nil {
+		return nil, err
+	}
 	return &registration{
 		client: client, host: a.host, namespace: a.Namespace, service: a.ServiceName, store: store, takeOver: a.TakeOver,
-		cert: a.cert, clock: a.Clock, changed: make(chan struct{}, 1), reason: errUnread,
+		cert: a.cert, clock: a.Clock, changed: make(chan struct{}, 1), reason: errUnread, repairs: repairs,
 	}, nil
 }
 
@@ -198,7 +207,8 @@ func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (
 		r.decide(ctx, err)
 		return lookAgain, nil
 	}
-	if change := r.missing(s); len(change) > 0 {
+	c := claimOf(s)
+	if change, fields := r.missing(c, r.portOf(ctx, c)); len(change) > 0 {
 		if err := r.claim(ctx, s, change); err != nil {
 			if !r.mine {
 				r.decide(ctx, fmt.Errorf("the APIService %s could not be changed: %w", apiServiceName(), err))
@@ -206,7 +216,11 @@ func (r *registration) keep(ctx context.Context, s *unstructured.Unstructured) (
 			return knockMax, err
 		}
 		r.delay = 0 // the change has the effect of a knock
+		if c.store == r.store || r.mine {
+			r.repaired(ctx, fields...)
+		}
 	}
+	r.written = r.bundle()
 	r.mine, r.seen, r.takeOver, r.gone = true, s, "", time.Time{}
 	r.decide(ctx, nil)
 	return r.knock(ctx, s)
@@ -282,7 +296,11 @@ func (r *registration) restore(ctx context.Context) (time.Duration, error) {
 	}
 	klog.FromContext(ctx).Info("The APIService was deleted; creating it again", "name", apiServiceName())
 	// Do not force this: if somebody has created the APIService meanwhile, it is judged like any other.
-	return knockMax, apply(ctx, r.client.Resource(apiServices()), r.lost(), false)
+	if err := apply(ctx, r.client.Resource(apiServices()), r.lost(), false); err != nil {
+		return knockMax, err
+	}
+	r.repaired(ctx, fieldObject)
+	return knockMax, nil
 }
 
 // apply creates or changes an object by server-side apply. Unlike create, it can be permitted for a single name.

@@ -74,6 +74,7 @@ func (m *PrometheusMeter) Start(_ context.Context, a models.Asked) (models.Measu
 	s := m.of(seriesName{a.Namespace, a.Provider, a.Model})
 	if s.requests == nil {
 		s.requests = m.requests.WithLabelValues(s.provider, s.model)
+		m.unreported.WithLabelValues(s.provider, s.model) // an alert sees only how a series grows
 	}
 	s.requests.Inc()
 	return counted{m, s}, nil

@@ -97,6 +97,9 @@ func New(o Options) (*Gate, error) {
 		Namespace: "platform_api", Name: "bodies_refused_total",
 		Help: "Request bodies that were not read to their end, by reason: too_large, budget, slow.",
 	}, []string{"reason"})
+	for _, reason := range []string{"too_large", "budget", "slow"} {
+		g.refused.WithLabelValues(reason) // an alert sees only how a series grows
+	}
 	g.all = metric.Group{g.refused, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "platform_api", Name: "bodies_held_bytes", Help: "Bytes of request bodies that are read or held.",
 	}, func() float64 { return float64(g.Held()) })}
