@@ -6,6 +6,7 @@ package models
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // notebook notes what it is told.
 type notebook struct {
 	refuse error
+	mu     sync.Mutex // guards asked
 	asked  []Asked
 	ended  chan Ended
 }
@@ -27,6 +29,8 @@ func (l *notebook) Start(_ context.Context, a Asked) (Measurement, error) {
 	if l.refuse != nil {
 		return nil, l.refuse
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.asked = append(l.asked, a)
 	return l, nil
 }
