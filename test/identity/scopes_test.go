@@ -95,16 +95,28 @@ func TestScopes(t *testing.T) {
 					t.Errorf("%s %s: %d %s", r.method, r.path, code, answer)
 				}
 			}
-			denied := 0.0
+			counted := map[string]float64{} // by the name of the metric and its labels
 			for _, family := range must(metrics.Gather())(t) {
 				for _, m := range family.Metric {
-					if family.GetName() == "platform_context_token_denied_total" && m.Label[0].GetValue() == mode {
-						denied += m.Counter.GetValue()
+					name := family.GetName()
+					for _, l := range m.Label {
+						name += " " + l.GetValue()
 					}
+					counted[name] = m.GetCounter().GetValue()
 				}
 			}
-			if (denied > 0) != (mode != external.ModeOff) {
+			if denied := counted["platform_context_token_denied_total "+mode]; (denied > 0) != (mode != external.ModeOff) {
 				t.Errorf("%v refusals are counted", denied)
+			}
+			result := map[string]string{external.ModeOff: " allowed", external.ModeAudit: "scope audited", external.ModeEnforce: "scope denied"}[mode]
+			for _, name := range []string{
+				"platform_context_token_auth_total transaction-token success",
+				"platform_context_token_authorization_total tasks:list " + result,
+				"platform_context_token_authorization_total other never denied",
+			} {
+				if counted[name] == 0 {
+					t.Errorf("%s is 0", name)
+				}
 			}
 		})
 	}

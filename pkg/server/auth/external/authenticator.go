@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/server/sparse"
 )
 
@@ -36,7 +37,7 @@ type Service struct {
 	bearer  bool     // transaction tokens are accepted as Bearer tokens
 	mode    string
 	scopes  map[string][]string // accepted scopes by family
-	denied  *prometheus.CounterVec
+	metrics *metrics
 	sparse  *sparse.Log
 	tasks   *TaskTokens // nil: tasks get no token
 	// others has the digests of Bearer tokens that are of another kind or issuer, whatever the time is.
@@ -47,7 +48,7 @@ type Service struct {
 const rememberedOthers = 4096
 
 // New makes the service of checked options.
-func New(o Options, c clock.PassiveClock, metrics prometheus.Registerer) (*Service, error) {
+func New(o Options, c clock.PassiveClock, registry prometheus.Registerer) (*Service, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -86,10 +87,11 @@ func New(o Options, c clock.PassiveClock, metrics prometheus.Registerer) (*Servi
 		}
 	}
 	var err error
-	if s.tasks, err = newTaskTokens(o.ContextToken, s.context, c, metrics); err != nil {
+	if s.tasks, err = newTaskTokens(o.ContextToken, s.context, c, registry); err != nil {
 		return nil, err
 	}
-	return s, s.register(metrics)
+	s.metrics, err = metric.Register(registry, newMetrics())
+	return s, err
 }
 
 // TaskTokens returns what gives tasks transaction tokens; nil if they get none.
@@ -246,6 +248,16 @@ func (s *Service) transaction(r *http.Request, token string) (*Identity, error) 
 	if s.context == nil {
 		return nil, errors.New("transaction tokens are not accepted here")
 	}
+	i, err := s.verified(r, token)
+	result := resultSuccess
+	if err != nil {
+		result = resultFailure
+	}
+	s.metrics.authenticated.WithLabelValues(ProfileTransactionToken, result).Inc()
+	return i, err
+}
+
+func (s *Service) verified(r *http.Request, token string) (*Identity, error) {
 	c, err := s.context.check(r.Context(), token)
 	if err != nil {
 		return nil, err

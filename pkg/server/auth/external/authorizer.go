@@ -45,19 +45,27 @@ func (s *Service) refusal(ctx context.Context, a authorizer.Attributes) string {
 	if i == nil {
 		return ""
 	}
-	if own, reason := confined(i, a); own || reason != "" {
+	own, reason := confined(i, a)
+	if i.Transaction == nil || own {
 		return reason
 	}
-	if i.Transaction == nil {
-		return ""
+	return s.decide(ctx, actionOf(a), s.lacking(i, a, reason))
+}
+
+// lacking returns what a transaction lacks for a request outside its namespace for the given reason, or inside it.
+func (s *Service) lacking(i *Identity, a authorizer.Attributes, outside string) lack {
+	switch {
+	case outside != "":
+		return lack{lacksNamespace, outside}
+	case never(a):
+		return lack{lacksNever, fmt.Sprintf("%s cannot be changed with a transaction token", a.GetResource())}
+	case s.mode == ModeOff || s.mode == "":
+		return lack{}
 	}
-	if never(a) {
-		return fmt.Sprintf("%s cannot be changed with a transaction token", a.GetResource())
+	if words := s.unscoped(i, a); words != "" {
+		return lack{lacksScope, words}
 	}
-	if s.mode == ModeOff || s.mode == "" {
-		return ""
-	}
-	return s.deny(ctx, s.uncovered(i, a))
+	return lack{lacksConstraint, constrained(i, a)}
 }
 
 // confined checks the namespace of a request. own is true for what every caller may ask, such as who it is.
@@ -79,8 +87,8 @@ func confined(i *Identity, a authorizer.Attributes) (own bool, reason string) {
 	return false, ""
 }
 
-// uncovered returns what the token lacks for the request; empty if it covers it.
-func (s *Service) uncovered(i *Identity, a authorizer.Attributes) string {
+// unscoped returns which scope the token lacks for the request; empty if it lacks none.
+func (s *Service) unscoped(i *Identity, a authorizer.Attributes) string {
 	list, ok := needed(a)
 	if !ok {
 		return fmt.Sprintf("no scope of a transaction token covers %s %s", a.GetVerb(), a.GetResource())
@@ -91,6 +99,11 @@ func (s *Service) uncovered(i *Identity, a authorizer.Attributes) string {
 			return fmt.Sprintf("the transaction token lacks the scope %s", strings.Join(accepted, " or "))
 		}
 	}
+	return ""
+}
+
+// constrained returns which constraint of the transaction the request breaks; empty if it breaks none.
+func constrained(i *Identity, a authorizer.Attributes) string {
 	c, err := constraintsOf(i.Transaction)
 	switch {
 	case err != nil:

@@ -46,7 +46,7 @@ func (s *Service) CheckTask(ctx context.Context, t, parent *v1alpha1.Task, tools
 			reason = c.refuses(without)
 		}
 	}
-	if reason := s.deny(ctx, reason); reason != "" {
+	if reason := s.decide(ctx, actionTask, lack{lacksConstraint, reason}); reason != "" {
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New(reason))
 	}
 	return nil
@@ -64,11 +64,11 @@ func (s *Service) CheckTool(ctx context.Context, t *v1alpha1.Task, tool string) 
 	c, err := constraintsOf(t.Spec.Transaction)
 	switch {
 	case err != nil:
-		return s.deny(ctx, err.Error())
+		return s.decide(ctx, actionTool, lack{lacksConstraint, err.Error()})
 	case c.withoutTool(tool) != "":
-		return s.deny(ctx, c.refuses(tool))
+		return s.decide(ctx, actionTool, lack{lacksConstraint, c.refuses(tool)})
 	}
-	return ""
+	return s.decide(ctx, actionTool, lack{})
 }
 
 // UncoveredTools returns the tools that a server does not offer in the name of a caller, because the caller's transaction does
@@ -88,7 +88,7 @@ func (s *Service) UncoveredTools(ctx context.Context, u user.Info, own, served [
 		}
 	}
 	if len(without) > 0 && s.mode == ModeAudit {
-		s.deny(ctx, "the transaction does not cover the tools "+strings.Join(without, ", "))
+		s.decide(ctx, actionTool, lack{lacksConstraint, "the transaction does not cover the tools " + strings.Join(without, ", ")})
 		return nil
 	}
 	return without

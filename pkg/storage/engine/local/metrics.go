@@ -22,9 +22,9 @@ type metrics struct {
 
 	full, freeBytes, losses, waits, damaged *prometheus.Desc
 
-	revision, failed, diskBytes, walBytes, memTableBytes *prometheus.Desc
-	cacheBytes, cacheHits, cacheMisses                   *prometheus.Desc
-	l0Files, readAmplification, compactionDebt           *prometheus.Desc
+	revision, failed, diskBytes, dbSize, walBytes, memTableBytes *prometheus.Desc
+	cacheBytes, cacheHits, cacheMisses                           *prometheus.Desc
+	l0Files, readAmplification, compactionDebt                   *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*metrics)(nil)
@@ -62,6 +62,7 @@ func newMetrics(e *Engine) *metrics {
 		losses:            desc("accepted_losses", "Parts of the store that were lost, and without which it was opened with --accept-data-loss."),
 		freeBytes:         desc("disk_free_bytes", "Space that is free on the volume of the store; 0 if it is not known."),
 		diskBytes:         desc("disk_bytes", "Space that the store uses on disk."),
+		dbSize:            desc("db_size_bytes", "Space that the store uses on disk; the same as disk_bytes."),
 		walBytes:          desc("wal_bytes", "Size of the live write-ahead log."),
 		memTableBytes:     desc("memtable_bytes", "Memory of memtables."),
 		cacheBytes:        desc("block_cache_bytes", "Memory of cached blocks."),
@@ -89,7 +90,7 @@ func (m *metrics) own() metric.Group {
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.own().Describe(ch)
 	for _, d := range []*prometheus.Desc{
-		m.full, m.freeBytes, m.losses, m.waits, m.damaged, m.revision, m.failed, m.diskBytes, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
+		m.full, m.freeBytes, m.losses, m.waits, m.damaged, m.revision, m.failed, m.diskBytes, m.dbSize, m.walBytes, m.memTableBytes, m.cacheBytes, m.cacheHits, m.cacheMisses,
 		m.l0Files, m.readAmplification, m.compactionDebt,
 	} {
 		ch <- d
@@ -125,6 +126,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	defer m.engine.release()
 	p := m.engine.db.Metrics()
 	gauge(m.diskBytes, float64(p.DiskSpaceUsage()))
+	gauge(m.dbSize, float64(p.DiskSpaceUsage()))
 	gauge(m.walBytes, float64(p.WAL.Size))
 	gauge(m.memTableBytes, float64(p.MemTable.Size))
 	gauge(m.cacheBytes, float64(p.BlockCache.Size))
