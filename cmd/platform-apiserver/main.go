@@ -18,7 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/aggregated"
 	"github.com/platform-ai/platform/pkg/server/cors"
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )

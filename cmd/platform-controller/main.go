@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
@@ -30,6 +32,7 @@ func main() {
 			if err := sandbox.Seal(); err != nil {
 				return err
 			}
+			sparse.New(clock.RealClock{}).HandleErrors()
 			return controller.RunCluster(cmd.Context(), *o)
 		},
 	}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/cors"
-	"github.com/platform-ai/platform/pkg/server/sparse"
 	"github.com/platform-ai/platform/pkg/server/standalone"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )

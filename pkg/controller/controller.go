@@ -54,6 +54,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 // shutdownTimeout is how long running reconciles may take to end at shutdown.
@@ -154,7 +155,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 			return nil, fmt.Errorf("controllers: %w", err)
 		}
 	}
-	log := newStopLog(ctx, klog.FromContext(ctx).WithName("controller"))
+	log := newErrorLog(ctx, klog.FromContext(ctx).WithName("controller"), sparse.New(o.Tasks.Clock))
 	setLogger.Do(func() { crlog.SetLogger(log) })
 	mgr, err := manager.New(cfg, manager.Options{
 		Scheme:                  scheme,

@@ -28,7 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/object"

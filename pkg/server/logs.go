@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 // SetUpLog sends the process's log to its standard error. If quiet is set, it keeps warnings and errors and drops lines that

@@ -19,7 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	"github.com/platform-ai/platform/pkg/server/models"
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 // readyPoll and readyPollMax are the least and the most time between two checks of whether a starting server is ready. It grows slowly,

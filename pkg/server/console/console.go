@@ -25,7 +25,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 const (

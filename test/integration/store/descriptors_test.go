@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/server"
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )

@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/platform-ai/platform/pkg/metric"
-	"github.com/platform-ai/platform/pkg/server/sparse"
+	"github.com/platform-ai/platform/pkg/sparse"
 )
 
 const impersonateExtra = "Impersonate-Extra-"

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sparse limits log lines that clients can trigger repeatedly. It logs one line per cause and interval, with the
+// Package sparse limits log lines that clients, or an outage, can trigger repeatedly. It logs one line per cause and interval, with the
 // number of lines that were left out since the previous one.
 package sparse
 
@@ -54,6 +54,15 @@ func (l *Log) Error(ctx context.Context, err error, msg string, keysAndValues ..
 	if dropped, now := l.due(msg); now {
 		klog.FromContext(ctx).Error(err, msg, append(keysAndValues, "alsoDropped", dropped)...)
 	}
+}
+
+// Due reports whether a line may be logged now, and how many of the same cause were dropped since the last one. The cause is the
+// message, which is a constant, and the first words of the error.
+func (l *Log) Due(err error, msg string) (dropped int, now bool) {
+	if err != nil {
+		msg += " " + firstWords(err.Error())
+	}
+	return l.due(msg)
 }
 
 // Info logs a message, which is the cause and a constant, to the logger of ctx.
@@ -127,11 +136,7 @@ func firstWords(text string) string {
 func (l *Log) HandleErrors() {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(ctx context.Context, err error, msg string, keysAndValues ...any) {
-			name := msg
-			if err != nil {
-				name += " " + firstWords(err.Error())
-			}
-			dropped, now := l.due(name)
+			dropped, now := l.Due(err, msg)
 			if !now {
 				return
 			}
