@@ -13,6 +13,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // The parts of an APIService that this server restores; the values of the label "field".
@@ -52,7 +54,7 @@ func (r *registration) repaired(ctx context.Context, fields ...string) {
 		ObjectMeta:          metav1.ObjectMeta{GenerateName: r.service + "-", Namespace: r.namespace},
 		EventTime:           metav1.NewMicroTime(r.clock.Now()),
 		ReportingController: "platform.ai/" + DefaultService, ReportingInstance: r.service,
-		Type: corev1.EventTypeWarning, Reason: "APIServiceRepaired", Action: "Repair",
+		Type: corev1.EventTypeWarning, Reason: v1alpha1.ReasonAPIServiceRepaired, Action: "Repair",
 		Note:      "APIService " + apiServiceName() + ": somebody changed " + strings.Join(fields, ", ") + "; restored",
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: r.namespace, Name: r.service},
 	}, metav1.CreateOptions{})

@@ -331,6 +331,13 @@ const (
 	ReasonEndpointUnreachable = "EndpointUnreachable"
 )
 
+// Reasons of Events of an installation in a cluster.
+const (
+	// ReasonAPIServiceRepaired is for an Event of the Service of platform-apiserver: somebody changed the APIService of the group, and
+	// the server restored what the note names. The cluster's audit log says who it was.
+	ReasonAPIServiceRepaired = "APIServiceRepaired"
+)
+
 // ReasonNotFound is the reason of a task that refers to an object of a kind, such as Agent, which does not exist.
 func ReasonNotFound(kind string) string {
 	switch kind {
