@@ -88,6 +88,12 @@ func TestPods(t *testing.T) {
 	for _, budget := range []string{"platform-apiserver", "platform-controller", "platform-router"} {
 		c.Kubectl(t, "--namespace", system, "wait", "--for=jsonpath={.status.expectedPods}", "--timeout=5m", "poddisruptionbudget", budget)
 	}
+	// Applied again, they change nothing, and whoever goes on with server-side apply has no conflict.
+	for _, way := range [][]string{{"apply", "-f", file}, {"apply", "--server-side", "-f", file}} {
+		if out := c.Kubectl(t, way...); strings.Contains(out, "configured") || strings.Contains(out, "conflict") {
+			t.Errorf("kubectl %s:\n%s", strings.Join(way[:2], " "), out)
+		}
+	}
 	c.Kubectl(t, "delete", "-f", file, "--timeout=5m")
 }
 

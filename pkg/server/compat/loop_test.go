@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ type loop struct {
 
 	path   string
 	answer http.HandlerFunc // of the vendor
+	mu     sync.Mutex       // guards asked: an answer may be cut before the vendor's handler ends
 	asked  [][]byte         // the bodies of the requests that the vendor got
 	ended  ends
 	close  func() // ends the vendor
@@ -45,7 +47,9 @@ func newLoop(t testing.TB, op operation, kind v1alpha1.ProviderType) *loop {
 	}
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		l.mu.Lock()
 		l.asked = append(l.asked, body)
+		l.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		l.answer(w, r)
 	}))
@@ -115,12 +119,17 @@ data: {"type":"message_stop"}
 // post sends a body, and returns the answer and what the vendor got.
 func (l *loop) post(t testing.TB, body string) (answer *httptest.ResponseRecorder, got [][]byte) {
 	t.Helper()
-	for l.asked = nil; len(l.ended) > 0; {
+	l.mu.Lock()
+	l.asked = nil
+	l.mu.Unlock()
+	for len(l.ended) > 0 {
 		<-l.ended
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, l.path, strings.NewReader(body))
 	r.Header.Set("X-Api-Key", "of-the-client")
 	answer = httptest.NewRecorder()
 	l.ServeHTTP(answer, r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return answer, l.asked
 }

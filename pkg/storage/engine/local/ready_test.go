@@ -82,8 +82,8 @@ func TestDiskWhenTheClockIsSet(t *testing.T) {
 	}
 	resume, written := disk.Hang(), make(chan error, 1)
 	go func() { written <- newLedger().write(e, "a") }()
-	for metric(t, registry, "platform_store_disk_wait_seconds") == 0 { // the write has begun
-		clock.SetTime(time.Unix(1001, 0))
+	for metric(t, registry, "platform_store_disk_wait_seconds") == 0 { // until the write has begun and waits
+		clock.SetTime(clock.FakePassiveClock.Now().Add(time.Millisecond))
 	}
 	clock.by.Store(int64(30 * 24 * time.Hour))
 	if got := metric(t, registry, "platform_store_disk_wait_seconds"); got > 2 {
