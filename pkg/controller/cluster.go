@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/envflag"
+	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/workerpod"
@@ -109,6 +110,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 
 // RunCluster runs the controllers until the context ends, or leadership is lost.
 func RunCluster(ctx context.Context, o ClusterOptions) error {
+	memlimit.Set(ctx)
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
 	}

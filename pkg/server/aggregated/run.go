@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/install"
+	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	hostinstall "github.com/platform-ai/platform/pkg/server/host/install"
@@ -40,7 +41,7 @@ func Run(ctx context.Context, o Options) error {
 	if server.AwaitFiles(ctx, &o.Options) != nil {
 		return nil // asked to stop while it waited
 	}
-	server.LimitMemory(ctx)
+	memlimit.Set(ctx)
 	server.SpaceCollections()
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {

@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/memlimit"
 )
 
 const (
@@ -31,6 +33,7 @@ const (
 
 // Run serves until ctx ends, and then until the requests in progress have ended or the shutdown timeout has passed.
 func Run(ctx context.Context, o Options) error {
+	memlimit.Set(ctx)
 	if err := o.validate(); err != nil {
 		return err
 	}

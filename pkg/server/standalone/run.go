@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
@@ -20,7 +21,7 @@ func Run(ctx context.Context, o Options) error {
 	if server.AwaitFiles(ctx, &o.Options) != nil {
 		return nil // asked to stop while it waited
 	}
-	server.LimitMemory(ctx)
+	memlimit.Set(ctx)
 	server.SpaceCollections()
 	stop, err := o.Profiling.Serve(ctx)
 	if err != nil {

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package memlimit limits the memory of a process to what its control group allows.
+package memlimit
 
 import (
 	"context"
@@ -16,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LimitMemory tells the garbage collector how much memory the process may use: 90 % of the limit of its control group, so that
+// Set tells the garbage collector how much memory the process may use: 90 % of the limit of its control group, so that
 // memory is given back before the kernel ends the process. GOMEMLIMIT takes precedence.
-func LimitMemory(ctx context.Context) {
+func Set(ctx context.Context) {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); set {
 		return
 	}
