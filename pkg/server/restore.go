@@ -23,9 +23,9 @@ import (
 const restoreHelp = `Make the store of a server from a backup.
 
 The store becomes DIR/store, where DIR is the --data-dir of the server that will use it (/data in a cluster, on the
-volume of the StatefulSet while it has no replica). There must be no store: stop the server and move it away first. The
-backup is unpacked next to that place, opened, and read to the last value; only then is it moved there. If anything
-is wrong with it, the folder is left as it was.
+volume of the StatefulSet while it has no replica). There must be no store: stop the server and move it away first, or let
+--set-aside move it to DIR/store-TIME. The backup is unpacked next to that place, opened, and read to the last value; only
+then is the old store moved away and the new one moved there. If anything is wrong with it, the folder is left as it was.
 
 The restored store goes on at a far higher revision, and clients that watched the old one are told to list again:
 they may have seen changes that are not in the backup. Streams of events may reuse sequence numbers that were given
@@ -41,17 +41,25 @@ server that finds none makes new keys; each Secret must then be deleted unread, 
 // backup.
 func NewRestoreCommand(program string) *cobra.Command {
 	var dir string
+	var aside bool
 	cmd := &cobra.Command{
 		Use: "restore FILE --data-dir DIR", Short: "Make the store of this server from a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
 		Example: fmt.Sprintf("  %[1]s restore today.tar --data-dir /var/lib/platform\n  gunzip < today.tar.gz | %[1]s restore - --data-dir /var/lib/platform", program),
 	}
 	cmd.Flags().StringVar(&dir, "data-dir", "", "data folder of the server")
 	_ = cmd.MarkFlagRequired("data-dir") // the flag exists
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return restore(cmd.Context(), cmd, args[0], dir) }
+	cmd.Flags().BoolVar(&aside, "set-aside", false, "keep a store that is there beside the new one, as store-TIME")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		stores := localStores()
+		if aside {
+			stores.Aside = filepath.Join(dir, archive.StoreFolder+"-"+time.Now().UTC().Format("20060102T150405Z"))
+		}
+		return restore(cmd.Context(), cmd, args[0], dir, stores)
+	}
 	return cmd
 }
 
-func restore(ctx context.Context, cmd *cobra.Command, file, dir string) error {
+func restore(ctx context.Context, cmd *cobra.Command, file, dir string, stores backup.Stores) error {
 	in := cmd.InOrStdin()
 	if file != "-" {
 		f, err := os.Open(file)
@@ -61,7 +69,7 @@ func restore(ctx context.Context, cmd *cobra.Command, file, dir string) error {
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 	}
-	r, err := backup.Restore(ctx, in, dir, localStores())
+	r, err := backup.Restore(ctx, in, dir, stores)
 	if err != nil {
 		return err
 	}

@@ -211,6 +211,41 @@ func TestRestoreLeavesAStoreAlone(t *testing.T) {
 	}
 }
 
+// A store that is there is moved aside only when the backup is whole, and never while a server has it open.
+func TestRestoreSetsAside(t *testing.T) {
+	dir := t.TempDir()
+	target, s := filepath.Join(dir, "store"), stores()
+	s.Aside = filepath.Join(dir, "store-before")
+	restore := func(b []byte) error {
+		_, err := Restore(t.Context(), bytes.NewReader(b), dir, s)
+		return err
+	}
+	whole := written(t, stored(t))
+	e := openStore(t, target)
+	if err := restore(whole); !errors.Is(err, engine.ErrLocked) {
+		t.Errorf("below a server: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, target)
+	if err := restore(whole[:len(whole)/2]); err == nil {
+		t.Error("half a backup was restored")
+	}
+	if diff := cmp.Diff(before, names(t, target)); diff != "" {
+		t.Errorf("half a backup changed the store: %s", diff)
+	}
+	if err := restore(whole); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, names(t, s.Aside)); diff != "" {
+		t.Errorf("the store that was moved away: %s", diff)
+	}
+	if err := restore(whole); !errors.Is(err, ErrStoreExists) {
+		t.Errorf("onto a store that was moved away: %v", err)
+	}
+}
+
 // A store is not moved into place while the data folder has a record of another one.
 func TestRestoreThatCannotForget(t *testing.T) {
 	dir, s, no := t.TempDir(), stores(), errors.New("no")

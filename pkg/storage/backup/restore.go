@@ -41,6 +41,9 @@ type Stores struct {
 	// Forget removes, durably, what the engine has recorded beside the store of a data folder about what that store
 	// must have. It succeeds if there is nothing.
 	Forget func(dataDir string) error
+	// Aside is the path to which Restore moves a store that is there, once the backup has proved to be whole. If it is empty,
+	// Restore refuses a folder that has a store.
+	Aside string
 }
 
 // Restored describes a restored store.
@@ -54,7 +57,7 @@ type Restored struct {
 }
 
 // Restore makes the store DIR/store from a backup. DIR is a server's data folder, which is created if
-// needed. It refuses a folder that already has a store. The store is moved into place only after everything
+// needed. It refuses a folder that already has a store, unless Aside says where to put it. The store is moved into place only after everything
 // was unpacked, synced, opened and read, and matched the manifest of the backup. Before that, and if the
 // restore fails, the folder holds nothing that a server would open.
 //
@@ -62,7 +65,7 @@ type Restored struct {
 // removes the remains of one that was killed.
 func Restore(ctx context.Context, r io.Reader, dataDir string, stores Stores) (_ *Restored, err error) {
 	target := filepath.Join(dataDir, archive.StoreFolder)
-	if err := absent(target); err != nil {
+	if err := absent(target); err != nil && (stores.Aside == "" || !errors.Is(err, ErrStoreExists)) {
 		return nil, err
 	}
 	if err := os.MkdirAll(dataDir, folderPerm); err != nil {
@@ -89,17 +92,43 @@ func Restore(ctx context.Context, r io.Reader, dataDir string, stores Stores) (_
 	if restored.Contents, restored.Base, err = prove(ctx, dir, m.Revision, stores); err != nil {
 		return nil, err
 	}
-	if err := absent(target); err != nil { // a server may have started meanwhile
+	if err := makeRoom(dataDir, target, stores); err != nil {
 		return nil, err
-	}
-	// A record that is still there describes the store that was lost or moved away. The next start makes a new one.
-	if err := stores.Forget(dataDir); err != nil {
-		return nil, fmt.Errorf("restore: %w", err)
 	}
 	if err := os.Rename(dir, target); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	return restored, durable.SyncFolder(dataDir)
+}
+
+// makeRoom moves the store that is there away, unless a server has it open; without Aside it requires that there is none, as a server
+// may have started meanwhile. A record that is still there describes the store that was lost or is moved away. The next start makes a
+// new one.
+func makeRoom(dataDir, target string, stores Stores) error {
+	err := absent(target)
+	if err == nil {
+		if err := stores.Forget(dataDir); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+		return nil
+	}
+	if stores.Aside == "" || !errors.Is(err, ErrStoreExists) {
+		return err
+	}
+	lock, err := stores.Lock(target)
+	if err != nil {
+		return fmt.Errorf("restore: the store in %s: %w", target, err)
+	}
+	if err = absent(stores.Aside); err == nil {
+		err = stores.Forget(dataDir)
+	}
+	if err == nil {
+		err = os.Rename(target, stores.Aside)
+	}
+	if err := errors.Join(err, lock.Close()); err != nil {
+		return fmt.Errorf("restore: move the store in %s away: %w", target, err)
+	}
+	return nil
 }
 
 func absent(target string) error {
