@@ -104,8 +104,7 @@ func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 	}
 	digest, err := approval.Digest(raw)
 	if err != nil {
-		// Two parsers may read such arguments differently.
-		return ApprovalRequest{}, tool.InvalidArguments("the arguments are ambiguous: %v", err)
+		return ApprovalRequest{}, tool.InvalidArguments("%v", err)
 	}
 	d, _ := g.tools.Definition(name)
 	return ApprovalRequest{Tool: d, CallID: g.callID, Arguments: raw, ArgsDigest: digest, Uncertain: g.uncertain[name+" "+digest]}, nil
@@ -126,10 +125,7 @@ func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool
 	g := l.c.Gate
 	q, err := g.request(c.Name, c.Arguments)
 	if err != nil {
-		result := tool.Failure(err)
-		l.toolStarted(c)
-		l.toolEnded(c, "", result, 0)
-		return result, nil
+		return l.notMade(c, err), nil
 	}
 	q.Action = said
 	d, err := g.spend(ctx, q)

@@ -208,6 +208,39 @@ func TestApprovalIsSpentOnce(t *testing.T) {
 	}
 }
 
+// TestUnreadableCallsCostTheCall: arguments that cannot be read, and a call that policies cannot judge, end neither the run nor
+// reach the tool or people. The model is told, and the call is in the log.
+func TestUnreadableCallsCostTheCall(t *testing.T) {
+	for name, tc := range map[string]struct {
+		call, told string
+		refused    error
+	}{
+		"number out of range": {`{id: a, name: free, rawArguments: '{"k":1e400}'}`, "out of range", nil},
+		"of a gated tool":     {`{id: a, name: drop, rawArguments: '{"key":"x","count":1e400}'}`, "count: the number 1e400", nil},
+		"a key twice":         {`{id: a, name: free, rawArguments: '{"k":1,"k":2}'}`, "a key twice", nil},
+		"half a character":    {`{id: a, name: free, rawArguments: '{"k":"\ud83d"}'}`, "not Unicode", nil},
+		"not judged":          {`{id: a, name: free, arguments: {}}`, "too many values", tool.InvalidArguments("too many values")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &people{}
+			s := newGated(t, p, "turns:\n- match: {turn: 1}\n  reply: {toolCalls: ["+tc.call+"]}\n- match: {turn: 2}\n  reply: {text: '{{ index .Results \"free\" }}{{ index .Results \"drop\" }}'}")
+			s.config.Judge = func(context.Context, string, string, json.RawMessage) (v1alpha1.ToolCallStatus, error) {
+				return v1alpha1.ToolCallStatus{}, tc.refused
+			}
+			r, err := s.run(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.trail) > 0 || s.events.count(v1alpha1.EventToolCallFailed) != 1 {
+				t.Errorf("%v, %d failed", p.trail, s.events.count(v1alpha1.EventToolCallFailed))
+			}
+			if !strings.Contains(r.Text, "invalid_arguments") || !strings.Contains(r.Text, tc.told) {
+				t.Errorf("the model was told %s", r.Text)
+			}
+		})
+	}
+}
+
 // TestNobodyToAsk: a gated call is never made without an approval.
 func TestNobodyToAsk(t *testing.T) {
 	boom := errors.New("boom")

@@ -88,7 +88,8 @@ type Config struct {
 	// as the prompt, may be longer. 0 means no bound.
 	MaxContext int
 	// Judge asks the policies about each call before it is made; nil means that there are none. The arguments satisfy
-	// the tool's schema. An error ends the run. It needs a Gate.
+	// the tool's schema. A *tool.Error is what the model is answered instead of making the call; any other error ends the run.
+	// It needs a Gate.
 	Judge func(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
 	// ReminderEvery asks the model to sum up its progress every so many iterations. 0 means never.
 	ReminderEvery int

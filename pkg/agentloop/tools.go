@@ -5,12 +5,13 @@ package agentloop
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -74,7 +75,11 @@ func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) 
 	}
 	return l.gate(c, func() (tool.Result, error) {
 		gated := l.c.Gate.gated(c.Name)
-		switch verdict, err := l.judge(ctx, c); {
+		verdict, err := l.judge(ctx, c)
+		failure, known := errors.AsType[*tool.Error](err)
+		switch {
+		case known:
+			return l.notMade(c, failure), nil
 		case err != nil:
 			return tool.Result{}, err
 		case verdict.Verdict == v1alpha1.ToolCallDenied:
@@ -113,23 +118,20 @@ func (l *loop) callFree(ctx context.Context, c llm.ToolCall) tool.Result {
 	return result
 }
 
-// repeat notes a call and reports whether it was made too often.
-func (l *loop) repeat(c llm.ToolCall) bool {
-	key := c.Name + "\x00" + canonical(c.Arguments)
-	l.repeats[key]++
-	return l.repeats[key] >= repeatsBeforeWarning
+// notMade records a call that fails before it is made, and returns its result.
+func (l *loop) notMade(c llm.ToolCall, err error) tool.Result {
+	result := tool.Failure(err)
+	l.toolStarted(c)
+	l.toolEnded(c, "", result, 0)
+	return result
 }
 
-// canonical returns the same text for equal argument objects, regardless of white space and the
-// order of keys.
-func canonical(arguments string) string {
-	var v any
-	if json.Unmarshal([]byte(arguments), &v) != nil {
-		return arguments
+// repeat notes a call and reports whether it was made too often.
+func (l *loop) repeat(c llm.ToolCall) bool {
+	key := c.Name + "\x00" + c.Arguments
+	if form, err := canonical.Form([]byte(c.Arguments)); err == nil {
+		key = c.Name + "\x00" + string(form)
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return arguments
-	}
-	return string(raw)
+	l.repeats[key]++
+	return l.repeats[key] >= repeatsBeforeWarning
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
@@ -74,6 +75,11 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	log := sparse.New(o.Clock)
+	counter, err := panics.New(log, o.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: object.Changed(st.Objects),
@@ -111,7 +117,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		return nil, err
 	}
 	return &apiserver.Config{
-		Generic: g, Scheme: scheme, Intake: gate, Lists: lists, Sparse: sparse.New(o.Clock),
+		Generic: g, Scheme: scheme, Intake: gate, Lists: lists, Sparse: log, Panics: counter,
 		Resources: core.All(core.Options{
 			Options: tokens.apply(task.Options{
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,

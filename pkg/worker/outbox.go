@@ -276,9 +276,16 @@ func (o *outbox[T]) next() (batch []T, ending bool) {
 	return batch, o.ending
 }
 
-// deliver sends a batch until it is accepted or permanently refused. It reports false if ctx
+// deliver sends a batch until it is accepted or permanently refused. An item over which the server fails each time is refused, too. It reports false if ctx
 // ended first.
 func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
+	return o.try(ctx, batch, client.Faults{Most: client.WorkFaults})
+}
+
+// aloneFaults is how often the server may fail over one item of a batch over which it has failed all the time.
+const aloneFaults = 3
+
+func (o *outbox[T]) try(ctx context.Context, batch []T, faults client.Faults) bool {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := o.send(ctx, batch)
 		switch {
@@ -287,14 +294,14 @@ func (o *outbox[T]) deliver(ctx context.Context, batch []T) bool {
 			return true
 		case ctx.Err() != nil:
 			return false
-		case client.Temporary(err):
+		case faults.Again(err):
 			if !client.Sleep(ctx, o.clock, max(pause, client.RetryAfter(err))) {
 				return false
 			}
 		case unfit(err) && len(batch) > 1:
 			// At least one item is bad. Send each one alone, so that the others are not lost.
 			for i := range batch {
-				if !o.deliver(ctx, batch[i:i+1]) {
+				if !o.try(ctx, batch[i:i+1], client.Faults{Most: aloneFaults}) {
 					return false
 				}
 			}
@@ -361,7 +368,7 @@ func unfit(err error) bool {
 		return true
 	}
 	switch status.Status().Code {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError:
 		return true
 	default:
 		return false

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/worker/client"
 )
 
 func status(code int) error {
@@ -144,6 +146,24 @@ func TestOutboxDropsOnlyWhatIsUnfit(t *testing.T) {
 	}
 	if lost := o.close(time.Hour); lost != 1 || strings.Join(s.got, "") != "abc" {
 		t.Errorf("lost %d, got %v", lost, s.got)
+	}
+}
+
+// TestOutboxDropsWhatTheServerFailsOver: an item over which the server fails each time does not keep others, and the run, waiting
+// without end.
+func TestOutboxDropsWhatTheServerFailsOver(t *testing.T) {
+	s := &server{fail: func(batch []string) error {
+		if slices.Contains(batch, "bad") {
+			return status(http.StatusInternalServerError)
+		}
+		return nil
+	}}
+	o := newOutbox(t, s, &noWait{})
+	for _, item := range []string{"a", "b", "bad", "c"} {
+		o.add(item)
+	}
+	if lost := o.close(time.Hour); lost != 1 || strings.Join(s.got, "") != "abc" || s.requests > 2*client.WorkFaults {
+		t.Errorf("lost %d, got %v after %d requests", lost, s.got, s.requests)
 	}
 }
 

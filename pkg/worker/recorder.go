@@ -118,6 +118,7 @@ func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error 
 	r.mu.Unlock()
 	r.log.event(e)
 	_ = r.out.flush(ctx, r.out.lostSoFar()) // events that are lost do not keep a request back
+	faults := client.Faults{Most: client.WorkFaults}
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		r.stamp(e) // the request is sent after this try, not after the first one
 		err := r.now(ctx, e)
@@ -126,7 +127,7 @@ func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error 
 			return ctx.Err()
 		case err == nil:
 			return nil
-		case client.Temporary(err):
+		case faults.Again(err):
 			if !client.Sleep(ctx, r.out.clock, max(pause, client.RetryAfter(err))) {
 				return ctx.Err()
 			}

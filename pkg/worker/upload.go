@@ -45,9 +45,10 @@ func postBytes(ctx context.Context, a *client.API, c *Config, contentType string
 
 // upload posts until it succeeds. A permanent error ends it at once, and so does the end of ctx.
 func (w *worker) upload(ctx context.Context, contentType string, body []byte, path ...string) error {
+	faults := client.Faults{Most: client.WorkFaults}
 	for pause := uploadPause; ; pause = min(2*pause, maxUploadPause) {
 		err := w.post(ctx, contentType, body, path...)
-		if err == nil || !client.Temporary(err) || ctx.Err() != nil {
+		if err == nil || !faults.Again(err) || ctx.Err() != nil {
 			return err
 		}
 		if !client.Sleep(ctx, w.clock, pause) {

@@ -46,6 +46,7 @@ var healthy = []string{
 	`platform_api_requests_total{status="200"} 0+600x120`,
 	`platform_api_requests_total{status="404"} 0+600x120`,
 	`platform_api_requests_total{status="503"} 0+6x120`,
+	`platform_api_panics_total 1x120`,
 	`platform_api_bodies_refused_total{reason="budget"} 4x120`,
 	`platform_api_bodies_refused_total{reason="too_large"} 0+5x120`,
 	`platform_compat_model_requests_total{provider="team/p",model="m"} 0+100x120`,
@@ -85,6 +86,7 @@ var cases = []struct {
 	{"few events", "", []string{`platform_execution_event_append_failures_total{stream_type="task"} 0+1x120`, `platform_execution_events_appended_total{stream_type="task"} 0+2x120`}, 0, 0},
 	{"requests fail", "PlatformRequestsFail", []string{`platform_api_requests_total{status="200"} 0+600x120`, `platform_api_requests_total{status="500"} 0+20x120`, `platform_api_requests_total{status="507"} 0+30x120`}, 11, 13},
 	{"requests of clients fail", "", []string{`platform_api_requests_total{status="200"} 0+6x120`, `platform_api_requests_total{status="422"} 0+600x120`}, 0, 0},
+	{"panic", "PlatformRequestPanics", []string{`platform_api_panics_total 1x9 2x110`}, 10, 11},
 	{"bodies", "PlatformBodiesRefused", []string{`platform_api_bodies_refused_total{reason="budget"} 4x9 5+1x110`}, 15, 17},
 	{"unreported", "PlatformUsageUnreported", []string{`platform_compat_model_requests_unreported_total{provider="team/p",model="m"} 0+20x120`}, 16, 18},
 	{

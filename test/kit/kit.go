@@ -23,6 +23,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/server/panics"
 )
 
 // Bin returns the path of a built program. The folder comes from PLATFORM_BIN,
@@ -48,7 +50,7 @@ type Process struct {
 	err    error         // its exit, set before done is closed
 }
 
-// Start runs a program. Its output goes to the test's log when the test failed.
+// Start runs a program. Its output goes to the test's log when the test failed, which it does if a request made the program panic.
 func Start(t testing.TB, env []string, name string, args ...string) *Process {
 	t.Helper()
 	p := &Process{cmd: exec.Command(name, args...), output: newLog(), done: make(chan struct{})}
@@ -64,11 +66,19 @@ func Start(t testing.TB, env []string, name string, args ...string) *Process {
 	}()
 	t.Cleanup(func() {
 		p.Stop()
+		if PanicIn(p.output.String()) {
+			t.Errorf("a request made %s panic", filepath.Base(name))
+		}
 		if t.Failed() {
 			t.Logf("output of %s:\n%s", filepath.Base(name), p.output.String())
 		}
 	})
 	return p
+}
+
+// PanicIn reports whether the output of a server says that a request panicked.
+func PanicIn(output string) bool {
+	return strings.Contains(output, panics.Message) || strings.Contains(output, "Observed a panic")
 }
 
 // Pid returns the process id.

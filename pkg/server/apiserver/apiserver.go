@@ -42,6 +42,7 @@ import (
 	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
@@ -104,6 +105,8 @@ type Config struct {
 	Lists *Lists
 	// Sparse receives the log lines that clients can trigger repeatedly. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
+	// Panics, if set, counts the requests that panic.
+	Panics *panics.Counter
 	// StoreID is the identity of the store, which every answer names in a header; see v1alpha1.HeaderStoreID.
 	StoreID string
 	// Ready are additional checks of /readyz, by name. /readyz/NAME shows the error of a failing one.
@@ -159,6 +162,7 @@ func (c *Config) Complete() (CompletedConfig, error) {
 	c.addLongRunning()
 	c.addTimeouts()
 	c.addSparseLog()
+	c.addPanics()
 	c.addIntake()
 	c.addLists()
 	if c.Identify != nil {
@@ -229,6 +233,9 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	}
 	if c.Lists != nil {
 		context.AfterFunc(ctx, c.Lists.Close)
+	}
+	if c.Panics != nil {
+		context.AfterFunc(ctx, c.Panics.Close)
 	}
 	generic, err := c.Generic.Complete(host).New("platform", genericapiserver.NewEmptyDelegate())
 	if err = errors.Join(err, facadeErr); err != nil {

@@ -21,8 +21,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
-// guard closes the bodies of all requests of a listener until they are admitted.
+// guard closes the bodies of all requests of a listener until they are admitted, and counts those that panic.
 func (c *Config) guard(h http.Handler) http.Handler {
+	h = c.Panics.Guard(h)
 	if c.Intake == nil {
 		return h
 	}

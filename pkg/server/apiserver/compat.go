@@ -28,6 +28,7 @@ func (c *Config) vendors(ctx context.Context) (vendors, error) {
 	if o.Sparse == nil {
 		o.Sparse = c.Sparse
 	}
+	o.Panics = c.Panics
 	h, err := compat.New(o)
 	if err != nil {
 		return vendors{}, err
@@ -52,7 +53,7 @@ func (c *Config) callChain(v vendors, g *genericapiserver.Config) http.Handler {
 	if v.Handler == nil {
 		return nil
 	}
-	h := admitBodies(v.Inner(http.NotFoundHandler()), nil, g)
+	h := admitBodies(c.answerPanics(v.Inner(http.NotFoundHandler()), g), nil, g)
 	if c.Identify != nil {
 		h = c.Identify(h)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/canonical"
 )
 
 // DecoderToVersion returns a decoder whose errors name the field.
@@ -28,8 +29,12 @@ func (t textOnly) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersioner)
 // fieldNaming names the field in errors about values that do not fit, such as a quantity that cannot be parsed.
 type fieldNaming struct{ runtime.Decoder }
 
-// Decode decodes a request.
+// Decode decodes a request. A number out of range in a field that takes any JSON would be decoded, but the comparison of
+// managed fields panics on it.
 func (d fieldNaming) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if err := canonical.Numbers(data); err != nil && json.Valid(data) { // in YAML such numbers are errors
+		return nil, nil, err
+	}
 	obj, kind, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil || into == nil || runtime.IsStrictDecodingError(err) {
 		return obj, kind, err

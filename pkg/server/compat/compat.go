@@ -43,7 +43,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,6 +56,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -108,6 +108,8 @@ type Options struct {
 	Drain time.Duration
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
+	// Panics, if set, counts the requests that panic.
+	Panics *panics.Counter
 	// Clock measures durations. Default: the real clock.
 	Clock clock.WithTickerAndDelayedExecution
 }
@@ -298,9 +300,8 @@ func (h *Handler) recoverPanic(w *answer, r *http.Request) {
 	if v == nil {
 		return
 	}
-	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.sent {
+	if !h.o.Panics.Found(r.Context(), v) || w.sent {
 		panic(http.ErrAbortHandler)
 	}
-	h.o.Sparse.Error(r.Context(), fmt.Errorf("panic: %v", v), "Request to a vendor's API panicked", "stack", string(debug.Stack()))
 	h.fail(r.Context(), w.direct(), w.style, problem{code: http.StatusInternalServerError})
 }

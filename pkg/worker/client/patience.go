@@ -54,7 +54,7 @@ func (folderError) Is(target error) bool { return target == ErrToken }
 
 // patience is the transport that handles an API that is unavailable, restarting or overloaded.
 // It repeats reads until they are answered, with growing pauses, for as long as the worker's
-// token is valid. It does not repeat writes: their callers do, by rules that differ between
+// token is valid; one over which the server itself fails, WorkFaults times. It does not repeat writes: their callers do, by rules that differ between
 // events and results, for as long as the token is valid.
 type patience struct {
 	next  http.RoundTripper
@@ -74,9 +74,11 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet || r.URL.Query().Has("watch") {
 		return p.once(r)
 	}
+	faults := Faults{Most: WorkFaults}
 	for pause := firstTry; ; pause = min(2*pause, longTry) {
 		response, err := p.read(r)
-		if r.Context().Err() != nil || err == nil && !passing(response.StatusCode) || err != nil && !Temporary(err) {
+		done := err == nil && (!passing(response.StatusCode) || !faults.goOn(response.StatusCode))
+		if r.Context().Err() != nil || done || err != nil && !Temporary(err) {
 			return response, err
 		}
 		if !Sleep(r.Context(), p.clock, max(jitter(pause), retryAfter(response))) {

@@ -68,7 +68,7 @@ func ask(t *testing.T, p *patience, method, url string) (string, error) {
 }
 
 // TestReadsArePatient: reads are repeated until they are answered, however long the server is
-// unavailable; writes and watches are sent once.
+// unavailable, unless it is there and fails over this one; writes and watches are sent once.
 func TestReadsArePatient(t *testing.T) {
 	away := make([]int, 200) // a quarter of an hour of refused connections
 	for name, tt := range map[string]struct {
@@ -81,6 +81,7 @@ func TestReadsArePatient(t *testing.T) {
 		"answered":    {[]int{200}, "GET", "", "200 whole", 1},
 		"away":        {append(away, 200), "GET", "", "200 whole", 201},
 		"restarting":  {[]int{0, 503, 500, 429, 401, 408, -1, 200}, "GET", "", "200 whole", 8},
+		"fails":       {[]int{500}, "GET", "", "500 whole", WorkFaults},
 		"not found":   {[]int{503, 404}, "GET", "", "404 whole", 2},
 		"not allowed": {[]int{403}, "GET", "", "403 whole", 1},
 		"write":       {[]int{503, 201}, "POST", "", "503 whole", 1},
@@ -91,6 +92,36 @@ func TestReadsArePatient(t *testing.T) {
 			got, err := ask(t, &patience{next: a, clock: quickclock.New()}, tt.method, "https://example.test/x"+tt.query)
 			if err != nil || got != tt.want || len(a.asked) != tt.asked {
 				t.Errorf("got %q, %v after %d requests", got, err, len(a.asked))
+			}
+		})
+	}
+}
+
+// TestRepeatEnds: a write is repeated while the server is away, and not without end if the server is there and fails over it.
+func TestRepeatEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		tried int
+	}{
+		"away":             {nil, 1000},
+		"unavailable":      {status(http.StatusServiceUnavailable), 1000},
+		"fails":            {status(http.StatusInternalServerError), CallFaults},
+		"refused for good": {status(http.StatusBadRequest), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			err := Repeat(t.Context(), quickclock.New(), func(context.Context) error {
+				switch n++; {
+				case n == 1000:
+					return nil
+				case tc.err == nil:
+					return errors.New("connection refused")
+				default:
+					return tc.err
+				}
+			})
+			if n != tc.tried || (err == nil) != (n == 1000) {
+				t.Errorf("%v after %d tries, want %d", err, n, tc.tried)
 			}
 		})
 	}

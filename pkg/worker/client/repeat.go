@@ -5,22 +5,20 @@ package client
 
 import (
 	"context"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 )
 
-// Repeat calls write until it succeeds, fails for good, or ctx ends, with growing pauses and with the pauses that the
-// server asks for. The server must recognise a repeated write.
+// Repeat calls write until it succeeds, fails for good, the server has failed over it CallFaults times, or ctx ends, with
+// growing pauses and with the pauses that the server asks for. The server must recognise a repeated write.
 func Repeat(ctx context.Context, c clock.Clock, write func(context.Context) error) error {
+	faults := Faults{Most: CallFaults}
 	for pause := firstTry; ; pause = min(2*pause, longTry) {
 		err := write(ctx)
-		if err == nil || !Temporary(err) || ctx.Err() != nil {
+		if err == nil || !faults.Again(err) || ctx.Err() != nil {
 			return err
 		}
-		seconds, _ := apierrors.SuggestsClientDelay(err)
-		if !Sleep(ctx, c, max(jitter(pause), min(time.Duration(seconds)*time.Second, maxRetryAfter))) {
+		if !Sleep(ctx, c, max(jitter(pause), RetryAfter(err))) {
 			return err
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 
 	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/canonical"
 )
 
 // namePattern matches the function names that every vendor accepts.
@@ -112,7 +114,7 @@ func (c *Catalogue) unknown(name string) *Error {
 	return Errorf(TypeUnknownTool, "there is no tool %.64q", name).Suggest("available tools: %v", names)
 }
 
-// parseArguments accepts one JSON object. An empty text counts as an empty object, because
+// parseArguments accepts one JSON object that every reader understands alike. An empty text counts as an empty object, because
 // models write nothing if a tool has no parameters.
 func parseArguments(s string) (json.RawMessage, error) {
 	raw := bytes.TrimSpace([]byte(s))
@@ -131,6 +133,10 @@ func parseArguments(s string) (json.RawMessage, error) {
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, InvalidArguments("there is text after the arguments").Suggest("%s", advice)
+	}
+	if err := canonical.Check(raw); err != nil {
+		// Policies, people and the tool itself could read such arguments differently, or not at all.
+		return nil, InvalidArguments("the arguments cannot be read without doubt: %v", err).Suggest("%s", advice)
 	}
 	return raw, nil
 }

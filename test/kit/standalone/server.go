@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/quickclock"
@@ -31,7 +32,7 @@ type Server struct {
 }
 
 // Start starts a server on a temporary folder and a free port, without controllers unless configure sets them, and
-// waits until it is ready. It is stopped at the end of the test.
+// waits until it is ready. It is stopped at the end of the test, which fails if a request made a server of this process panic.
 func Start(t testing.TB, configure ...func(*Options)) *Server {
 	t.Helper()
 	o := NewOptions()
@@ -44,6 +45,12 @@ func Start(t testing.TB, configure ...func(*Options)) *Server {
 		f(o)
 	}
 	s := &Server{opts: *o}
+	before := panics.Total()
+	t.Cleanup(func() {
+		if panics.Total() != before {
+			t.Error("a request made the server panic")
+		}
+	})
 	kit.EndRunsAfter(t, o.DataDir) // after the server's own end
 	s.StartAgain(t)
 	t.Cleanup(func() { s.Stop(t) })

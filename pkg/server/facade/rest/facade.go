@@ -27,15 +27,14 @@ package rest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
 
@@ -54,6 +53,8 @@ type Options struct {
 	Namespace string
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
+	// Panics, if set, counts the requests that panic.
+	Panics *panics.Counter
 	// Authenticate returns the user who makes a request, or "" if unknown, before the request's body is read. If it
 	// is nil, only the chain authenticates, after the body was read.
 	Authenticate func(*http.Request) (user string)
@@ -174,9 +175,8 @@ func (f *Facade) recoverPanic(w *observed, r *http.Request) {
 	if v == nil {
 		return
 	}
-	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.code != 0 {
+	if !f.o.Panics.Found(r.Context(), v) || w.code != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	f.o.Sparse.Error(r.Context(), fmt.Errorf("panic: %v", v), "REST request panicked", "stack", string(debug.Stack()))
 	f.fail(w, r, restError{code: http.StatusInternalServerError})
 }

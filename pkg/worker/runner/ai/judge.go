@@ -9,20 +9,23 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // judge asks the server's policies about a call. The server leaves secrets of the run out of the verdict, because it
 // records it; what it does not recognise is removed here, before the model reads it. While the server is away, judge waits,
-// like everything else that must not be skipped.
-func (r *run) judge(ctx context.Context, callID, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
+// like everything else that must not be skipped. A call that the server cannot read, or over which it fails each time, is not
+// made: that is a *tool.Error, which costs the call and not the run.
+func (r *run) judge(ctx context.Context, callID, name string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
 	secrets := r.SecretsIn(arguments)
 	call := &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
-		TaskName: r.Task.Name, ToolName: tool, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Sensitive: secrets,
+		TaskName: r.Task.Name, ToolName: name, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Sensitive: secrets,
 	}}
 	var judged *v1alpha1.ToolCall
 	err := client.Repeat(ctx, r.Clock, func(ctx context.Context) (err error) {
@@ -32,12 +35,23 @@ func (r *run) judge(ctx context.Context, callID, tool string, arguments json.Raw
 	switch {
 	case ctx.Err() != nil:
 		return v1alpha1.ToolCallStatus{}, ctx.Err()
+	case unreadable(err):
+		return v1alpha1.ToolCallStatus{}, tool.InvalidArguments("policies cannot judge the call, so it was not made: %s", r.Scrub(err.Error())).
+			Suggest("correct or shorten the arguments")
+	case client.Temporary(err):
+		return v1alpha1.ToolCallStatus{}, tool.Errorf(tool.TypeUnavailable, "the server could not say whether policies allow the call, so it was not made").
+			Suggest("continue without it, or call it with other arguments")
 	case err != nil:
-		return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %s", tool, r.Scrub(err.Error()))
+		return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %s", name, r.Scrub(err.Error()))
 	}
 	for i := range judged.Status.Findings {
 		f := &judged.Status.Findings[i]
 		f.Message = redact.Fragments(r.Scrub(f.Message), secrets)
 	}
 	return judged.Status, nil
+}
+
+// unreadable reports whether the server refused what a call consists of.
+func unreadable(err error) bool {
+	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

@@ -129,7 +129,7 @@ func (f *family) complete(child *v1alpha1.Task, priority *int32, timeout string)
 	return nil
 }
 
-// Pauses between tries of a request that fails temporarily.
+// Pauses between looks at what others do.
 const (
 	firstPause = 200 * time.Millisecond
 	longPause  = 5 * time.Second
@@ -137,15 +137,7 @@ const (
 
 // persist repeats a request for as long as a retry may succeed.
 func (f *family) persist(ctx context.Context, do func() error) error {
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		err := do()
-		if err == nil || ctx.Err() != nil || !client.Temporary(err) {
-			return err
-		}
-		if !client.Sleep(ctx, f.clock, pause) {
-			return ctx.Err()
-		}
-	}
+	return client.Repeat(ctx, f.clock, func(context.Context) error { return do() })
 }
 
 // create creates a child, with a transaction token of its own if the run has one. A child of that name that exists already

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/canonical"
 )
 
 // maxValues is how many values of the arguments policies can see. A call with more is refused, because a policy could
@@ -21,8 +21,8 @@ const maxValues = 4096
 
 // values sets the strings, numbers and booleans of the arguments by their path.
 func values(s *v1alpha1.ToolCallSpec) error {
-	if _, err := approval.Digest(s.Arguments.Raw); err != nil { // such as a member that is there twice
-		return apierrors.NewBadRequest(fmt.Sprintf("spec.arguments: ambiguous: %v", err))
+	if err := canonical.Check(s.Arguments.Raw); err != nil { // such as a member that is there twice
+		return apierrors.NewBadRequest(fmt.Sprintf("spec.arguments: cannot be read without doubt: %v", err))
 	}
 	var top any
 	if err := json.Unmarshal(s.Arguments.Raw, &top); err != nil {
