@@ -17,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // secretsPath begins the paths of the Secrets of a namespace.
@@ -36,7 +38,7 @@ func (s secretNames) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, corev1.Resource("secrets"), "", "", 0, true))
 		return
 	}
-	if q := r.URL.Query(); q.Has("labelSelector") || q.Has("fieldSelector") { // the caller may be allowed to list only what these select
+	if q := wellformed.Query(r); q.Has("labelSelector") || q.Has("fieldSelector") { // the caller may be allowed to list only what these select
 		s.fail(w, r, apierrors.NewBadRequest("Secrets are listed without selectors here; ask kube-apiserver"))
 		return
 	}
@@ -56,7 +58,7 @@ func (s secretNames) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (s secretNames) list(r *http.Request, namespace string) (*corev1.SecretList, error) {
 	req := s.host.Get().Namespace(namespace).Resource("secrets").SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	for _, name := range []string{"limit", "continue"} {
-		if v := r.URL.Query().Get(name); v != "" {
+		if v := wellformed.Query(r).Get(name); v != "" {
 			req.Param(name, v)
 		}
 	}

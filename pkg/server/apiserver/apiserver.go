@@ -163,6 +163,7 @@ func (c *Config) Complete() (CompletedConfig, error) {
 	c.addTimeouts()
 	c.addSparseLog()
 	c.addPanics()
+	c.addWellformed()
 	c.addIntake()
 	c.addLists()
 	if c.Identify != nil {

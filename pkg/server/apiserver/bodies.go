@@ -110,13 +110,16 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 		}
 		limit, admit := int64(maxBody), intake.Admit
 		info, _ := request.RequestInfoFrom(r.Context())
+		if isText(r) {
+			admit = intake.AdmitText
+		}
 		if compat.IsCall(r.Context()) {
-			limit = compat.MaxBody
+			limit, admit = compat.MaxBody, intake.AdmitText
 		} else if info != nil && info.IsResourceRequest {
 			gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
 			special, ours := limits[gvr]
 			if own, ok := special[info.Resource+"/"+info.Subresource]; ok {
-				limit = own
+				limit, admit = own, intake.Admit // some of these are any bytes; DecodeBody looks at the others
 			} else if ours && isJSON(r) {
 				limit, admit = intake.MaxJSON, intake.AdmitJSON
 			}
@@ -133,6 +136,12 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 		defer done()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isText reports whether the body of a request is JSON or YAML.
+func isText(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err != nil || isJSON(r) || media == runtime.ContentTypeYAML || strings.HasSuffix(media, "+yaml")
 }
 
 // isJSON reports whether the body of a request is JSON, be it an object or a patch.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,9 @@ type fieldNaming struct{ runtime.Decoder }
 // Decode decodes a request. A number out of range in a field that takes any JSON would be decoded, but the comparison of
 // managed fields panics on it.
 func (d fieldNaming) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if !utf8.Valid(data) { // bodies that are only text were looked at as they arrived; see intake
+		return nil, nil, errors.New("the body must be UTF-8")
+	}
 	if err := canonical.Numbers(data); err != nil && json.Valid(data) { // in YAML such numbers are errors
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,7 +28,11 @@ func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	case info.Subresource == "stream", info.Resource == "sessions" && info.Subresource == "turn":
 		return true
 	case info.Subresource == "log":
-		follow, err := strconv.ParseBool(r.URL.Query().Get("follow"))
+		q, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil { // refused inside
+			return false
+		}
+		follow, err := strconv.ParseBool(q.Get("follow"))
 		return err == nil && follow
 	}
 	return false

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -47,7 +48,10 @@ func (c *Config) addTimeouts() {
 
 // markTimeout takes a timeout that is not a duration out of the query, and keeps the error for the innermost filter.
 func markTimeout(r *http.Request, g *genericapiserver.Config) *http.Request {
-	q := r.URL.Query()
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // refused inside
+		return r
+	}
 	value := q.Get("timeout")
 	if value == "" {
 		return r

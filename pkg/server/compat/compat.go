@@ -57,6 +57,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/panics"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -242,11 +243,10 @@ func (h *Handler) begin(r *http.Request, id string) (*call, error) {
 	if err := h.presents(r); err != nil {
 		return nil, err
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, invalid("", "the query is malformed")
+	if err := wellformed.Check(r); err != nil {
+		return nil, err
 	}
-	c := &call{route: found, path: r.URL.Path, query: query, id: id, header: r.Header}
+	c := &call{route: found, path: r.URL.Path, query: wellformed.Query(r), id: id, header: r.Header}
 	c.namespace, err = h.namespace(r, c.query)
 	return c, err
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
 
@@ -102,6 +103,8 @@ func (h *Handler) Wrap(listener, api http.Handler) http.Handler {
 			http.Error(w, "the console is switched off on this server (--console=false)", http.StatusNotFound)
 		case h.o.Off:
 			listener.ServeHTTP(w, r)
+		case console.Owns(r.URL.Path) && wellformed.Check(r) != nil:
+			console.Refuse(w, http.StatusBadRequest, wellformed.Check(r).Error())
 		case console.Owns(r.URL.Path):
 			h.pages.ServeHTTP(w, r)
 		case r.URL.Path == "/" && navigates(r):

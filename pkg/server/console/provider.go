@@ -13,6 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/console"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 const (
@@ -67,12 +68,12 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, back.String(), http.StatusSeeOther)
 	}
 	a := h.attempt(r)
-	if r.Method != http.MethodGet || a == nil || r.URL.Query().Get("state") != a.State {
+	if r.Method != http.MethodGet || a == nil || wellformed.Query(r).Get("state") != a.State {
 		fail("other")
 		return
 	}
 	back.RawQuery = url.Values{"next": {a.Next}}.Encode()
-	tokens, err := h.o.Login.Finish(r.Context(), &a.Attempt, r.URL.Query())
+	tokens, err := h.o.Login.Finish(r.Context(), &a.Attempt, wellformed.Query(r))
 	if errors.Is(err, external.ErrBusy) {
 		fail("full")
 		return

@@ -38,6 +38,7 @@ type body struct {
 	user     string
 	limit    int64
 	values   *values // of a body that is JSON; nil for others
+	text     *text   // of a body that is JSON or YAML; nil for others
 	read     int64
 	taken    int64 // bytes taken from the budget
 	holders  int   // the request itself, and each caller of Admit
@@ -45,7 +46,7 @@ type body struct {
 	timer    *time.Timer
 }
 
-func (b *body) admit(user string, limit int64, count *values) error {
+func (b *body) admit(user string, limit int64, count *values, check *text) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.admitted {
@@ -60,7 +61,7 @@ func (b *body) admit(user string, limit int64, count *values) error {
 		b.gate.refused.WithLabelValues("budget").Inc()
 		return busy()
 	}
-	b.admitted, b.user, b.limit, b.values, b.taken = true, user, limit, count, n
+	b.admitted, b.user, b.limit, b.values, b.text, b.taken = true, user, limit, count, check, n
 	b.timer = time.AfterFunc(max(0, b.due().Sub(b.gate.o.Clock.Now())), b.expire)
 	return nil
 }
@@ -109,6 +110,10 @@ func (b *body) Read(p []byte) (int, error) {
 		b.gate.refused.WithLabelValues("too_large").Inc()
 		b.failed = true
 		return 0, tooMany()
+	}
+	if b.text != nil && (!b.text.add(p[:n]) || errors.Is(err, io.EOF) && !b.text.whole()) {
+		b.failed = true
+		return 0, notText()
 	}
 	switch {
 	case errors.Is(err, io.EOF):

@@ -143,21 +143,27 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 // if the request has no body, was admitted before or did not pass a Guard. Errors are API errors: 413 if the declared
 // length exceeds limit, 429 while the budget is used up. Call done when nothing holds what was read any more.
 func Admit(ctx context.Context, user string, limit int64) (done func(), err error) {
-	return admit(ctx, user, limit, nil)
+	return admit(ctx, user, limit, nil, nil)
 }
 
-// AdmitJSON is Admit for a body that is JSON and will be decoded. A body of more than 3 MiB with very many values is refused
+// AdmitText is Admit for a body that is text, such as YAML. One that is not UTF-8 is refused with 400 while it is read, whatever it
+// declares to be.
+func AdmitText(ctx context.Context, user string, limit int64) (done func(), err error) {
+	return admit(ctx, user, limit, nil, &text{})
+}
+
+// AdmitJSON is AdmitText for a body that is JSON and will be decoded. A body of more than 3 MiB with very many values is refused
 // with 413 while it is read.
 func AdmitJSON(ctx context.Context, user string, limit int64) (done func(), err error) {
-	return admit(ctx, user, limit, &values{})
+	return admit(ctx, user, limit, &values{}, &text{})
 }
 
-func admit(ctx context.Context, user string, limit int64, count *values) (done func(), err error) {
+func admit(ctx context.Context, user string, limit int64, count *values, check *text) (done func(), err error) {
 	b := bodyOf(ctx)
 	if b == nil {
 		return func() {}, nil
 	}
-	if err := b.admit(user, limit, count); err != nil {
+	if err := b.admit(user, limit, count, check); err != nil {
 		return nil, err
 	}
 	return b.hold(), nil
@@ -178,6 +184,8 @@ func tooMany() error {
 		Message: fmt.Sprintf("the body must be at most %d bytes, or have at most %d values", shortJSON, maxValues),
 	}}
 }
+
+func notText() error { return apierrors.NewBadRequest("the body must be UTF-8") }
 
 func busy() error {
 	return apierrors.NewTooManyRequests("the server already holds as many bytes of request bodies as it may hold in total or for one caller; try again later", retryAfter)

@@ -48,7 +48,7 @@ func New(log *sparse.Log, metrics prometheus.Registerer) (*Counter, error) {
 	})}
 	if metrics != nil {
 		if err := metrics.Register(c.count); err != nil {
-			return nil, fmt.Errorf("panics: metrics: %w", err)
+			return nil, fmt.Errorf("metrics of panics: %w", err)
 		}
 		c.Close = func() { metrics.Unregister(c.count) }
 	}

@@ -35,6 +35,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/panics"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
 
@@ -145,8 +146,10 @@ func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !f.presents(r) && (err == nil || f.owns(r)): // strangers do not learn which paths there are
 		err = restError{code: http.StatusUnauthorized}
+	case wellformed.Check(r) != nil:
+		err = (&call{w: out}).asREST(wellformed.Check(r))
 	case err == nil:
-		err = (&call{f: f, row: found, w: out, r: r, query: r.URL.Query(), params: params, id: id}).serve(found) //nolint:contextcheck // native requests have the context of r
+		err = (&call{f: f, row: found, w: out, r: r, query: wellformed.Query(r), params: params, id: id}).serve(found) //nolint:contextcheck // native requests have the context of r
 	}
 	if err != nil {
 		f.fail(out, r, err)

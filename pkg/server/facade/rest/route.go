@@ -42,7 +42,10 @@ func (r Row) wanted(req *http.Request) bool {
 	if r.Accept != "" && req.Header.Get("Accept") != r.Accept {
 		return false
 	}
-	q := req.URL.Query()
+	q, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return true // whichever row it is, the request is refused
+	}
 	if len(r.Any) > 0 {
 		return slices.ContainsFunc(r.Any, q.Has)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // ReadBody reads the body of a connected request, at most limit bytes. Call it before anything is written to w.
@@ -42,9 +45,12 @@ func DecodeBody(scheme *runtime.Scheme, req *http.Request, data []byte, kind sch
 	if err != nil {
 		media = runtime.ContentTypeJSON
 	}
-	o := json.SerializerOptions{Yaml: media == runtime.ContentTypeYAML, Strict: req.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict}
+	o := json.SerializerOptions{Yaml: media == runtime.ContentTypeYAML, Strict: wellformed.Query(req).Get("fieldValidation") == metav1.FieldValidationStrict}
 	if media != runtime.ContentTypeJSON && !o.Yaml {
 		return nil, negotiation.NewUnsupportedMediaTypeError([]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML})
+	}
+	if !utf8.Valid(data) { // the decoder would put U+FFFD in its place
+		return nil, apierrors.NewBadRequest("the body must be UTF-8")
 	}
 	obj, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, o).Decode(data, &kind, nil)
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // maxExchange is the maximum length of the body of a request to an Exchange, in bytes: that of every request.
@@ -99,7 +101,7 @@ func (x *exchange[T]) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		answer.Error(err)
 		return
 	}
-	dry := slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll)
+	dry := slices.Contains(wellformed.Query(req)["dryRun"], metav1.DryRunAll)
 	if err := x.admit(ctx, obj, ns, dry); err != nil {
 		answer.Error(err)
 		return

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -47,7 +48,7 @@ func (s *Server) Counts(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEven
 		return nil, err
 	}
 	buckets := 0
-	if v := req.URL.Query(); v.Has("buckets") {
+	if v := wellformed.Query(req); v.Has("buckets") {
 		buckets, err = strconv.Atoi(v.Get("buckets"))
 		if err != nil || !number(v.Get("buckets")) || buckets < 1 || buckets > eventlog.MaxBuckets {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("buckets: %q: must be a number from 1 to %d", clip(v.Get("buckets")), eventlog.MaxBuckets))

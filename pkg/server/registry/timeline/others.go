@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // maxParts is how many timelines one stream has at most.
@@ -37,7 +38,7 @@ func (s *Server) parts(req *http.Request, t *Timeline, after int64) ([]Part, err
 		param string
 		kind  v1alpha1.StreamType
 	}{{"tasks", v1alpha1.StreamTask}, {"sessions", v1alpha1.StreamSession}} {
-		for one := range strings.SplitSeq(strings.Join(req.URL.Query()[of.param], ","), ",") {
+		for one := range strings.SplitSeq(strings.Join(wellformed.Query(req)[of.param], ","), ",") {
 			if one == "" {
 				continue
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
@@ -39,7 +40,7 @@ type query struct {
 }
 
 func parse(req *http.Request) (*query, error) {
-	v := req.URL.Query()
+	v := wellformed.Query(req)
 	q := &query{limit: defaultLimit}
 	var err error
 	if q.after, err = after(v); err != nil {
@@ -73,7 +74,7 @@ func parsePage(req *http.Request) (*query, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := req.URL.Query()
+	v := wellformed.Query(req)
 	for name, at := range map[string]*int64{"before": &q.before, "around": &q.around} {
 		if !v.Has(name) {
 			continue
@@ -127,7 +128,7 @@ func StreamPosition(req *http.Request) (position int64, resumed bool, err error)
 	if position, resumed, err = Resumed(req); resumed {
 		return position, true, err
 	}
-	position, err = after(req.URL.Query())
+	position, err = after(wellformed.Query(req))
 	return position, false, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -38,7 +39,7 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 			respond.Error(err)
 			return
 		}
-		if s.others != nil && several(req.URL.Query()) {
+		if s.others != nil && several(wellformed.Query(req)) {
 			q, err := parse(req)
 			var list []Part
 			if err == nil {

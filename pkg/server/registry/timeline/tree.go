@@ -18,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sse"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -41,7 +42,7 @@ func (s *Server) JoinTrees(t Trees) { s.trees = t }
 
 // wholeTree reports whether a request asks for the events of a task and of all tasks below it.
 func (s *Server) wholeTree(req *http.Request) (bool, error) {
-	v := req.URL.Query()
+	v := wellformed.Query(req)
 	if s.trees == nil || !v.Has("tree") {
 		return false, nil
 	}

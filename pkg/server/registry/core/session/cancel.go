@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // chats are the sessions in which turns run.
@@ -41,7 +42,7 @@ func (c chats) cancel(_ context.Context, p parent, respond rest.Responder) (http
 		return nil, apierrors.NewBadRequest("only a chat has turns; cancel the task that uses the session")
 	}
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		if len(req.URL.Query()["dryRun"]) == 0 {
+		if len(wellformed.Query(req)["dryRun"]) == 0 {
 			if err := c.end(req.Context(), p.Object); err != nil {
 				respond.Error(err)
 				return

@@ -11,12 +11,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // writeLines answers with the whole transcript as text, one JSON object per line (format=lines). The size of a
 // transcript is bounded, so the answer fits into memory. The error is one that occurred before anything was written.
 func (r *Resource) writeLines(w http.ResponseWriter, req *http.Request, p parent) error {
-	query := req.URL.Query()
+	query := wellformed.Query(req)
 	if f := query.Get("format"); f != "lines" {
 		return apierrors.NewBadRequest(fmt.Sprintf("format: %q: must be lines", f))
 	}

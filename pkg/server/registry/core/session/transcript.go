@@ -21,6 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
@@ -46,7 +47,7 @@ func (r *Resource) transcript(_ context.Context, p parent, respond rest.Responde
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("sessions"), "transcript/"+p.Path)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method == http.MethodGet && req.URL.Query().Has("format") {
+		if req.Method == http.MethodGet && wellformed.Query(req).Has("format") {
 			if err := r.writeLines(w, req, p); err != nil {
 				respond.Error(apiError(p.Object, err))
 			}
@@ -68,7 +69,7 @@ func (r *Resource) transcript(_ context.Context, p parent, respond rest.Responde
 // readMessages returns a page from the beginning, or the newest messages.
 func (r *Resource) readMessages(_ http.ResponseWriter, req *http.Request, p parent) (*v1alpha1.SessionTranscript, error) {
 	ctx := req.Context()
-	q, err := parseQuery(req.URL.Query())
+	q, err := parseQuery(wellformed.Query(req))
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p pa
 	if s.DeletionTimestamp != nil {
 		return nil, apierrors.NewConflict(v1alpha1.Resource("sessions"), s.Name, errors.New("the session is being deleted"))
 	}
-	if slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll) {
+	if slices.Contains(wellformed.Query(req)["dryRun"], metav1.DryRunAll) {
 		info, err := r.transcripts.Info(ctx, s.UID)
 		return answer(body.Items, info), err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -148,7 +149,7 @@ func (r *contents) logs(_ context.Context, p parent, respond rest.Responder) (ht
 }
 
 func boolean(req *http.Request, name string) (bool, error) {
-	s := req.URL.Query().Get(name)
+	s := wellformed.Query(req).Get(name)
 	if s == "" {
 		return false, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -55,7 +56,7 @@ func (r appends) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha
 	if err != nil {
 		return nil, err
 	}
-	dryRun := slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll)
+	dryRun := slices.Contains(wellformed.Query(req)["dryRun"], metav1.DryRunAll)
 	switch o := obj.(type) {
 	case *v1alpha1.ExecutionEvent:
 		stored, err := r.admitted(req.Context(), t, []*v1alpha1.ExecutionEvent{o}, dryRun)

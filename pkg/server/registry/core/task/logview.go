@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
@@ -47,7 +48,7 @@ func logViewOf(req *http.Request) (v logView, err error) {
 	if v.follow, err = boolean(req, "follow"); err != nil {
 		return v, err
 	}
-	q := req.URL.Query()
+	q := wellformed.Query(req)
 	switch f := q.Get("format"); f {
 	case "", "text":
 	case "events":

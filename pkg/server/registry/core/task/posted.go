@@ -6,6 +6,7 @@ package task
 import (
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,7 @@ func decodePosted(req *http.Request, data []byte) runtime.Object {
 		return nil
 	}
 	var p posted
-	if json.UnmarshalCaseSensitivePreserveInts(data, &p) != nil {
+	if !utf8.Valid(data) || json.UnmarshalCaseSensitivePreserveInts(data, &p) != nil {
 		return nil
 	}
 	if p.APIVersion != "" && p.APIVersion != v1alpha1.SchemeGroupVersion.String() {

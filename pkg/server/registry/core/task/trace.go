@@ -22,6 +22,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -88,7 +89,7 @@ func (t *traceToken) String() string {
 }
 
 func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
-	v := req.URL.Query()
+	v := wellformed.Query(req)
 	q := &traceQuery{timeline: true}
 	var err error
 	if v.Get("timeline") != "" {
