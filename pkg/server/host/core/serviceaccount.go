@@ -97,9 +97,6 @@ func (t Tokens) create(ctx context.Context, p resource.Parent[*corev1.ServiceAcc
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a TokenRequest: %T", o))
 	}
 	account := p.Object
-	if err := matchMeta(req, account); err != nil {
-		return nil, err
-	}
 	if errs := validateTokenRequest(req); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), account.Name, errs)
 	}
@@ -128,18 +125,6 @@ func (t Tokens) create(ctx context.Context, p resource.Parent[*corev1.ServiceAcc
 	req.CreationTimestamp = metav1.NewTime(issued.Expires.Add(-time.Duration(*req.Spec.ExpirationSeconds) * time.Second))
 	req.Status = authenticationv1.TokenRequestStatus{Token: issued.Token, ExpirationTimestamp: metav1.NewTime(issued.Expires)}
 	return req, nil
-}
-
-// matchMeta refuses a request whose metadata names another account than its
-// path.
-func matchMeta(req *authenticationv1.TokenRequest, account *corev1.ServiceAccount) error {
-	if req.Name != "" && req.Name != account.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("metadata.name of the request is %q, its path says %q", req.Name, account.Name))
-	}
-	if req.Namespace != "" && req.Namespace != account.Namespace {
-		return apierrors.NewBadRequest(fmt.Sprintf("metadata.namespace of the request is %q, its path says %q", req.Namespace, account.Namespace))
-	}
-	return nil
 }
 
 func validateTokenRequest(req *authenticationv1.TokenRequest) field.ErrorList {

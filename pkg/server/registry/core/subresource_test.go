@@ -198,6 +198,45 @@ func TestCancel(t *testing.T) {
 	checkStatus(t, err, 400, "at most 1024 characters")
 }
 
+// TestBodyOfAnotherObject: no subresource takes a body whose metadata is another object's than the path's, for which the request was
+// authorized. That of the object itself is no mistake.
+func TestBodyOfAnotherObject(t *testing.T) {
+	s := start(t)
+	a, tried := s.mustTask("a", `{type: container}`), 0
+	for path, storage := range s.Storage {
+		if _, named := storage.(rest.NamedCreater); !named || !strings.HasPrefix(path, "tasks/") {
+			continue
+		}
+		tried++
+		for _, tc := range []struct {
+			meta metav1.ObjectMeta
+			code int32
+			text string
+		}{
+			{metav1.ObjectMeta{Name: "b"}, 400, "metadata.name"},
+			{metav1.ObjectMeta{Name: "a", Namespace: "other"}, 400, "metadata.namespace"},
+			{metav1.ObjectMeta{UID: "b"}, 409, "metadata.uid"},
+		} {
+			body := storage.New()
+			m, err := meta.Accessor(body)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			m.SetName(tc.meta.Name)
+			m.SetNamespace(tc.meta.Namespace)
+			m.SetUID(tc.meta.UID)
+			_, err = s.CreateNamed(s.User(), path, "a", body)
+			checkStatus(t, err, tc.code, tc.text)
+		}
+	}
+	if tried < 6 {
+		t.Errorf("%d subresources", tried)
+	}
+	if _, err := s.CreateNamed(s.User(), "tasks/cancel", "a", &v1alpha1.TaskCancellation{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: a.Namespace, UID: a.UID}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestContent(t *testing.T) {
 	s := start(t)
 	a, b := s.mustTask("a", `{type: container}`), s.mustTask("b", `{type: container}`)

@@ -75,6 +75,26 @@ func (p Parent[T]) Allowed(ctx context.Context) error {
 	return p.allowed(request.WithNamespace(ctx, p.Object.GetNamespace()))
 }
 
+// Names returns an API error if the metadata of a posted object, of the same kind or of another one, belongs to another object
+// than the parent, whose path the request was authorized for: 400 for another name or namespace, 409 for another UID.
+func (p Parent[T]) Names(posted runtime.Object) error {
+	m, ok := posted.(metav1.Object)
+	if !ok {
+		return nil
+	}
+	for _, f := range []struct{ name, got, want string }{
+		{"name", m.GetName(), p.Object.GetName()}, {"namespace", m.GetNamespace(), p.Object.GetNamespace()},
+	} {
+		if f.got != "" && f.got != f.want {
+			return apierrors.NewBadRequest(fmt.Sprintf("metadata.%s: %.253q: the path says %q", f.name, f.got, f.want))
+		}
+	}
+	if uid := m.GetUID(); uid != "" && uid != p.Object.GetUID() {
+		return apierrors.NewConflict(p.resource, p.Object.GetName(), fmt.Errorf("metadata.uid: %.64q: the object has the UID %s", uid, p.Object.GetUID()))
+	}
+	return nil
+}
+
 // Reload reads the parent again. If the object is gone, or was deleted and created again, the error is a 404.
 func (p Parent[T]) Reload(ctx context.Context) (T, error) {
 	// The context of a connected request lacks the namespace.
@@ -214,6 +234,9 @@ func (c subCreate[T]) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, err
 	}
 	p.DryRun = opts != nil && dryrun.IsDryRun(opts.DryRun)
+	if err := p.Names(obj); err != nil {
+		return nil, err
+	}
 	if c.b.s.Prepare != nil {
 		if err := c.b.s.Prepare(ctx, p, obj); err != nil {
 			return nil, c.b.k.statusError(name, err)

@@ -84,49 +84,72 @@ func (c catalogue) get(ctx context.Context, name string) (*v1alpha1.CatalogTool,
 	return custom(t), nil
 }
 
-// Prefixes of continue tokens: the next page begins after a built-in tool, or at a position in the list of Tools.
+// Prefixes of continue tokens: the next page begins after a built-in tool, or at a position in the list of Tools. A token that
+// is before the first Tool ends with the revision at which Tools are listed.
 const (
 	afterBuiltin = "b:"
 	atTools      = "t:"
+	atRevision   = "@"
 )
 
-// list returns the built-in tools and then the Tools of the namespace. A list of all namespaces has the Tools alone.
+// list returns the built-in tools and then the Tools of the namespace, all pages at the revision of the first. A list of all
+// namespaces has the Tools alone.
 func (c catalogue) list(ctx context.Context, o *metainternalversion.ListOptions) (runtime.Object, error) {
 	list := &v1alpha1.CatalogToolList{Items: []v1alpha1.CatalogTool{}}
-	after, rest, err := position(o.Continue)
+	from, err := position(o.Continue)
 	if err != nil {
 		return nil, err
 	}
 	namespace := request.NamespaceValue(ctx)
-	if namespace != "" && !strings.HasPrefix(rest, atTools) {
+	if namespace != "" && !from.tools {
 		for _, d := range builtin.Definitions() {
 			t := builtIn(namespace, d)
-			if d.Name <= after || !selects(o, t) {
+			if d.Name <= from.after || !selects(o, t) {
 				continue
 			}
 			if full(o, len(list.Items)) {
-				list.Continue = token(afterBuiltin + list.Items[len(list.Items)-1].Name)
-				return list, nil
+				return c.end(ctx, o, from, list, afterBuiltin+list.Items[len(list.Items)-1].Name)
 			}
 			list.Items = append(list.Items, *t)
 		}
 	}
 	if full(o, len(list.Items)) {
-		list.Continue = token(atTools)
-		return list, nil
+		return c.end(ctx, o, from, list, atTools)
 	}
-	return list, c.addTools(ctx, o, strings.TrimPrefix(rest, atTools), list)
+	return list, c.addTools(ctx, o, from, list)
+}
+
+// end completes a page without Tools.
+func (c catalogue) end(ctx context.Context, o *metainternalversion.ListOptions, from place, list *v1alpha1.CatalogToolList, next string) (runtime.Object, error) {
+	if list.ResourceVersion = from.revision; list.ResourceVersion == "" {
+		one := *o
+		one.Continue, one.Limit = "", 1
+		found, err := c.tools.List(ctx, &one)
+		if err != nil {
+			return nil, err
+		}
+		tools, ok := found.(*v1alpha1.ToolList)
+		if !ok {
+			return nil, apierrors.NewInternalError(errNoList)
+		}
+		list.ResourceVersion = tools.ResourceVersion
+	}
+	list.Continue = token(next + atRevision + list.ResourceVersion)
+	return list, nil
 }
 
 // addTools fills the page with Tools.
-func (c catalogue) addTools(ctx context.Context, o *metainternalversion.ListOptions, from string, list *v1alpha1.CatalogToolList) error {
+func (c catalogue) addTools(ctx context.Context, o *metainternalversion.ListOptions, from place, list *v1alpha1.CatalogToolList) error {
 	next := *o
-	next.Continue = from
+	next.Continue = from.rest
 	if o.Limit > 0 {
 		next.Limit = o.Limit - int64(len(list.Items))
 	}
-	if from != "" {
+	switch {
+	case from.rest != "":
 		next.ResourceVersion, next.ResourceVersionMatch = "", ""
+	case from.revision != "":
+		next.ResourceVersion, next.ResourceVersionMatch = from.revision, metav1.ResourceVersionMatchExact
 	}
 	found, err := c.tools.List(ctx, &next)
 	if err != nil {
@@ -160,20 +183,31 @@ func selects(o *metainternalversion.ListOptions, t *v1alpha1.CatalogTool) bool {
 
 func token(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// position reads a continue token: the built-in tool that the page before ended with, or the position in the list of
-// Tools.
-func position(s string) (after, rest string, err error) {
+// place is where a page begins.
+type place struct {
+	after    string // the built-in tool that the page before ended with
+	tools    bool   // the built-in tools are over
+	rest     string // the position in the list of Tools; empty for its beginning
+	revision string // of that list, as long as it has not begun; empty if it is not known
+}
+
+// position reads a continue token.
+func position(s string) (place, error) {
 	if s == "" {
-		return "", "", nil
+		return place{}, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if after, ok := strings.CutPrefix(string(b), afterBuiltin); err == nil && ok {
-		return after, "", nil
+		name, revision, _ := strings.Cut(after, atRevision)
+		return place{after: name, revision: revision}, nil
 	}
-	if err == nil && strings.HasPrefix(string(b), atTools) {
-		return "", string(b), nil
+	if rest, ok := strings.CutPrefix(string(b), atTools); err == nil && ok {
+		if revision, ok := strings.CutPrefix(rest, atRevision); ok {
+			return place{tools: true, revision: revision}, nil
+		}
+		return place{tools: true, rest: rest}, nil
 	}
-	return "", "", apierrors.NewBadRequest("continue: is not a continue token of this list")
+	return place{}, apierrors.NewBadRequest("continue: is not a continue token of this list")
 }
 
 func builtIn(namespace string, d tooldef.Definition) *v1alpha1.CatalogTool {

@@ -22,7 +22,7 @@ const maxValues = 4096
 // values sets the strings, numbers and booleans of the arguments by their path.
 func values(s *v1alpha1.ToolCallSpec) error {
 	if err := canonical.Check(s.Arguments.Raw); err != nil { // such as a member that is there twice
-		return apierrors.NewBadRequest(fmt.Sprintf("spec.arguments: cannot be read without doubt: %v", err))
+		return apierrors.NewBadRequest(fmt.Sprintf("spec.arguments: ambiguous or out of range: %v", err))
 	}
 	var top any
 	if err := json.Unmarshal(s.Arguments.Raw, &top); err != nil {
