@@ -306,6 +306,18 @@ turns:
 	}
 }
 
+// TestOtherDigitsAreOtherCalls: long ids that differ in their last digits only are not one call.
+func TestOtherDigitsAreOtherCalls(t *testing.T) {
+	var turns strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&turns, "- {match: {turn: %d}, reply: {toolCalls: [{name: lookup, rawArguments: '{\"key\":\"k\",\"id\":197243595949657292%d}'}]}}\n", i+1, i)
+	}
+	s := newSetup(t, "turns:\n"+turns.String()+"- {reply: {text: done}}")
+	if got, err := s.run(t); err != nil || got.Text != "done" || got.Iterations != 6 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestAlternation: two calls that take turns are repeated calls as well.
 func TestAlternation(t *testing.T) {
 	s := newSetup(t, `

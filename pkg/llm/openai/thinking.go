@@ -70,9 +70,13 @@ func thinkingOf(m llm.Message, origin string) map[string]any {
 	if origin == "" || m.Opaque == nil || m.Opaque.Origin != origin || len(m.ToolCalls) == 0 {
 		return nil
 	}
-	var members map[string]any
+	var members map[string]json.RawMessage
 	_ = json.Unmarshal(m.Opaque.Data, &members) // damaged content is left out
-	return members
+	all := make(map[string]any, len(members))
+	for name, value := range members {
+		all[name] = value
+	}
+	return all
 }
 
 // hasThinking reports whether the current turn has thinking of that origin.

@@ -4,6 +4,7 @@
 package external
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -98,6 +99,21 @@ func TestIdentity(t *testing.T) {
 	}}
 	if d := cmp.Diff(want, From(u)); d != "" {
 		t.Errorf("identity (-want +got):\n%s", d)
+	}
+	digests := map[string]bool{}
+	for _, id := range []string{"1972435959496572929", "1972435959496572930"} {
+		token := s.sign(s.transaction(object{"tctx": object{"namespace": "other", "id": json.RawMessage(id)}, "rctx": object{"id": json.RawMessage(id)}}), "txntoken+jwt")
+		u, err := ask(t, v, "Txn-Token", token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := From(u).Transaction
+		if digests[i.ContextDigest], digests[i.RequesterContextDigest] = true, true; !strings.Contains(string(i.Context.Raw), id) {
+			t.Errorf("the context of %s is %s", id, i.Context.Raw)
+		}
+	}
+	if len(digests) != 4 {
+		t.Errorf("%d digests of 4 contexts: %v", len(digests), digests)
 	}
 	token := s.sign(s.transaction(object{"tctx": object{"namespace": "other", "repo": "r"}, "rctx": object{"ip": "::1"}}), "txntoken+jwt")
 	for _, header := range [][]string{{"Txn-Token", token}, {"Authorization", "Bearer " + token}} {

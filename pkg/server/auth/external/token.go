@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
@@ -228,9 +229,12 @@ func (c *claims) transaction() (*v1alpha1.TaskTransaction, error) {
 		if len(raw) == 0 || string(raw) == "null" {
 			return nil, "", nil
 		}
-		var object map[string]any
-		if err := json.Unmarshal(raw, &object); err != nil {
+		object, err := canonical.Decode(raw)
+		if _, ok := object.(map[string]any); !ok || err != nil {
 			return nil, "", errors.New("tctx and rctx must be objects")
+		}
+		if err := canonical.Numbers(raw); err != nil {
+			return nil, "", fmt.Errorf("tctx and rctx: %w", err)
 		}
 		if compact, err = json.Marshal(object); err != nil {
 			return nil, "", err

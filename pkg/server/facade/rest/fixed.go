@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
-	"reflect"
 	"slices"
 
+	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/redact"
 )
 
@@ -40,11 +40,7 @@ func same(a, b json.RawMessage) bool {
 	if !given(a) || !given(b) {
 		return given(a) == given(b)
 	}
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	return reflect.DeepEqual(x, y)
+	return canonical.Equal(a, b)
 }
 
 // SecretMembers returns the members of an object whose names are those of credentials. It is for use as Fixed.Part.

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -173,8 +174,10 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 	}
 	raw = []byte(t.hidden.JSON(string(raw))) // an endpoint may echo what it was sent
 	out := &Response{Status: res.StatusCode}
-	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &out.Body) != nil {
-		out.Body = strings.ToValidUTF8(string(raw), "\uFFFD")
+	if len(bytes.TrimSpace(raw)) > 0 {
+		if out.Body, err = canonical.Decode(raw); err != nil {
+			out.Body = strings.ToValidUTF8(string(raw), "\uFFFD")
+		}
 	}
 	return out, nil
 }

@@ -78,6 +78,21 @@ func ok(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
 }
 
+// TestDigits: the model reads the numbers of an answer, and the endpoint those of the model, as they were written.
+func TestDigits(t *testing.T) {
+	const digits = `{"id":1972435959496572929,"price":0.10000000000000000001,"large":12345678901234567890123,"ids":[9007199254740993]}`
+	e := newEndpoint(t, ok(digits))
+	r := newTool(t, v1alpha1.ToolHTTP{URL: e.URL}, "").Call(t.Context(), "weather", `{"id":1972435959496572929}`)
+	for _, number := range []string{"1972435959496572929", "0.10000000000000000001", "12345678901234567890123", "9007199254740993"} {
+		if !strings.Contains(r.Text, number) {
+			t.Errorf("%s is not in %s", number, r.Text)
+		}
+	}
+	if seen := e.requests(); len(seen) != 1 || !strings.HasSuffix(seen[0], `body={"id":1972435959496572929}`) {
+		t.Errorf("sent %q", seen)
+	}
+}
+
 // TestApprovedCall: the endpoint can recognise a repetition of an approved call.
 func TestApprovedCall(t *testing.T) {
 	var keys []string

@@ -17,11 +17,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -155,11 +155,12 @@ func (t *remote) expose(offered any, spec *v1alpha1.ToolSpec) error {
 
 // unchanged returns an error if the server offers something other than what was reviewed.
 func (t *remote) unchanged(offered any) error {
-	if reflect.DeepEqual(t.reviewed, offered) {
+	at := difference(t.reviewed, offered, "the root")
+	if at == "" {
 		return nil
 	}
 	return tool.Errorf(tool.TypeToolChanged, "the server of %s offers another schema than %s: it differs at %s; review the tool, and correct spec.parameters",
-		t.definition.Name, t.by, difference(t.reviewed, offered, "the root"))
+		t.definition.Name, t.by, at)
 }
 
 // Response is the result of a call that succeeded.
@@ -167,7 +168,7 @@ type Response struct {
 	// Text is the text of the answer; empty if it only repeats Structured.
 	Text string `json:"text,omitempty"`
 	// Structured is the structured content of the answer.
-	Structured any `json:"structured,omitempty"`
+	Structured json.RawMessage `json:"structured,omitempty"`
 }
 
 // Call checks that the server still offers what was reviewed, and calls the tool.
@@ -192,8 +193,7 @@ func (t *remote) Call(ctx context.Context, arguments json.RawMessage) (any, erro
 
 // decode returns a document of which it is known that it is JSON.
 func decode(raw []byte) any {
-	var v any
-	_ = json.Unmarshal(raw, &v)
+	v, _ := canonical.Decode(raw)
 	return v
 }
 

@@ -52,6 +52,8 @@ func docs(schema string) *sdk.Server {
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: []byte("x"), MIMEType: "image/png"}}}, nil
 			case "data":
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{"degrees": 7}`}}, StructuredContent: map[string]any{"degrees": 7}}, nil
+			case "digits":
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "x"}}, StructuredContent: json.RawMessage(`{"id":1972435959496572929}`)}, nil
 			case "large":
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", 1<<20)}}}, nil
 			}
@@ -143,6 +145,7 @@ func TestCall(t *testing.T) {
 			for _, tt := range []struct{ city, want string }{
 				{"Bonn", `{"success":true,"data":{"text":"7 degrees in Bonn, key [REDACTED]"}}`},
 				{"data", `{"success":true,"data":{"structured":{"degrees":7}}}`},
+				{"digits", `{"success":true,"data":{"text":"x","structured":{"id":1972435959496572929}}}`},
 				{"nowhere", `{"success":false,"error":"weather reports that the call failed: no such city, key [REDACTED]","errorType":"unavailable"}`},
 				{"picture", `{"success":false,"error":"weather was called, but its result cannot be shown: it is not only text and structured content","errorType":"unavailable"}`},
 				{"large", `{"success":false,"error":"the result of weather is larger than 1 MiB","errorType":"limit_reached","suggestion":"ask for less"}`},
@@ -248,6 +251,22 @@ func TestChanged(t *testing.T) {
 	if r := reviewed.Call(t.Context(), "weather", `{"city":"Bonn"}`); r.ErrorType != tool.TypeToolChanged || !strings.Contains(r.Text, "does not offer") {
 		t.Errorf("gone: %s", r.Text)
 	}
+}
+
+// TestSchemaDigits: a bound that differs in its last digit is another schema, one that is written otherwise is the same, and the model
+// sees the bound as it was offered.
+func TestSchemaDigits(t *testing.T) {
+	of := func(most string) string {
+		return `{"type":"object","properties":{"city":{"type":"string"},"id":{"type":"integer","maximum":` + most + `}}}`
+	}
+	url, _ := listen(t, handler(docs(of("1972435959496572929")), false))
+	if d := mustOpen(t, url, "").Definitions()[0]; !strings.Contains(string(d.Parameters), "1972435959496572929") {
+		t.Errorf("the model sees %s", d.Parameters)
+	}
+	if _, err := open(t, url, of("1972435959496572930")); reason(err) != v1alpha1.ReasonToolInvalid {
+		t.Errorf("another number: %v", err)
+	}
+	mustOpen(t, url, of("1972435959496572929.0"))
 }
 
 func reason(err error) string {

@@ -36,7 +36,51 @@ func (w *wire) message(raw []byte) ([]byte, error) {
 	if err := json.Compact(&out, raw); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return verbatim(out.Bytes())
+}
+
+// verbatim returns an answer whose parts of any shape, which are the structured content and the schemas of tools, are texts with the
+// JSON in them. The SDK would decode them with rounded numbers.
+func verbatim(raw []byte) ([]byte, error) {
+	var answer, result map[string]json.RawMessage
+	if json.Unmarshal(raw, &answer) != nil || json.Unmarshal(answer["result"], &result) != nil {
+		return raw, nil //nolint:nilerr // an error, or what the SDK refuses
+	}
+	changed, err := asText(result, "structuredContent")
+	var tools []map[string]json.RawMessage
+	if json.Unmarshal(result["tools"], &tools) == nil {
+		for _, t := range tools {
+			this, failed := asText(t, "inputSchema")
+			changed, err = changed || this, errors.Join(err, failed)
+		}
+	}
+	if err != nil || !changed {
+		return raw, err
+	}
+	if len(tools) > 0 {
+		if result["tools"], err = json.Marshal(tools); err != nil {
+			return nil, err
+		}
+	}
+	if answer["result"], err = json.Marshal(result); err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}
+
+// asText replaces a member with a text of its JSON.
+func asText(object map[string]json.RawMessage, name string) (changed bool, err error) {
+	if value := object[name]; len(value) > 0 && string(value) != "null" {
+		object[name], err = json.Marshal(string(value))
+		changed = true
+	}
+	return changed, err
+}
+
+// fromText returns the JSON of a part that verbatim has made a text; nothing if there was none.
+func fromText(part any) json.RawMessage {
+	text, _ := part.(string)
+	return json.RawMessage(text)
 }
 
 // depth returns how deeply the values of valid JSON are nested.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/platform-ai/platform/pkg/canonical"
 )
 
 const (
@@ -223,6 +225,11 @@ func difference(a, b any, at string) string {
 				return d
 			}
 		}
+		return ""
+	}
+	x, number := a.(json.Number)
+	y, also := b.(json.Number)
+	if number && also && canonical.Equal([]byte(x), []byte(y)) { // 1 and 1.0
 		return ""
 	}
 	if !reflect.DeepEqual(a, b) {

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/version"
@@ -108,7 +109,7 @@ func (c *conversation) find(name string) (any, error) {
 		if found == nil {
 			return nil, tool.Errorf(tool.TypeToolChanged, "the server of %s does not offer a tool with the name %s; see spec.mcp.remote.toolName", c.name, name)
 		}
-		return found.InputSchema, nil
+		return decode(fromText(found.InputSchema)), nil
 	}
 	return nil, tool.Errorf(tool.TypeLimitReached, "the server of %s offers its tools in more than %d pages", c.name, maxPages)
 }
@@ -135,7 +136,7 @@ func (c *conversation) call(name string, arguments json.RawMessage) (*Response, 
 	if res.IsError {
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all))
 	}
-	return c.response(all, res.StructuredContent)
+	return c.response(all, fromText(res.StructuredContent))
 }
 
 // unanswered returns the error of a call without an answer. It may have been carried out, unless the server refused it, or did not get
@@ -159,13 +160,10 @@ func (c *conversation) unanswered(err error) error {
 	return tool.OutcomeUnknown(c.name, "the answer did not arrive: "+c.shorten(innermost(err).Error()))
 }
 
-func (c *conversation) response(text string, structured any) (*Response, error) {
+func (c *conversation) response(text string, structured json.RawMessage) (*Response, error) {
 	out := &Response{Text: text, Structured: structured}
-	if structured != nil {
-		var same any
-		if json.Unmarshal([]byte(text), &same) == nil && difference(structured, same, "") == "" {
-			out.Text = ""
-		}
+	if len(structured) > 0 && canonical.Equal([]byte(text), structured) {
+		out.Text = ""
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
