@@ -23,6 +23,7 @@ func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime
 	obj := o.(T)
 	managed, finalizers := obj.GetManagedFields(), obj.GetFinalizers()
 	s.p.keepStatusOnly(oldO.DeepCopyObject(), obj)
+	settle(obj, oldO.(T))
 	obj.SetManagedFields(managed)
 	s.addFinalizer(obj, finalizers)
 	if s.s.PrepareForStatus != nil {

@@ -79,6 +79,7 @@ func (s *strategy[T]) PrepareForCreate(ctx context.Context, o runtime.Object) {
 
 func (s *strategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Object) {
 	obj, old := o.(T), oldO.(T)
+	settle(obj, old)
 	if s.hasStatus() {
 		s.p.copyStatus(old, obj)
 	}
