@@ -156,6 +156,12 @@ func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, to
 	if r.Program != "" {
 		c["programFailure"] = r.Program
 	}
+	if r.Child.Name != "" { // a trace finds the task by it
+		c["childTask"] = r.Child.Name
+		if r.Child.Agent != "" {
+			c["agent"] = r.Child.Agent
+		}
+	}
 	l.record(l.toolEvent(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, approvalID, call.Name+" completed", c))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
+	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
@@ -166,6 +167,45 @@ turns:
 	}
 	if roles := rolesOf(got.Messages); roles != "system user assistant tool tool assistant" {
 		t.Errorf("conversation: %s", roles)
+	}
+}
+
+// taskMade is data that a tool returns about a task that it made.
+type taskMade struct{ Text string }
+
+func (taskMade) Child() tool.ChildTask { return tool.ChildTask{Name: "kid", Agent: "clerk"} }
+
+// TestCreatedTaskIsNamed: the end of a call that created a task names the task, in a way that a trace understands.
+func TestCreatedTaskIsNamed(t *testing.T) {
+	s := newSetup(t, `
+turns:
+- match: {turn: 1}
+  reply: {toolCalls: [{name: delegate_task, arguments: {}}]}
+- match: {turn: 2}
+  reply: {text: Done.}`)
+	tools, err := tool.NewCatalogue(tool.New("delegate_task", "delegates", func(context.Context, struct{}) (any, error) {
+		return taskMade{"RESULT"}, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.config.Tools = tools
+	if _, err := s.run(t); err != nil {
+		t.Fatal(err)
+	}
+	var got []v1alpha1.TraceChildTask
+	fold := trace.New("t", func(_ trace.Group, row any) {
+		if c, ok := row.(*v1alpha1.TraceChildTask); ok {
+			got = append(got, *c)
+		}
+	})
+	for i, e := range s.events.events {
+		e.Seq = int64(i + 1)
+		fold.Add(e)
+	}
+	fold.End()
+	if len(got) != 1 || got[0].Name != "kid" || got[0].Agent != "clerk" || got[0].Kind != v1alpha1.TraceChild || got[0].Status != v1alpha1.SpanCompleted {
+		t.Errorf("child tasks: %+v", got)
 	}
 }
 

@@ -87,6 +87,20 @@ type Result struct {
 	// Program says how the program that a call ran has failed; empty if it succeeded or none ran. The call itself was
 	// successful: the model reads what the program wrote.
 	Program string
+	// Child is the task that the call has created; zero if it created none.
+	Child ChildTask
+}
+
+// ChildTask names a task that a call has created, for the events of the call.
+type ChildTask struct {
+	Name string
+	// Agent is the name of the task's agent; empty if it has none.
+	Agent string
+}
+
+// TaskMaker is data that a tool returns about a task that the call has created.
+type TaskMaker interface {
+	Child() ChildTask
 }
 
 // Program is data that a tool returns about a program that it ran.
@@ -131,6 +145,9 @@ func success(data any) Result {
 	r := Result{Text: string(text)}
 	if p, ok := data.(Program); ok {
 		r.Program = p.Failed()
+	}
+	if m, ok := data.(TaskMaker); ok {
+		r.Child = m.Child()
 	}
 	return r
 }

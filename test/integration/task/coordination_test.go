@@ -79,6 +79,10 @@ func TestDelegation(t *testing.T) {
 	if d == nil || d.ParentUID != chief.UID || d.RootUID != chief.UID || d.Root != "boss" || d.Depth != 1 || d.Deadline == nil || !chief.Status.HasChildren {
 		t.Errorf("the child's place is %+v", d)
 	}
+	trace := kit.Must[*v1alpha1.TaskTrace](t)(p.Tasks().GetTrace(t.Context(), "boss", metav1.GetOptions{}))
+	if rows := trace.ChildTasks; len(rows) != 1 || rows[0].Name != c.Name || rows[0].Agent != "clerk" || rows[0].Status != v1alpha1.SpanCompleted {
+		t.Errorf("the trace has the children %+v", rows)
+	}
 	for prompt, want := range map[string]string{
 		"Ask a stranger.": `permission_denied: agent "default/stranger" is not among those that agent "chief" may delegate to`,
 		"Ask elsewhere.":  "invalid_arguments: taskNamespace: a child lives in the namespace of its parent, default",

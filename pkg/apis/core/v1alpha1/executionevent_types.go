@@ -75,7 +75,8 @@ const (
 	// call that was approved.
 	EventToolCallStarted EventType = "ToolCallStarted"
 	// EventToolCallCompleted: the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs;
-	// approvalID of a call that was approved; programFailure if the call ran a program that failed.
+	// approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a
+	// task that the call created.
 	EventToolCallCompleted EventType = "ToolCallCompleted"
 	// EventToolCallFailed: the call failed, and the model was given the error. Content: iteration, toolName, toolCallID,
 	// resultLength, durationMs, errorType; approvalID of a call that was approved.

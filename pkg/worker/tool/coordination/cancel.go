@@ -59,7 +59,7 @@ func (t cancelTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 	case err != nil:
 		return nil, err
 	case child.Status.Phase.Terminal():
-		return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
+		return changed{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
 	case child.Spec.Type == v1alpha1.TaskTypeAgent:
 		return nil, tool.Errorf(tool.TypePermissionDenied, "task %s runs on a coding-agent runtime, and such tasks cannot be cancelled by their parent", child.Name)
 	}
@@ -73,10 +73,10 @@ func (t cancelTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 		if err != nil {
 			return nil, explain(ctx, err)
 		}
-		return created{TaskName: now.Name, Status: string(now.Status.Phase)}, nil
+		return changed{TaskName: now.Name, Status: string(now.Status.Phase)}, nil
 	}
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
-	return created{TaskName: child.Name, Status: "cancellation requested"}, nil
+	return changed{TaskName: child.Name, Status: "cancellation requested"}, nil
 }

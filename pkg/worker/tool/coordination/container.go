@@ -49,6 +49,11 @@ type containerCreated struct {
 	Message   string             `json:"message"`
 }
 
+var _ tool.TaskMaker = containerCreated{}
+
+// Child returns the task that was created.
+func (c containerCreated) Child() tool.ChildTask { return tool.ChildTask{Name: c.Name} }
+
 type containerTool struct{ *family }
 
 var _ tool.Tool = containerTool{}

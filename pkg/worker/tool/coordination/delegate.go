@@ -77,11 +77,22 @@ func (a *delegateArguments) check() error {
 	return nil
 }
 
-// created is the result of delegate_task.
-type created struct {
+// changed is the result of a call that changed a task.
+type changed struct {
 	TaskName string `json:"taskName"`
 	Status   string `json:"status"`
 }
+
+// created is the result of delegate_task.
+type created struct {
+	changed
+	agent string
+}
+
+var _ tool.TaskMaker = created{}
+
+// Child returns the task that was delegated.
+func (c created) Child() tool.ChildTask { return tool.ChildTask{Name: c.TaskName, Agent: c.agent} }
 
 type delegateTool struct{ *family }
 
@@ -132,5 +143,5 @@ func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return created{TaskName: made.Name, Status: "created"}, nil
+	return created{changed{TaskName: made.Name, Status: "created"}, a.Agent}, nil
 }

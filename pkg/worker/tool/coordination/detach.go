@@ -54,7 +54,7 @@ func (t detachTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 		return nil, err
 	}
 	if child.Status.Phase.Terminal() {
-		return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
+		return changed{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
 	}
 	tasks := t.api.CoreV1alpha1().Tasks(t.task.Namespace)
 	err = t.persist(ctx, func() error {
@@ -63,11 +63,11 @@ func (t detachTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 	})
 	if apierrors.IsConflict(err) { // it ended meanwhile
 		if child, err = tasks.Get(ctx, child.Name, metav1.GetOptions{}); err == nil {
-			return created{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
+			return changed{TaskName: child.Name, Status: string(child.Status.Phase)}, nil
 		}
 	}
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
-	return created{TaskName: child.Name, Status: "detached"}, nil
+	return changed{TaskName: child.Name, Status: "detached"}, nil
 }
