@@ -73,13 +73,16 @@ func (m *maker) coordination(ctx context.Context, a *v1alpha1.Agent) error {
 	if c == nil || !c.Enabled {
 		return nil
 	}
-	for i := range c.AllowedAgents {
-		ref := refer(a.Namespace, &c.AllowedAgents[i])
+	for _, key := range allowedAgents(a) {
+		if key.Name == v1alpha1.AnyAgent {
+			continue
+		}
+		ref := Reference{From: a.Namespace, NamespacedName: key}
 		if err := m.isolated(ref, "Agent"); err != nil {
 			return err
 		}
-		_, err := m.reader.Agent(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-		if err := lookedFor(err, "Agent", ref.NamespacedName); err != nil {
+		_, err := m.reader.Agent(ctx, key)
+		if err := lookedFor(err, "Agent", key); err != nil {
 			return err
 		}
 	}

@@ -99,18 +99,14 @@ func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *
 		}
 		return refuse(v1alpha1.ReasonAgentNotAllowed, "a delegated task of type %s needs spec.agentRef", child.Spec.Type)
 	}
-	if len(c.AllowedAgents) == 0 || MadeBy(agent, parent) {
+	key, list := refer(child.Namespace, ref).NamespacedName, allowedAgents(coordinator)
+	switch {
+	case MadeBy(agent, parent) || list.admit(key):
 		return incompatible(child, agent)
+	case len(list) == 0:
+		return refuse(v1alpha1.ReasonAgentNotAllowed, "agent %q may not be delegated to: spec.coordination.allowedAgents of agent %q is empty, which admits none; it has to name the agent, or %q for all", key, coordinator.Name, v1alpha1.AnyAgent)
 	}
-	key := refer(child.Namespace, ref).NamespacedName
-	var names []string
-	for _, allowed := range allowedAgents(coordinator) {
-		if allowed == key {
-			return incompatible(child, agent)
-		}
-		names = append(names, allowed.String())
-	}
-	return refuse(v1alpha1.ReasonAgentNotAllowed, "agent %q is not among those that agent %q may delegate to (spec.coordination.allowedAgents): %s", key, coordinator.Name, strings.Join(names, ", "))
+	return refuse(v1alpha1.ReasonAgentNotAllowed, "agent %q is not among those that agent %q may delegate to (spec.coordination.allowedAgents): %s", key, coordinator.Name, list)
 }
 
 // ChildNetwork returns what the command of a container task may connect to that a task delegates: what programs of the

@@ -22,7 +22,7 @@ import (
 // chief returns an agent that may delegate, with changes.
 func chief(change ...func(*v1alpha1.AgentCoordination)) *v1alpha1.Agent {
 	a := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: plantest.Namespace, Name: "chief"}}
-	a.Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true}
+	a.Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: v1alpha1.AnyAgent}}}
 	for _, c := range change {
 		c(a.Spec.Coordination)
 	}
@@ -66,7 +66,12 @@ func TestCheckDelegation(t *testing.T) {
 		"not at all":                 {chief(deep(0)), clerk, nil, 1, low, "allows 0"},
 		"a command has no agent":     {chief(allowing(v1alpha1.NamespacedReference{Name: "x"})), command, nil, 1, "", ""},
 		"a task needs an agent":      {chief(), plantest.AI(), nil, 1, barred, "a delegated task of type ai needs spec.agentRef"},
-		"an empty list admits all":   {chief(), elsewhere, nil, 1, "", ""},
+		"an empty list admits none":  {chief(allowing()), clerk, nil, 1, barred, `agent "n/clerk" may not be delegated to: spec.coordination.allowedAgents of agent "chief" is empty, which admits none`},
+		"a command with none":        {chief(allowing()), command, nil, 1, "", ""},
+		"made, with none":            {chief(allowing()), plantest.AI(plantest.ByAgent("made")), made, 1, "", ""},
+		"all":                        {chief(), elsewhere, nil, 1, "", ""},
+		"all of a namespace":         {chief(allowing(v1alpha1.NamespacedReference{Name: "*", Namespace: plantest.Other})), elsewhere, nil, 1, "", ""},
+		"all of another namespace":   {chief(allowing(v1alpha1.NamespacedReference{Name: "*", Namespace: plantest.Other})), clerk, nil, 1, barred, "other/*"},
 		"on the list":                {chief(allowing(v1alpha1.NamespacedReference{Name: "x"}, v1alpha1.NamespacedReference{Name: "clerk"})), clerk, nil, 1, "", ""},
 		"not on the list":            {chief(allowing(v1alpha1.NamespacedReference{Name: "x"})), clerk, nil, 1, barred, `agent "n/clerk" is not among those that agent "chief" may delegate to (spec.coordination.allowedAgents): n/x`},
 		"of another namespace":       {chief(allowing(v1alpha1.NamespacedReference{Name: "clerk"})), elsewhere, nil, 1, barred, `agent "other/clerk"`},
@@ -192,7 +197,7 @@ func TestCoordinationEnv(t *testing.T) {
 		"switch off": {off, agent, nil},
 		"child":      {child, &v1alpha1.Agent{}, nil},
 		"defaults": {plantest.AI(), chief(), []string{
-			on, "PLATFORM_COORDINATION_MAX_DEPTH=3", "PLATFORM_COORDINATION_MAX_CHILDREN=5", "PLATFORM_COORDINATION_ALLOWED_AGENTS=", "PLATFORM_COORDINATION_DEPTH=0",
+			on, "PLATFORM_COORDINATION_MAX_DEPTH=3", "PLATFORM_COORDINATION_MAX_CHILDREN=5", "PLATFORM_COORDINATION_ALLOWED_AGENTS=*", "PLATFORM_COORDINATION_DEPTH=0",
 		}},
 		"coordinator below": {child, agent, []string{
 			on, "PLATFORM_COORDINATION_MAX_DEPTH=2", "PLATFORM_COORDINATION_MAX_CHILDREN=7",

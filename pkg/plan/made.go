@@ -126,26 +126,13 @@ func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc)
 	if c.Autonomous || c.MaxIterations != 0 || len(c.ApprovalRequiredTools) > 0 || c.ApprovalTimeout != nil {
 		return forbid("spec.coordination", "only enabled, allowedAgents, maxConcurrentChildren and maxDepth can be set on an agent that a task creates")
 	}
-	allowed := allowedAgents(coordinator)
+	list := allowedAgents(coordinator)
 	for i, key := range allowedAgents(made) {
-		if len(allowed) > 0 && !slices.Contains(allowed, key) {
-			return forbid(fmt.Sprintf("spec.coordination.allowedAgents[%d]", i), "the task itself may not delegate to agent %q", key)
+		if !list.admit(key) {
+			return forbid(fmt.Sprintf("spec.coordination.allowedAgents[%d]", i), "the task itself may not delegate to agent %q", allowed{key})
 		}
 	}
 	return nil
-}
-
-// allowedAgents returns the agents that an agent may delegate to; none stands for all.
-func allowedAgents(a *v1alpha1.Agent) []types.NamespacedName {
-	var keys []types.NamespacedName
-	for i := range a.Spec.Coordination.AllowedAgents {
-		key := refer(a.Namespace, &a.Spec.Coordination.AllowedAgents[i]).NamespacedName
-		if namespace, name, ok := strings.Cut(key.Name, "/"); ok {
-			key.Namespace, key.Name = namespace, name
-		}
-		keys = append(keys, key)
-	}
-	return keys
 }
 
 // CompleteMade gives an agent that CheckMade accepts what it inherits from the maker's agent: its rate limit, the tools

@@ -59,6 +59,14 @@ func IdleOfAgent(s *v1alpha1.AgentSpec) []string {
 	})
 }
 
+// NoDelegates returns the warning for a coordinator that may delegate to no agent; empty if there is none.
+func NoDelegates(s *v1alpha1.AgentSpec) string {
+	if c := s.Coordination; c == nil || !c.Enabled || len(c.AllowedAgents) > 0 {
+		return ""
+	}
+	return "spec.coordination.allowedAgents: is empty, so tasks of this agent may delegate to no agents but those that they create; name the agents, or \"" + v1alpha1.AnyAgent + "\" for all"
+}
+
 // IdleOfTool returns warnings about settings of a tool that have no effect because of its others.
 func IdleOfTool(s *v1alpha1.ToolSpec) []string {
 	h, m := ptr.Deref(s.HTTP, v1alpha1.ToolHTTP{}), ptr.Deref(s.MCP, v1alpha1.ToolMCP{})

@@ -36,7 +36,7 @@ func TestDeletedTrees(t *testing.T) {
 }
 
 func deletedTrees(t *testing.T, p place) {
-	delegates := v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true}}
+	delegates := v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: v1alpha1.AnyAgent}}}}
 	cast(t, p, strings.ReplaceAll(downScript, "IMAGE", p.Image()), []v1alpha1.Agent{
 		{ObjectMeta: metav1.ObjectMeta{Name: "chief"}, Spec: delegates}, {ObjectMeta: metav1.ObjectMeta{Name: "lead"}, Spec: delegates},
 	})

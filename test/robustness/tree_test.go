@@ -121,7 +121,7 @@ const (
 // reads one end of it, the true one, with a reason if it is not success.
 func TestChildKilledAtEachPoint(t *testing.T) {
 	p := newTeam(t, oneChildScript,
-		v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "chief"}, Spec: v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true}}},
+		v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "chief"}, Spec: v1alpha1.AgentSpec{Coordination: &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: v1alpha1.AnyAgent}}}}},
 		v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "clerk"}, Spec: v1alpha1.AgentSpec{Tools: []v1alpha1.AgentTool{{Name: "code_exec"}}}},
 	)
 	in := func(phase v1alpha1.TaskPhase) func(*v1alpha1.Task) bool {

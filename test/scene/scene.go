@@ -162,9 +162,10 @@ func Agents() []v1alpha1.Agent {
 		return v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{SystemPrompt: &v1alpha1.AgentSystemPrompt{Inline: system}, Coordination: c, Tools: tools}}
 	}
 	commands := v1alpha1.AgentTool{Name: "code_exec"}
-	delegates := &v1alpha1.AgentCoordination{Enabled: true}
+	all := []v1alpha1.NamespacedReference{{Name: v1alpha1.AnyAgent}}
+	delegates := &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: all}
 	return []v1alpha1.Agent{
-		agent(Chief, "You are the chief.", &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true}),
+		agent(Chief, "You are the chief.", &v1alpha1.AgentCoordination{Enabled: true, Autonomous: true, AllowedAgents: all}),
 		agent("lead-a", "You are lead-a.", delegates), agent("lead-b", "You are lead-b.", delegates), agent("foreman", "You are a foreman.", delegates),
 		agent("clerk", "You are a clerk.", nil, commands),
 		agent("keeper", "You are a keeper.", &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"code_exec"}}, commands),

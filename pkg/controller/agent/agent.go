@@ -55,6 +55,7 @@ func Add(ctx context.Context, mgr manager.Manager, c clock.PassiveClock, place p
 			{Name: "active", Do: active{tasks: tasksOf(cl)}.do},
 			{Name: "idle", Do: idle{now: c.Now, remove: removeAgent(cl)}.do},
 			{Name: "references", Do: references{reader: reader.Reader{Cached: cl}, place: place}.do},
+			{Name: "delegates", Do: delegates},
 			{Name: "confined", Do: confined{programs}.do},
 			{Name: "recheck", Do: recheck{now: c.Now}.do},
 		},

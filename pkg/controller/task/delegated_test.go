@@ -26,7 +26,7 @@ func TestDelegatedAgain(t *testing.T) {
 	}
 	chief := func(change func(*v1alpha1.AgentCoordination)) *v1alpha1.Agent {
 		a := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "chief"}}
-		a.Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true, MaxConcurrentChildren: new(int32(7))}
+		a.Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true, MaxConcurrentChildren: new(int32(7)), AllowedAgents: []v1alpha1.NamespacedReference{{Name: "clerk"}}}
 		change(a.Spec.Coordination)
 		return a
 	}

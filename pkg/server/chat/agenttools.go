@@ -52,7 +52,7 @@ type agentCoordination struct {
 	Enabled               bool             `json:"enabled,omitempty" desc:"Lets the agent delegate to others"`
 	MaxConcurrentChildren *int32           `json:"maxConcurrentChildren,omitempty" desc:"5 by default" minimum:"1"`
 	MaxDepth              *int32           `json:"maxDepth,omitempty" desc:"3 by default" minimum:"1"`
-	AllowedAgents         []agentReference `json:"allowedAgents,omitempty" desc:"Agents that it may delegate to"`
+	AllowedAgents         []agentReference `json:"allowedAgents,omitempty" desc:"Agents that it may delegate to; without any it may delegate to none. The name * stands for all"`
 }
 
 type createAgentArguments struct {

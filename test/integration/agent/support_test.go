@@ -75,7 +75,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		}}
 	}
 	made := kit.Must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("chief", v1alpha1.AgentCoordination{Enabled: true}), create))
-	warned(t, h, `spec.tools[1].name: no tool "teleport" is built in`)
+	warned(t, h, `spec.coordination.allowedAgents: is empty`, `spec.tools[1].name: no tool "teleport" is built in`)
 	kit.Must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("robot", v1alpha1.AgentCoordination{Autonomous: true}), create))
 	warned(t, h, "spec.coordination.autonomous: has no effect without spec.coordination.enabled", "spec.tools[1].name: ")
 	kit.Must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("clerk", v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"file_read", "file_raed"}}), create))

@@ -45,7 +45,7 @@ func TestGatesHoldBelow(t *testing.T) {
 	t.Parallel()
 	p, _ := standalone.WithModel(t, gatesScript)
 	for name, s := range map[string]v1alpha1.AgentSpec{
-		"careful": {Coordination: &v1alpha1.AgentCoordination{Enabled: true, ApprovalRequiredTools: []string{"code_exec"}}},
+		"careful": {Coordination: &v1alpha1.AgentCoordination{Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: "hands"}}, ApprovalRequiredTools: []string{"code_exec"}}},
 		"hands":   {Tools: []v1alpha1.AgentTool{{Name: "code_exec"}}},
 	} {
 		s.ProviderRef = &v1alpha1.NamespacedReference{Name: "model"}

@@ -203,7 +203,7 @@ func TestCancelIntoAStorm(t *testing.T) {
 	kit.Must[*v1alpha1.Agent](t)(p.API().Agents("default").Create(t.Context(), &v1alpha1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Name: "storm"}, Spec: v1alpha1.AgentSpec{
 			ProviderRef:  &v1alpha1.NamespacedReference{Name: "model"},
-			Coordination: &v1alpha1.AgentCoordination{Enabled: true, MaxConcurrentChildren: new(int32(10))},
+			Coordination: &v1alpha1.AgentCoordination{Enabled: true, MaxConcurrentChildren: new(int32(10)), AllowedAgents: []v1alpha1.NamespacedReference{{Name: "clerk"}}},
 		},
 	}, metav1.CreateOptions{}))
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)

@@ -238,17 +238,22 @@ type AgentSession struct {
 	MaxMessages *int32 `json:"maxMessages,omitempty"`
 }
 
+// AnyAgent as the name in spec.coordination.allowedAgents stands for every agent.
+const AnyAgent = "*"
+
 // AgentCoordination lets an agent delegate to other agents and work in iterations.
 type AgentCoordination struct {
 	// enabled gives the agent the coordination tools.
 	// +optional
 	// +k8s:optional
 	Enabled bool `json:"enabled,omitempty"`
-	// allowedAgents are the agents that may be delegated to; empty admits every agent. A namespace that is not given is
-	// that of this agent.
+	// allowedAgents are the agents that may be delegated to, beside those that tasks of this agent create. An empty list
+	// admits none. A namespace that is not given is that of this agent. The name * stands for every agent of the namespace,
+	// or of all namespaces if none is given.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=128
+	// +k8s:eachVal=+k8s:opaqueType
 	// +listType=atomic
 	AllowedAgents []NamespacedReference `json:"allowedAgents,omitempty"`
 	// maxConcurrentChildren limits the active children of one task.

@@ -306,6 +306,10 @@ const (
 const (
 	// ReasonReady is for Ready=True of an Agent: all that it refers to was found.
 	ReasonReady = "Ready"
+	// ReasonAgentsAllowed is for CanDelegate=True of an Agent: coordination.allowedAgents names agents.
+	ReasonAgentsAllowed = "AgentsAllowed"
+	// ReasonNoAgentAllowed is for CanDelegate=False of an Agent: coordination.allowedAgents is empty, which admits none.
+	ReasonNoAgentAllowed = "NoAgentAllowed"
 	// ReasonConfined is for SandboxReady=True of an Agent: the message says what the kernel of the server's machine offers.
 	ReasonConfined = "Confined"
 	// ReasonSandboxOff is for SandboxReady=False of an Agent: the operator lets programs run without a sandbox (--sandbox=off).

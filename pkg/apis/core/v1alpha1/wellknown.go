@@ -184,6 +184,9 @@ const (
 	// ConditionSandboxReady is True on an Agent whose programs (code_exec) are confined to a sandbox where they run, and
 	// False if they are refused there, or run without one. Agents that run no programs lack it.
 	ConditionSandboxReady = "SandboxReady"
+	// ConditionCanDelegate is False on an Agent that has coordination.enabled and names nobody in coordination.allowedAgents,
+	// so that its tasks may delegate to no Agents but those that they create, and True if it names any. Other Agents lack it.
+	ConditionCanDelegate = "CanDelegate"
 	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
 	// ConditionExhausted is True on a Budget that is used up.

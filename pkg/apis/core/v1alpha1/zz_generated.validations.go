@@ -985,10 +985,6 @@ func Validate_AgentCoordination(
 			if earlyReturn {
 				return // do not proceed
 			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NamespacedReference); len(e) != 0 {
-				errs = append(errs, e...)
-			}
 			return
 		}
 		oldVal := safe.Field(oldObj,

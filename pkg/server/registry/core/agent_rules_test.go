@@ -28,6 +28,10 @@ func TestAgentRules(t *testing.T) {
 		{"tool twice", `{tools: [{name: t}, {name: t}]}`, "spec.tools[1]: Duplicate"},
 		{"depth", `{coordination: {maxDepth: 11}}`, "spec.coordination.maxDepth: less than or equal to 10"},
 		{"children", `{coordination: {maxConcurrentChildren: 0}}`, "spec.coordination.maxConcurrentChildren: greater than or equal to 1"},
+		{"all agents", `{coordination: {allowedAgents: [{name: "*"}, {name: "*", namespace: other}]}}`, ""},
+		{"a pattern of agents", `{coordination: {allowedAgents: [{name: "a*"}]}}`, "spec.coordination.allowedAgents[0].name: a lowercase RFC 1123 subdomain"},
+		{"an agent without a name", `{coordination: {allowedAgents: [{name: a}, {namespace: b}]}}`, "spec.coordination.allowedAgents[1].name: must name an agent"},
+		{"agents of no namespace", `{coordination: {allowedAgents: [{name: a, namespace: B/C}]}}`, "spec.coordination.allowedAgents[0].namespace: a lowercase RFC 1123 label"},
 		{"ttl", `{ttlAfterLastTask: 0s}`, "spec.ttlAfterLastTask: greater than zero"},
 	})
 }

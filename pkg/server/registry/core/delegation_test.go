@@ -52,9 +52,9 @@ func (k *kinsfolk) root(name, spec string) *v1alpha1.Task {
 // nobody can take that back.
 func TestGatesOfTrees(t *testing.T) {
 	k := newKinsfolk(t)
-	k.coordinate("strict", `{enabled: true, approvalRequiredTools: [code_exec, request_approval]}`)
-	k.coordinate("other", `{enabled: true, approvalRequiredTools: [deploy, code_exec]}`)
-	k.coordinate("free", `{enabled: true}`)
+	k.coordinate("strict", `{enabled: true, allowedAgents: [{name: "*"}], approvalRequiredTools: [code_exec, request_approval]}`)
+	k.coordinate("other", `{enabled: true, allowedAgents: [{name: "*"}], approvalRequiredTools: [deploy, code_exec]}`)
+	k.coordinate("free", `{enabled: true, allowedAgents: [{name: "*"}]}`)
 	k.root("top", `{type: ai, prompt: p, agentRef: {name: strict}}`)
 	for _, tc := range []struct {
 		by, name, agent string
@@ -87,10 +87,11 @@ func TestGatesOfTrees(t *testing.T) {
 // TestDelegationIsRefused: the server refuses a child that breaks a rule of delegation, and the worker reads which.
 func TestDelegationIsRefused(t *testing.T) {
 	k := newKinsfolk(t)
-	k.coordinate("shallow", `{enabled: true, maxDepth: 1}`)
+	k.coordinate("shallow", `{enabled: true, allowedAgents: [{name: "*"}], maxDepth: 1}`)
 	k.coordinate("plain", `{enabled: false}`)
+	k.coordinate("silent", `{enabled: true}`)
 	k.coordinate("picky", `{enabled: true, allowedAgents: [{name: shallow}]}`)
-	for name, agent := range map[string]string{"s": "shallow", "p": "plain", "c": "picky"} {
+	for name, agent := range map[string]string{"s": "shallow", "p": "plain", "c": "picky", "n": "silent"} {
 		k.root("of-"+name, `{type: ai, prompt: p, agentRef: {name: `+agent+`}}`)
 	}
 	if _, err := k.delegate("of-s", "first", `{type: ai, prompt: q, agentRef: {name: shallow}}`); err != nil {
@@ -101,6 +102,7 @@ func TestDelegationIsRefused(t *testing.T) {
 		"a command too deep":  {"first", `{type: container, command: [x]}`, `(spec.coordination.maxDepth)`},
 		"not enabled":         {"of-p", `{type: ai, prompt: r, agentRef: {name: lead}}`, `agent "plain" may not delegate: its spec.coordination.enabled is not set`},
 		"not on the list":     {"of-c", `{type: ai, prompt: r, agentRef: {name: lead}}`, `agent "default/lead" is not among those that agent "picky" may delegate to`},
+		"no list":             {"of-n", `{type: ai, prompt: r, agentRef: {name: lead}}`, `spec.coordination.allowedAgents of agent "silent" is empty, which admits none`},
 		"no agent":            {"lead", `{type: ai, prompt: r}`, "a delegated task of type ai needs spec.agentRef"},
 		"an unknown agent":    {"lead", `{type: ai, prompt: r, agentRef: {name: nobody}}`, `agent "nobody" does not exist in namespace "default"`},
 		"a session":           {"lead", `{type: ai, prompt: r, agentRef: {name: lead}, sessionRef: {name: s}}`, "spec.sessionRef: a delegated task cannot join a session"},
@@ -121,8 +123,8 @@ func TestDelegationIsRefused(t *testing.T) {
 // TestCyclesOfTwo: two agents that hand the same requests to each other do not go on for ever.
 func TestCyclesOfTwo(t *testing.T) {
 	k := newKinsfolk(t)
-	k.coordinate("ping", `{enabled: true, maxDepth: 9}`)
-	k.coordinate("pong", `{enabled: true, maxDepth: 9}`)
+	k.coordinate("ping", `{enabled: true, allowedAgents: [{name: "*"}], maxDepth: 9}`)
+	k.coordinate("pong", `{enabled: true, allowedAgents: [{name: "*"}], maxDepth: 9}`)
 	k.root("start", `{type: ai, prompt: "find it", agentRef: {name: ping}}`)
 	if _, err := k.delegate("start", "second", `{type: ai, prompt: "look for it", agentRef: {name: pong}}`); err != nil {
 		t.Fatal(err)
@@ -143,7 +145,7 @@ func TestCyclesOfTwo(t *testing.T) {
 func TestTimeOfChildren(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Date(2026, 3, 4, 10, 30, 0, 0, time.UTC))
 	k := &kinsfolk{server: startAt(t, t.TempDir(), now), by: map[string]context.Context{}}
-	k.coordinate("lead", `{enabled: true}`)
+	k.coordinate("lead", `{enabled: true, allowedAgents: [{name: lead}]}`)
 	k.root("top", `{type: ai, prompt: p, agentRef: {name: lead}, timeout: 10m}`)
 	if _, err := k.Update(k.As(controllers, nil), "tasks/status", "top", func(o runtime.Object) {
 		o.(*v1alpha1.Task).Status.StartTime = &metav1.Time{Time: now.Now()}

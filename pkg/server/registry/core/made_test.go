@@ -138,6 +138,7 @@ func TestMadeAgentsAreRefused(t *testing.T) {
 		`{providerRef: {name: p}, model: {fallbacks: [{providerRef: {name: q}}]}}`:  "spec.model.fallbacks: cannot be set",
 		`{providerRef: {name: p}, coordination: {autonomous: true}}`:                "spec.coordination: only",
 		`{providerRef: {name: p}, coordination: {allowedAgents: [{name: far}]}}`:    "spec.coordination.allowedAgents[0]: the task itself may not delegate",
+		`{providerRef: {name: p}, coordination: {allowedAgents: [{name: "*"}]}}`:    `spec.coordination.allowedAgents[0]: the task itself may not delegate to agent "*"`,
 		`{providerRef: {name: p}, rateLimit: {requestsPerMinute: 1000}}`:            "spec.rateLimit: cannot be set",
 		`{providerRef: {name: p}, sandbox: {network: Public}}`:                      "spec.sandbox.network: programs of the task itself have no network",
 		`{providerRef: {name: p}, execution: {nodeSelector: {a: b}}}`:               "spec.execution: cannot be set",

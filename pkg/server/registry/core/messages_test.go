@@ -37,7 +37,7 @@ func newKinsfolk(t *testing.T) *kinsfolk {
 func (k *kinsfolk) grow() {
 	k.t.Helper()
 	for root, children := range map[string][]string{"lead": {"a", "b", "c"}, "far": {"d"}} {
-		k.MustApply("agents", withHead("kind: Agent\nspec: {coordination: {enabled: true}}", root))
+		k.MustApply("agents", withHead("kind: Agent\nspec: {coordination: {enabled: true, allowedAgents: [{name: \"*\"}]}}", root))
 		top := k.mustTask(root, `{type: ai, prompt: p, agentRef: {name: `+root+`}}`)
 		k.by[root] = k.worker(top) //nolint:fatcontext // one context for each worker
 		for _, name := range children {

@@ -131,7 +131,7 @@ func TestTokenBudgets(t *testing.T) {
 	s := startIn(t, dir)
 	s.mustLimit("Provider", "p", "{type: openai, secretRef: {name: s}}")
 	s.mustLimit("Agent", "helper", "{providerRef: {name: p}, model: {maxTokens: 100}}")
-	s.mustLimit("Agent", "boss", "{providerRef: {name: p}, coordination: {enabled: true}}")
+	s.mustLimit("Agent", "boss", "{providerRef: {name: p}, coordination: {enabled: true, allowedAgents: [{name: \"*\"}]}}")
 	root := s.mustTask("root", "{type: ai, prompt: x, agentRef: {name: boss}, ai: {maxTokens: 100, tokenBudget: 1000}}")
 	me := s.worker(root)
 	obj, err := s.Decode(fmt.Sprintf(`

@@ -75,6 +75,9 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 		return nil
 	}
 	list := support.IdleOfAgent(&a.Spec)
+	if text := support.NoDelegates(&a.Spec); text != "" {
+		list = append(list, text)
+	}
 	for _, g := range support.Agent(&a.Spec) {
 		text := g.String()
 		if g.Refused {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -32,9 +33,32 @@ func validate(_ context.Context, a *v1alpha1.Agent) field.ErrorList {
 	errs = append(errs, rule.Positive(spec.TTLAfterLastTask, path.Child("ttlAfterLastTask"))...)
 	if c := spec.Coordination; c != nil {
 		errs = append(errs, rule.Positive(c.ApprovalTimeout, path.Child("coordination", "approvalTimeout"))...)
+		errs = append(errs, validateAllowed(c.AllowedAgents, path.Child("coordination", "allowedAgents"))...)
 	}
 	if r := spec.Runtime; r != nil {
 		errs = append(errs, validateRuntime(r, path.Child("runtime"))...)
+	}
+	return errs
+}
+
+// validateAllowed checks references to agents, whose name may stand for all, as the type's own rules do not allow.
+func validateAllowed(refs []v1alpha1.NamespacedReference, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, ref := range refs {
+		at := path.Index(i)
+		switch {
+		case ref.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), fmt.Sprintf("must name an agent, or be %q for all", v1alpha1.AnyAgent)))
+		case ref.Name != v1alpha1.AnyAgent:
+			for _, text := range validation.IsDNS1123Subdomain(ref.Name) {
+				errs = append(errs, field.Invalid(at.Child("name"), ref.Name, text+fmt.Sprintf("; or %q for all", v1alpha1.AnyAgent)))
+			}
+		}
+		if ref.Namespace != "" {
+			for _, text := range validation.IsDNS1123Label(ref.Namespace) {
+				errs = append(errs, field.Invalid(at.Child("namespace"), ref.Namespace, text))
+			}
+		}
 	}
 	return errs
 }
