@@ -60,6 +60,7 @@ func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *Refused
 		{"spec.execution", s.Execution != nil},
 		{"spec.secretRef", s.SecretRef != nil},
 		{"spec.session", s.Session != nil},
+		{"spec.memory", s.Memory != nil},
 		{"spec.rateLimit", s.RateLimit != nil},
 		{"spec.runtime", s.Runtime != nil},
 		{"spec.ttlAfterLastTask", s.TTLAfterLastTask != nil},
@@ -135,8 +136,8 @@ func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc)
 	return nil
 }
 
-// CompleteMade gives an agent that CheckMade accepts what it inherits from the maker's agent: its rate limit, the tools
-// that need an approval, and the limits of its coordination. It also records who made it.
+// CompleteMade gives an agent that CheckMade accepts what it inherits from the maker's agent: its rate limit, what it may
+// recall, the tools that need an approval, and the limits of its coordination. It also records who made it.
 func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	root, name := Root(maker)
 	made.Labels = map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.LabelValue(maker.Name)}
@@ -146,7 +147,7 @@ func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	}}
 	made.Finalizers = nil
 	from := coordinator.Spec.Coordination
-	made.Spec.RateLimit = coordinator.Spec.RateLimit.DeepCopy()
+	made.Spec.RateLimit, made.Spec.Memory = coordinator.Spec.RateLimit.DeepCopy(), coordinator.Spec.Memory.DeepCopy()
 	c := made.Spec.Coordination
 	if c == nil {
 		c = &v1alpha1.AgentCoordination{}

@@ -33,6 +33,7 @@ var fieldsOfMade = map[string]string{
 	"sandbox.network":                    "bounded",
 	"secretRef":                          "refused",
 	"session":                            "refused",
+	"memory":                             "refused",
 	"rateLimit":                          "refused",
 	"coordination.enabled":               "allowed",
 	"coordination.allowedAgents":         "bounded",

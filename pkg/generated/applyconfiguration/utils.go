@@ -25,6 +25,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &corev1alpha1.AgentCodingRuntimeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentCoordination"):
 		return &corev1alpha1.AgentCoordinationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentMemory"):
+		return &corev1alpha1.AgentMemoryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentModel"):
 		return &corev1alpha1.AgentModelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntime"):

@@ -155,7 +155,7 @@ func TestMemoriesOfADeletedSession(t *testing.T) {
 		t.Helper()
 		var names []string
 		for _, m := range host.Decode[v1alpha1.MemorySearch](t, worker.Post(native+"memorysearches",
-			`{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemorySearch","spec":{"query":"word","recall":true}}`).Want(t, 201)).Status.Items {
+			`{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemorySearch","spec":{"query":"word","scope":"Session","recall":true}}`).Want(t, 201)).Status.Items {
 			names = append(names, m.Memory.Name)
 		}
 		slices.Sort(names)

@@ -90,6 +90,10 @@ type AgentSpec struct {
 	// +optional
 	// +k8s:optional
 	Session *AgentSession `json:"session,omitempty"`
+	// memory says what tasks of the agent may recall.
+	// +optional
+	// +k8s:optional
+	Memory *AgentMemory `json:"memory,omitempty"`
 	// rateLimit limits the model requests of all tasks of this agent.
 	// +optional
 	// +k8s:optional
@@ -106,6 +110,33 @@ type AgentSpec struct {
 	// +optional
 	// +k8s:optional
 	TTLAfterLastTask *Duration `json:"ttlAfterLastTask,omitempty"`
+}
+
+// MemoryScope is which memories and messages a task may find.
+// +enum
+// +k8s:enum
+type MemoryScope string
+
+// Scopes of memories, the widest first.
+const (
+	// MemoryScopeNamespace is all memories of the task's namespace, and the messages of all its sessions but those of gateways.
+	MemoryScopeNamespace MemoryScope = "Namespace"
+	// MemoryScopeAgent is the memories for the task's agent, or for any, and the messages of the task's session.
+	MemoryScopeAgent MemoryScope = "Agent"
+	// MemoryScopeSession is the memories for the task's agent, or for any, that are for the task's session, or for any, and the
+	// messages of that session.
+	MemoryScopeSession MemoryScope = "Session"
+)
+
+// AgentMemory says what tasks of an agent may recall.
+type AgentMemory struct {
+	// recall is which memories the tool recall_memory may find, and which messages the tool search_transcript: Namespace,
+	// Agent or Session. Arguments of the tools narrow that. What the system text of a task begins with is always that of the
+	// scope Session.
+	// +optional
+	// +default="Namespace"
+	// +k8s:optional
+	Recall MemoryScope `json:"recall,omitempty"`
 }
 
 // SandboxNetwork says what programs of an agent may connect to.

@@ -227,6 +227,11 @@ type MemorySearchSpec struct {
 	// +k8s:optional
 	// +k8s:minimum=0
 	MaxCharacters int32 `json:"maxCharacters,omitempty"`
+	// scope leaves out what a wider one would find: Namespace, Agent or Session of the worker's task. Without it, and at most, it
+	// is that of spec.memory.recall of the task's Agent. Only a worker's search has a scope.
+	// +optional
+	// +k8s:optional
+	Scope MemoryScope `json:"scope,omitempty"`
 	// recall counts the memories that are returned as recalled. Only a worker's search is counted.
 	// +optional
 	Recall bool `json:"recall,omitempty"`

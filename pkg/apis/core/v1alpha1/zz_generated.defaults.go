@@ -60,6 +60,11 @@ func SetObjectDefaults_Agent(in *Agent) {
 			in.Spec.Session.MaxMessages = &ptrVar1
 		}
 	}
+	if in.Spec.Memory != nil {
+		if in.Spec.Memory.Recall == "" {
+			in.Spec.Memory.Recall = "Namespace"
+		}
+	}
 	if in.Spec.Coordination != nil {
 		if in.Spec.Coordination.MaxConcurrentChildren == nil {
 			var ptrVar1 int32 = 5

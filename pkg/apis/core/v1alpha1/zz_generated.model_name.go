@@ -29,6 +29,11 @@ func (in AgentList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentMemory) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentMemory"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AgentModel) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AgentModel"
 }

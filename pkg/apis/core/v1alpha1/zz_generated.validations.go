@@ -1189,6 +1189,47 @@ func Validate_AgentCoordination(
 	return errs
 }
 
+// Validate_AgentMemory validates an instance of AgentMemory according
+// to declarative validation rules in the API schema.
+func Validate_AgentMemory(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentMemory) (errs field.ErrorList) {
+
+	{ // field AgentMemory.Recall
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryScope,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryScope(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentMemory) *MemoryScope {
+				return &oldObj.Recall
+			})
+		errs = append(errs, fn(fldPath.Child("recall"), &obj.Recall, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_AgentModel validates an instance of AgentModel according
 // to declarative validation rules in the API schema.
 func Validate_AgentModel(
@@ -3288,6 +3329,36 @@ func Validate_AgentSpec(
 				return oldObj.Session
 			})
 		errs = append(errs, fn(fldPath.Child("session"), obj.Session, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentSpec.Memory
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentMemory,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentMemory(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentSpec) *AgentMemory {
+				return oldObj.Memory
+			})
+		errs = append(errs, fn(fldPath.Child("memory"), obj.Memory, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentSpec.RateLimit
@@ -7850,6 +7921,21 @@ func Validate_MemoryProposalStatus(
 	return errs
 }
 
+var symbolsForMemoryScope = sets.New(MemoryScopeAgent, MemoryScopeNamespace, MemoryScopeSession)
+
+// Validate_MemoryScope validates an instance of MemoryScope according
+// to declarative validation rules in the API schema.
+func Validate_MemoryScope(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MemoryScope) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMemoryScope, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 // Validate_MemorySearch validates an instance of MemorySearch according
 // to declarative validation rules in the API schema.
 func Validate_MemorySearch(
@@ -8066,6 +8152,36 @@ func Validate_MemorySearchSpec(
 				return &oldObj.MaxCharacters
 			})
 		errs = append(errs, fn(fldPath.Child("maxCharacters"), &obj.MaxCharacters, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MemorySearchSpec.Scope
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MemoryScope,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MemoryScope(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MemorySearchSpec) *MemoryScope {
+				return &oldObj.Scope
+			})
+		errs = append(errs, fn(fldPath.Child("scope"), &obj.Scope, oldVal, oldObj != nil)...)
 	}
 
 	// field MemorySearchSpec.Recall has no validation

@@ -86,6 +86,9 @@ func TestMemorySearch(t *testing.T) {
 	check(v1alpha1.MemorySearchSpec{Query: "mondays", AgentName: "bob"}, "a")
 	s.Remove("memories", "a")
 	check(v1alpha1.MemorySearchSpec{Query: "mondays"}, "")
+	if _, err := s.Create(s.User(), "memorysearches", &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{Scope: "Agent"}}); !apierrors.IsBadRequest(err) {
+		t.Errorf("a scope of a person: %v", err)
+	}
 	if _, err := s.Create(s.User(), "memorysearches", &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{Limit: -1}}); !apierrors.IsBadRequest(err) {
 		t.Errorf("limit -1: %v", err)
 	}

@@ -28,8 +28,9 @@ type who struct {
 	worker         bool
 	task           string
 	agent, session string
-	outside        bool // its run called a tool that brings text from elsewhere
-	void           bool // its credential permits nothing
+	scope          v1alpha1.MemoryScope // what its agent may recall
+	outside        bool                 // its run called a tool that brings text from elsewhere
+	void           bool                 // its credential permits nothing
 	ctx            context.Context
 }
 
@@ -67,7 +68,16 @@ type offer struct {
 func (w *who) recalls(n *note, includeDisabled bool, all *sessions) bool {
 	now := all.now(n.session)
 	of := n.session == "" || n.session == w.session && now != 0 && (n.of == 0 || n.of == now)
-	return !n.deleted && (includeDisabled || !n.disabled) && (!w.worker || (n.agent == "" || n.agent == w.agent) && of)
+	mine := n.agent == "" || n.agent == w.agent
+	switch {
+	case n.deleted || n.disabled && !includeDisabled:
+		return false
+	case !w.worker || w.scope == v1alpha1.MemoryScopeNamespace:
+		return true
+	case w.scope == v1alpha1.MemoryScopeAgent:
+		return mine
+	}
+	return mine && of
 }
 
 // applies is the rule of application.
@@ -103,8 +113,14 @@ func TestMemoryModel(t *testing.T) {
 	s := start(t)
 	random := rand.New(rand.NewPCG(7, 11))
 	callers := []*who{{name: "owner", ctx: s.As("owner", nil)}, {name: "ann", ctx: s.As("ann", nil)}, {name: "bob", ctx: s.As("bob", nil)}}
+	const all, own, session = v1alpha1.MemoryScopeNamespace, v1alpha1.MemoryScopeAgent, v1alpha1.MemoryScopeSession
+	s.MustApply("agents", withHead("kind: Agent\nspec: {memory: {recall: Session}}", "a"))
+	s.MustApply("agents", withHead("kind: Agent\nspec: {}", "b"))
+	s.MustApply("agents", withHead("kind: Agent\nspec: {memory: {recall: Agent}}", "c"))
 	for i, w := range []*who{
-		{}, {agent: "a"}, {agent: "b"}, {session: "s"}, {agent: "a", session: "s"}, {agent: "a", session: "r"}, {agent: "a", outside: true}, {session: "s", outside: true},
+		{scope: all}, {agent: "a", scope: session}, {agent: "b", scope: all}, {session: "s", scope: all}, {agent: "a", session: "s", scope: session},
+		{agent: "a", session: "r", scope: session}, {agent: "a", scope: session, outside: true}, {session: "s", scope: all, outside: true},
+		{agent: "c", session: "s", scope: own}, {agent: "gone", session: "r", scope: session},
 	} {
 		w.name, w.worker, w.task = fmt.Sprintf("worker%d", i), true, fmt.Sprintf("t%d", i)
 		text := "kind: Task\nspec: {type: ai, prompt: p"
@@ -134,7 +150,7 @@ func TestMemoryModel(t *testing.T) {
 	}
 	callers = append(callers, s.voidWorkers()...)
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
-	all := &sessions{map[string]int{}, map[string]bool{"s": true, "r": true}}
+	alive := &sessions{map[string]int{}, map[string]bool{"s": true, "r": true}}
 	notes, offers := map[string]*note{}, map[string]*offer{}
 	var noteNames, offerNames []string
 	proposed := map[string]int{}
@@ -142,8 +158,8 @@ func TestMemoryModel(t *testing.T) {
 		w := callers[random.IntN(len(callers))]
 		switch action := pick("write", "session", "recall", "recall", "get", "toggle", "propose", "propose", "review", "review", "review", "review", "apply", "apply", "apply", "archive"); action {
 		case "write":
-			name, n := fmt.Sprintf("m%d", i), &note{agent: pick("", "a", "b"), session: pick("", "s", "r")}
-			n.of = all.now(n.session)
+			name, n := fmt.Sprintf("m%d", i), &note{agent: pick("", "a", "b", "c"), session: pick("", "s", "r")}
+			n.of = alive.now(n.session)
 			_, err := s.Create(w.ctx, "memories", &v1alpha1.Memory{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: v1alpha1.MemorySpec{Content: "common word", AgentName: n.agent, SessionName: n.session},
 			})
@@ -156,19 +172,19 @@ func TestMemoryModel(t *testing.T) {
 			}
 		case "session":
 			name := pick("s", "r")
-			if all.now(name) == 0 {
+			if alive.now(name) == 0 {
 				s.MustApply("sessions", withHead("kind: Session\nspec: {}", name))
-				all.last[name]++
-				delete(all.gone, name)
+				alive.last[name]++
+				delete(alive.gone, name)
 				continue
 			}
 			s.Remove("sessions", name)
 			for _, n := range notes {
 				if n.session == name && n.of == 0 {
-					n.of = all.now(name)
+					n.of = alive.now(name)
 				}
 			}
-			all.gone[name] = true
+			alive.gone[name] = true
 		case "recall":
 			disabled := random.IntN(2) == 0
 			out, err := s.Create(w.ctx, "memorysearches", &v1alpha1.MemorySearch{Spec: v1alpha1.MemorySearchSpec{
@@ -185,10 +201,12 @@ func TestMemoryModel(t *testing.T) {
 			}
 			var got, want []string
 			for name, n := range notes {
-				if w.recalls(n, disabled, all) {
+				if w.recalls(n, disabled, alive) {
 					want = append(want, name)
 					if w.worker {
-						n.of = all.now(n.session)
+						if n.session == w.session && n.of == 0 {
+							n.of = alive.now(n.session)
+						}
 						n.recalls++
 					}
 				}
@@ -212,7 +230,7 @@ func TestMemoryModel(t *testing.T) {
 			n := notes[name]
 			if action == "get" {
 				_, err := s.Storage["memories"].(rest.Getter).Get(w.ctx, name, &metav1.GetOptions{})
-				if want := !w.void && (!w.worker || w.recalls(n, true, all)); (err == nil) != want {
+				if want := !w.void && (!w.worker || w.recalls(n, true, alive)); (err == nil) != want {
 					t.Fatalf("%d: %s gets %s: %v, want %v", i, w.name, name, err, want)
 				}
 				continue

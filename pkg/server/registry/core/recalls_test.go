@@ -40,10 +40,13 @@ func TestRecallsOfASession(t *testing.T) {
 	} {
 		m := &v1alpha1.Memory{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", CreationTimestamp: *at(c.written)}}
 		m.Spec.SessionName, m.Status.SessionUID, m.Status.LastRecalledAt = c.named, c.uid, c.recalled
-		if got := guard.Recalls(task, session, m); got != c.want {
+		if got := guard.Recalls(v1alpha1.MemoryScopeSession, task, session, m); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if guard.Recalls(task, nil, m) {
+		if !guard.Recalls(v1alpha1.MemoryScopeAgent, task, session, m) || !guard.Recalls(v1alpha1.MemoryScopeNamespace, task, nil, m) {
+			t.Errorf("%s: a wider scope does not recall it", name)
+		}
+		if guard.Recalls(v1alpha1.MemoryScopeSession, task, nil, m) {
 			t.Errorf("%s: recalled without a session", name)
 		}
 	}

@@ -5,6 +5,7 @@ package core_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,55 @@ func findMessages(t *testing.T, s *coretest.Server, spec v1alpha1.TranscriptSear
 		rows = append(rows, fmt.Sprintf("%s/%d", m.SessionName, m.MessageID))
 	}
 	return strings.Join(rows, " ")
+}
+
+// A worker searches the sessions that its Agent lets it recall, never those of gateways but its own.
+func TestTranscriptSearchOfWorkers(t *testing.T) {
+	s := start(t)
+	for name, kind := range map[string]string{"mine": "task", "other": "task", "outside": "gateway"} {
+		s.MustApply("sessions", withHead("kind: Session\nspec: {sessionType: "+kind+"}", name))
+		putMessages(t, s.Server, name, "user: an invoice of "+name)
+	}
+	s.MustApply("agents", withHead("kind: Agent\nspec: {}", "open"))
+	s.MustApply("agents", withHead("kind: Agent\nspec: {memory: {recall: Agent}}", "own"))
+	s.MustApply("agents", withHead("kind: Agent\nspec: {memory: {recall: Session}}", "closed"))
+	for _, tc := range []struct{ agent, session, search, exclude, want string }{
+		{"open", "mine", "", "", "mine other"},
+		{"open", "mine", "", "mine", "other"},
+		{"open", "mine", "other", "", "other"},
+		{"open", "mine", "mine", "", "mine"},
+		{"open", "mine", "outside", "", ""},
+		{"open", "mine", "gone", "", ""},
+		{"open", "", "", "", "mine other"},
+		{"open", "outside", "", "", "mine other outside"},
+		{"own", "mine", "", "", "mine"},
+		{"own", "mine", "other", "", "forbidden"},
+		{"closed", "mine", "", "", "mine"},
+		{"closed", "mine", "other", "", "forbidden"},
+		{"closed", "", "", "", ""},
+	} {
+		spec := "{type: ai, prompt: p, agentRef: {name: " + tc.agent + "}"
+		if tc.session != "" {
+			spec += ", sessionRef: {name: " + tc.session + "}"
+		}
+		task := s.mustTask("t", spec+"}")
+		out, err := s.Create(s.worker(task), "transcriptsearches", &v1alpha1.TranscriptSearch{Spec: v1alpha1.TranscriptSearchSpec{
+			Query: "invoice", SessionName: tc.search, ExcludeSessionName: tc.exclude,
+		}})
+		got := outcome(err)
+		if err == nil {
+			var names []string
+			for _, m := range out.(*v1alpha1.TranscriptSearch).Status.Items {
+				names = append(names, m.SessionName)
+			}
+			slices.Sort(names)
+			got = strings.Join(names, " ")
+		}
+		if got != tc.want {
+			t.Errorf("%+v: %q", tc, got)
+		}
+		s.Remove("tasks", "t")
+	}
 }
 
 // A search finds messages by their words, session and role; those of a deleted session are gone from the index.

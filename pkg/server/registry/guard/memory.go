@@ -32,12 +32,41 @@ func (w *Workers) Caller(ctx context.Context) (*v1alpha1.Task, error) {
 	return s.task, nil
 }
 
-// Recalls reports whether the scope of a memory includes the task. session is the task's session; nil if it has none.
+// RecallScope returns the scope of what a task may recall (spec.memory.recall of its Agent). It is the whole namespace for
+// a task without an Agent, and the narrowest scope if the Agent is gone, because its wish is not known.
+func (w *Workers) RecallScope(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
+	ref := t.Spec.AgentRef
+	if ref == nil {
+		return v1alpha1.MemoryScopeNamespace, nil
+	}
+	key := ref.In(t.Namespace)
+	a, err := w.Agent(request.WithNamespace(ctx, key.Namespace), key.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return v1alpha1.MemoryScopeSession, nil
+	case err != nil:
+		return "", err
+	case a.Spec.Memory == nil || a.Spec.Memory.Recall == "":
+		return v1alpha1.MemoryScopeNamespace, nil
+	}
+	return a.Spec.Memory.Recall, nil
+}
+
+// Recalls reports whether a task may recall a memory within a scope. session is the task's session; nil if it has none.
 // Agents are compared by name, because an agent that is deleted and created again is the same agent with other settings.
-func Recalls(t *v1alpha1.Task, session *v1alpha1.Session, m *v1alpha1.Memory) bool {
-	return m.Namespace == t.Namespace && !m.Status.Deleted &&
-		(m.Spec.AgentName == "" || m.Spec.AgentName == v1alpha1.MemoryAgent(t)) &&
-		(m.Spec.SessionName == "" || session != nil && ofSession(m, session))
+func Recalls(scope v1alpha1.MemoryScope, t *v1alpha1.Task, session *v1alpha1.Session, m *v1alpha1.Memory) bool {
+	if m.Namespace != t.Namespace || m.Status.Deleted {
+		return false
+	}
+	agent := m.Spec.AgentName == "" || m.Spec.AgentName == v1alpha1.MemoryAgent(t)
+	switch scope {
+	case v1alpha1.MemoryScopeNamespace:
+		return true
+	case v1alpha1.MemoryScopeAgent:
+		return agent
+	default:
+		return agent && (m.Spec.SessionName == "" || session != nil && ofSession(m, session))
+	}
 }
 
 // ofSession reports whether a memory with a session belongs to this one. A memory without a recorded UID was written
@@ -69,8 +98,12 @@ func (s *scope) session(ctx context.Context) (*v1alpha1.Session, error) {
 
 // recalls is Recalls for the task of a scope.
 func (s *scope) recalls(ctx context.Context, m *v1alpha1.Memory) (bool, error) {
+	scope, err := s.w.RecallScope(ctx, s.task)
+	if err != nil {
+		return false, err
+	}
 	session, err := s.session(ctx)
-	return err == nil && Recalls(s.task, session, m), err
+	return err == nil && Recalls(scope, s.task, session, m), err
 }
 
 // Memories is the guard of memories. A worker may read a memory that it may recall. It finds memories by a

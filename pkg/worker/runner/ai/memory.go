@@ -44,6 +44,7 @@ func (r *run) memories(ctx context.Context, prompt string) string {
 	limit, characters := r.number(runspec.EnvMemoryContextLimit, recallLimit), r.number(runspec.EnvMemoryContextMaxChars, recallCharacters)
 	spec := v1alpha1.MemorySearchSpec{
 		Query: shortened(r.Scrub(prompt), maxRecallQuery), Limit: int32(limit), MaxCharacters: int32(characters), Recall: true,
+		Scope: v1alpha1.MemoryScopeSession, // what nobody asked for is only what is for this agent and this session
 	}
 	found, err := r.recall(ctx, spec)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 type AgentCoordinationApplyConfiguration struct {
 	// enabled gives the agent the coordination tools.
 	Enabled *bool `json:"enabled,omitempty"`
-	// allowedAgents are the agents that may be delegated to; empty admits every agent. A namespace that is not given is
-	// that of this agent.
+	// allowedAgents are the agents that may be delegated to, beside those that tasks of this agent create. An empty list
+	// admits none. A namespace that is not given is that of this agent. The name * stands for every agent of the namespace,
+	// or of all namespaces if none is given.
 	AllowedAgents []NamespacedReferenceApplyConfiguration `json:"allowedAgents,omitempty"`
 	// maxConcurrentChildren limits the active children of one task.
 	MaxConcurrentChildren *int32 `json:"maxConcurrentChildren,omitempty"`

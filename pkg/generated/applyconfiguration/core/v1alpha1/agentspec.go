@@ -35,6 +35,8 @@ type AgentSpecApplyConfiguration struct {
 	SecretRef *LocalReferenceApplyConfiguration `json:"secretRef,omitempty"`
 	// session says how conversations are kept.
 	Session *AgentSessionApplyConfiguration `json:"session,omitempty"`
+	// memory says what tasks of the agent may recall.
+	Memory *AgentMemoryApplyConfiguration `json:"memory,omitempty"`
 	// rateLimit limits the model requests of all tasks of this agent.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
 	// coordination lets the agent delegate to other agents.
@@ -138,6 +140,14 @@ func (b *AgentSpecApplyConfiguration) WithSecretRef(value *LocalReferenceApplyCo
 // If called multiple times, the Session field is set to the value of the last call.
 func (b *AgentSpecApplyConfiguration) WithSession(value *AgentSessionApplyConfiguration) *AgentSpecApplyConfiguration {
 	b.Session = value
+	return b
+}
+
+// WithMemory sets the Memory field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Memory field is set to the value of the last call.
+func (b *AgentSpecApplyConfiguration) WithMemory(value *AgentMemoryApplyConfiguration) *AgentSpecApplyConfiguration {
+	b.Memory = value
 	return b
 }
 

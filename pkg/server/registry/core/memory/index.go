@@ -20,7 +20,7 @@ import (
 const IndexLetter = 'm'
 
 // Indexed derives the rows of the index from memories. A memory is in the space of its namespace, and in a group that
-// is its visibility and its scope. So a search by a worker reads the rows of its task's scope only.
+// is its visibility and its scope. So a search in the scope of a session reads the rows of that scope only.
 type Indexed struct{ Index *fulltext.Index }
 
 var _ object.Index = Indexed{}

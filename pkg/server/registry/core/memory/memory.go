@@ -43,6 +43,8 @@ type Options struct {
 	Index *fulltext.Index
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
+	// Scope returns the scope of what a task may recall. Errors are API errors.
+	Scope func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
 	// Session reads a session of the context's namespace. Errors are API errors.
 	Session func(ctx context.Context, name string) (*v1alpha1.Session, error)
 	// Guard limits workers to the memories that their task may recall.
@@ -56,6 +58,7 @@ type Resource struct {
 	clock      clock.PassiveClock
 	index      *fulltext.Index
 	caller     func(ctx context.Context) (*v1alpha1.Task, error)
+	scope      func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
 	session    func(ctx context.Context, name string) (*v1alpha1.Session, error)
 	scheme     *runtime.Scheme
 	admission  admission.Interface // may be nil
@@ -72,7 +75,7 @@ type store interface {
 
 // New makes the resource memories.
 func New(o Options) *Resource {
-	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller, session: o.Session}
+	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller, scope: o.Scope, session: o.Session}
 	change := func(name string, as func(context.Context) context.Context, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
 		return resource.Subresource[*v1alpha1.Memory]{
 			Name: name, New: func() runtime.Object { return &v1alpha1.MemoryChange{} }, Creators: resource.Writers(),

@@ -43,8 +43,9 @@ func (r *Resource) Searches(guard resource.Guard[*v1alpha1.MemorySearch]) resour
 // finder is one search.
 type finder struct {
 	spec    *v1alpha1.MemorySearchSpec
-	task    *v1alpha1.Task    // of the worker that searches; nil for other callers
-	session *v1alpha1.Session // of that task; may be nil
+	task    *v1alpha1.Task       // of the worker that searches; nil for other callers
+	scope   v1alpha1.MemoryScope // of that task
+	session *v1alpha1.Session    // of that task; may be nil
 	ns      string
 }
 
@@ -53,6 +54,9 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 	f := &finder{spec: &s.Spec, ns: request.NamespaceValue(ctx)}
 	var err error
 	if f.task, err = r.caller(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.bound(ctx, f); err != nil {
 		return nil, err
 	}
 	if f.task != nil && f.task.Spec.SessionRef != nil {
@@ -102,6 +106,25 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 	return s, nil
 }
 
+// bound sets the scope of a worker's search: the narrower one of what its task may recall and what it asks for.
+func (r *Resource) bound(ctx context.Context, f *finder) (err error) {
+	if f.task == nil {
+		if f.spec.Scope != "" {
+			return apierrors.NewBadRequest("scope: only the search of a worker has one; use agentName and sessionName")
+		}
+		return nil
+	}
+	if f.scope, err = r.scope(ctx, f.task); err != nil {
+		return err
+	}
+	// From the widest to the narrowest.
+	order := []v1alpha1.MemoryScope{"", v1alpha1.MemoryScopeNamespace, v1alpha1.MemoryScopeAgent, v1alpha1.MemoryScopeSession}
+	if slices.Index(order, f.spec.Scope) > slices.Index(order, f.scope) {
+		f.scope = f.spec.Scope
+	}
+	return nil
+}
+
 // hits returns the memories that may match, best first: more than the limit, because some of them may not fit.
 func (r *Resource) hits(f *finder, limit int) ([]fulltext.Hit, error) {
 	if len(f.spec.IDs) > 0 && strings.TrimSpace(f.spec.Query) == "" {
@@ -112,8 +135,8 @@ func (r *Resource) hits(f *finder, limit int) ([]fulltext.Hit, error) {
 		return hits, nil
 	}
 	q := fulltext.Query{Space: f.ns, Text: f.spec.Query, Groups: f.groups(), Limit: spareHits + spareTimes*limit}
-	if len(f.spec.IDs) > 0 {
-		q.Limit = 0 // most hits are others
+	if len(f.spec.IDs) > 0 || f.scope == v1alpha1.MemoryScopeAgent {
+		q.Limit = 0 // most hits may be others
 	}
 	for _, m := range marked(f.fields()) {
 		if m.value != "" {
@@ -132,9 +155,10 @@ func (f *finder) fields() *v1alpha1.MemorySpec {
 	return &v1alpha1.MemorySpec{Source: s.Source, SessionName: s.SessionName, AgentName: s.AgentName, TaskName: s.TaskName, ParentTask: s.ParentTask}
 }
 
-// groups returns the groups of the index to read: for a worker those of its task's scope, the narrowest first.
+// groups returns the groups of the index to read; nil for all. For a worker whose scope is its session they are that scope, the
+// narrowest first. A wider one has memories of any session.
 func (f *finder) groups() []string {
-	if f.task == nil {
+	if f.task == nil || f.scope != v1alpha1.MemoryScopeSession {
 		return nil
 	}
 	agents, sessions := []string{""}, []string{""}
@@ -162,7 +186,7 @@ func (f *finder) groups() []string {
 // wants reports whether a stored memory matches.
 func (f *finder) wants(m *v1alpha1.Memory) bool {
 	s := f.spec
-	if m.Status.Deleted && !s.IncludeDeleted || m.Status.Disabled && !s.IncludeDisabled || f.task != nil && !guard.Recalls(f.task, f.session, m) {
+	if m.Status.Deleted && !s.IncludeDeleted || m.Status.Disabled && !s.IncludeDisabled || f.task != nil && !guard.Recalls(f.scope, f.task, f.session, m) {
 		return false
 	}
 	if len(s.IDs) > 0 && !slices.Contains(s.IDs, m.Name) {
@@ -175,6 +199,12 @@ func (f *finder) wants(m *v1alpha1.Memory) bool {
 		}
 	}
 	return !slices.ContainsFunc(s.Tags, func(tag string) bool { return !slices.Contains(m.Spec.Tags, tag) })
+}
+
+// foreign reports whether a memory waits for a session that is not that of the task. Only a session that recalls it makes it
+// its own, so what other tasks do leaves no time.
+func (f *finder) foreign(m *v1alpha1.Memory) bool {
+	return m.Spec.SessionName != "" && m.Status.SessionUID == "" && (f.session == nil || f.session.Name != m.Spec.SessionName)
 }
 
 // recalled raises the counters of memories that were given to a task. The task gets them anyway if that fails, for
@@ -191,7 +221,9 @@ func (r *Resource) recalled(ctx context.Context, f *finder, items []v1alpha1.Mem
 					return errors.New("it is another memory by now")
 				}
 				stored.Status.RecalledCount++
-				stored.Status.LastRecalledAt = now
+				if !f.foreign(stored) {
+					stored.Status.LastRecalledAt = now
+				}
 				if s := f.session; s != nil && stored.Spec.SessionName == s.Name && stored.Status.SessionUID == "" {
 					stored.Status.SessionUID = s.UID
 				}

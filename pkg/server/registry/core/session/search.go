@@ -68,7 +68,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.TranscriptSearch) (*v
 		}
 	}
 	s.Status = v1alpha1.TranscriptSearchStatus{Items: []v1alpha1.TranscriptMatch{}}
-	of, err := r.searched(ctx, spec)
+	of, own, err := r.searched(ctx, spec)
 	if err != nil || of != nil && len(of) == 0 {
 		return s, err
 	}
@@ -84,7 +84,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.TranscriptSearch) (*v
 			if err != nil && !apierrors.IsNotFound(err) {
 				return false, err
 			}
-			exists = err == nil && now.UID == m.Session.UID && !hidden(now, of)
+			exists = err == nil && now.UID == m.Session.UID && (now.Name == own || !hidden(now, of))
 			there[m.Session.UID] = exists
 		}
 		if exists {
@@ -103,33 +103,56 @@ func hidden(s *v1alpha1.Session, of []transcript.Session) bool {
 	return of == nil && s.Spec.SessionType == v1alpha1.SessionTypeGateway
 }
 
-// searched returns the sessions to search; nil for all of the namespace. A worker searches the session of its task.
-func (r *Resource) searched(ctx context.Context, spec *v1alpha1.TranscriptSearchSpec) ([]transcript.Session, error) {
+// searched returns the sessions to search; nil for all of the namespace. A worker searches all, or one that it names, if its
+// Agent lets it recall what is in the namespace, and otherwise the session of its task. Sessions of gateways, which belong to
+// people outside, are found by no worker but the one whose task uses it: own is the name of that session, empty for none.
+func (r *Resource) searched(ctx context.Context, spec *v1alpha1.TranscriptSearchSpec) (of []transcript.Session, own string, err error) {
 	name := spec.SessionName
 	t, err := r.caller(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if t != nil {
-		own := ""
 		if t.Spec.SessionRef != nil {
 			own = t.Spec.SessionRef.Name
 		}
-		if name != "" && name != own {
-			return nil, apierrors.NewForbidden(v1alpha1.Resource("transcriptsearches"), "", errors.New("sessionName: the task of the caller's credential does not use this session"))
+		scope, err := r.scope(ctx, t)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case scope == v1alpha1.MemoryScopeNamespace && (name == "" || name != own):
+			of, err := r.openTo(ctx, name)
+			return of, own, err
+		case name != "" && name != own:
+			return nil, "", apierrors.NewForbidden(v1alpha1.Resource("transcriptsearches"), "", fmt.Errorf("sessionName: the task of the caller's credential does not use this session, and its Agent recalls no other (spec.memory.recall is %s)", scope))
 		}
 		if name = own; name == "" {
-			return []transcript.Session{}, nil
+			return []transcript.Session{}, own, nil
 		}
 	}
+	if name == "" {
+		return nil, "", nil
+	}
+	s, err := r.definition.Get(ctx, name)
+	if apierrors.IsNotFound(err) && t != nil {
+		return []transcript.Session{}, own, nil // nothing was said yet
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return []transcript.Session{placeOf(s)}, own, nil
+}
+
+// openTo returns the session of a name for the search of a worker whose task does not use it; nil for all if there is no name.
+func (r *Resource) openTo(ctx context.Context, name string) ([]transcript.Session, error) {
 	if name == "" {
 		return nil, nil
 	}
 	s, err := r.definition.Get(ctx, name)
-	if apierrors.IsNotFound(err) && t != nil {
-		return []transcript.Session{}, nil // nothing was said yet
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err), err == nil && hidden(s, nil):
+		return []transcript.Session{}, nil
+	case err != nil:
 		return nil, err
 	}
 	return []transcript.Session{placeOf(s)}, nil

@@ -42,6 +42,8 @@ type Options struct {
 	Turn func(s *v1alpha1.Session, respond rest.Responder) http.Handler
 	// Turns are what is stored of turns; a crash may leave those of a deleted session. May be nil.
 	Turns resource.Content
+	// Scope returns the scope of what a task may recall. Errors are API errors.
+	Scope func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
 	// Deleted is called with each session that was deleted. A crash may prevent that.
@@ -56,6 +58,7 @@ type Resource struct {
 	resource.Resource
 	definition   *resource.Definition[*v1alpha1.Session] // the same
 	caller       func(ctx context.Context) (*v1alpha1.Task, error)
+	scope        func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
 	timelines    *timeline.Server
 	transcripts  *transcript.Store
 	task         func(ctx context.Context, name string) (*v1alpha1.Task, error)
@@ -73,7 +76,7 @@ func New(o Options) *Resource {
 	if o.MaxChatBytes == 0 {
 		o.MaxChatBytes = DefaultChatBytes
 	}
-	r := &Resource{caller: o.Caller, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes, endTurn: o.EndTurn, turns: o.Turns}
+	r := &Resource{caller: o.Caller, scope: o.Scope, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes, endTurn: o.EndTurn, turns: o.Turns}
 	r.definition = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",
