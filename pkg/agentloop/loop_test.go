@@ -150,7 +150,7 @@ turns:
 		"ToolCallStarted iteration=1 toolName=lookup toolCallID=call_1_1 argumentBytes=19",
 		"ToolCallCompleted iteration=1 toolName=lookup toolCallID=call_1_1 resultLength=45",
 		"ToolCallStarted iteration=1 toolName=lookup toolCallID=call_1_2 argumentBytes=16",
-		"ToolCallFailed iteration=1 toolName=lookup toolCallID=call_1_2 resultLength=67 errorType=not_found",
+		"ToolCallFailed iteration=1 toolName=lookup toolCallID=call_1_2 resultLength=150 errorType=not_found",
 		"RequestStarted iteration=2 provider=p model=m messageCount=5 toolCount=1",
 		"RequestCompleted iteration=2 provider=p model=m inputTokens=20 outputTokens=6 stopReason=stop toolCalls=0",
 		"Message iteration=2 contentChars=16 stopReason=stop toolCalls=0",

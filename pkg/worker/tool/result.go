@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,26 @@ const (
 	TypeToolChanged ErrorType = "tool_changed"
 )
 
+// advice is what a model reads as the suggestion of an Error that has none of its own.
+var advice = map[ErrorType]string{
+	TypeInvalidArguments:  "correct the arguments and call it again",
+	TypeNotFound:          "check the name, and look for what there is before you call it again",
+	TypeAlreadyExists:     "use another name, or what is there already",
+	TypePermissionDenied:  "do not repeat the call; go on without it, or say in your answer what was refused",
+	TypeInternal:          "try another way",
+	TypeLimitReached:      "ask for less, or go on with what you have",
+	TypeUnknownTool:       "use one of the tools that you were given",
+	TypeUnavailable:       "go on without it, or try again later",
+	TypeTimeout:           "ask for less, or allow more time if there is an argument for it",
+	TypeCancelled:         "the run is ending: do not call it again",
+	TypeOutcomeUnknown:    "it may have happened: look at the present state before you call it again",
+	TypeApprovalDeclined:  "do not make this call; try another way, or say in your answer what was declined",
+	TypeApprovalExpired:   "go on without it, or say in your answer that nobody decided",
+	TypeApprovalCancelled: "go on without it, or say in your answer what was not decided",
+	TypePolicyDenied:      "do not repeat the call; try another way, or say in your answer what was denied",
+	TypeToolChanged:       "go on without it; a person has to review the tool",
+}
+
 // Error is a failed call, written for the model: what went wrong and what to
 // do about it. It must not hold credentials.
 type Error struct {
@@ -54,7 +75,7 @@ type Error struct {
 // Error returns type and message.
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
 
-// Errorf returns an Error without a suggestion.
+// Errorf returns an Error whose suggestion is that of its type.
 func Errorf(t ErrorType, format string, args ...any) *Error {
 	return &Error{Type: t, Message: fmt.Sprintf(format, args...)}
 }
@@ -67,8 +88,7 @@ func InvalidArguments(format string, args ...any) *Error {
 // OutcomeUnknown returns an Error for a call that may have been carried out, because it was sent and no complete answer came. why is
 // a clause, such as "the connection broke".
 func OutcomeUnknown(name, why string) *Error {
-	return Errorf(TypeOutcomeUnknown, "%s was called, and whether it was carried out is unknown: %s", name, why).
-		Suggest("it may have happened: look at the present state before you call it again")
+	return Errorf(TypeOutcomeUnknown, "%s was called, and whether it was carried out is unknown: %s", name, why)
 }
 
 // Suggest adds advice for the model.
@@ -117,18 +137,18 @@ func Failure(err error) Result {
 	var e *Error
 	if !errors.As(err, &e) {
 		// The text of an unexpected error is not shown to the model.
-		e = Errorf(TypeInternal, "the tool failed unexpectedly").Suggest("try another way")
+		e = Errorf(TypeInternal, "the tool failed unexpectedly")
 	}
 	body := struct {
 		Success    bool      `json:"success"`
 		Error      string    `json:"error"`
 		ErrorType  ErrorType `json:"errorType"`
-		Suggestion string    `json:"suggestion,omitempty"`
-	}{Error: e.Message, ErrorType: e.Type, Suggestion: e.Suggestion}
+		Suggestion string    `json:"suggestion"`
+	}{Error: e.Message, ErrorType: e.Type, Suggestion: cmp.Or(e.Suggestion, advice[e.Type], advice[TypeInternal])}
 	text, err := json.Marshal(body)
 	if err != nil {
 		// A struct of strings is always encodable.
-		return Result{ErrorType: TypeInternal, Text: `{"success":false,"errorType":"internal_error"}`}
+		return Result{ErrorType: TypeInternal, Text: `{"success":false,"error":"the tool failed unexpectedly","errorType":"internal_error","suggestion":"try another way"}`}
 	}
 	return Result{Text: string(text), ErrorType: e.Type}
 }

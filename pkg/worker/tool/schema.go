@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	"k8s.io/utils/lru"
@@ -115,13 +117,65 @@ func violations(e *jsonschema.ValidationError, p *message.Printer) []string {
 		if where != "" {
 			where += ": "
 		}
-		return []string{where + e.ErrorKind.LocalizedString(p)}
+		return []string{where + broken(e.ErrorKind, p)}
 	}
 	var out []string
 	for _, c := range e.Causes {
 		out = append(out, violations(c, p)...)
 	}
 	return out
+}
+
+// broken describes a broken rule. The library writes numbers as exponents and with separators; here they are digits.
+func broken(k jsonschema.ErrorKind, p *message.Printer) string {
+	switch k := k.(type) {
+	case *kind.Minimum:
+		return compared("minimum", k.Got, k.Want)
+	case *kind.Maximum:
+		return compared("maximum", k.Got, k.Want)
+	case *kind.ExclusiveMinimum:
+		return compared("exclusiveMinimum", k.Got, k.Want)
+	case *kind.ExclusiveMaximum:
+		return compared("exclusiveMaximum", k.Got, k.Want)
+	case *kind.MultipleOf:
+		return compared("multipleOf", k.Got, k.Want)
+	case *kind.MinLength:
+		return counted("minLength", k.Got, k.Want)
+	case *kind.MaxLength:
+		return counted("maxLength", k.Got, k.Want)
+	case *kind.MinItems:
+		return counted("minItems", k.Got, k.Want)
+	case *kind.MaxItems:
+		return counted("maxItems", k.Got, k.Want)
+	case *kind.MinProperties:
+		return counted("minProperties", k.Got, k.Want)
+	case *kind.MaxProperties:
+		return counted("maxProperties", k.Got, k.Want)
+	}
+	return k.LocalizedString(p)
+}
+
+func counted(rule string, got, want int) string {
+	return fmt.Sprintf("%s: got %d, want %d", rule, got, want)
+}
+
+func compared(rule string, got, want *big.Rat) string {
+	return fmt.Sprintf("%s: got %s, want %s", rule, digits(got), digits(want))
+}
+
+// maxDigits is the length of a number that is written out.
+const maxDigits = 30
+
+// digits writes a number as people do, and one that is too long for that as an exponent.
+func digits(r *big.Rat) string {
+	s := r.FloatString(0)
+	if !r.IsInt() { // zeros at the end are no digits that anybody wrote
+		s = strings.TrimRight(r.FloatString(maxDigits/2), "0")
+	}
+	if len(s) > maxDigits || s == "0." || s == "-0." {
+		return new(big.Float).SetRat(r).Text('g', 6)
+	}
+	return s
 }
 
 // SchemaOf returns the JSON Schema of an argument struct. Field tags:

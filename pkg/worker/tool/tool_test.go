@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"strings"
 	"testing"
 
@@ -78,23 +81,77 @@ func TestCall(t *testing.T) {
 func TestBadArgumentsNameTheRule(t *testing.T) {
 	c := catalogue(t, echo())
 	tests := map[string]string{
-		`{`:                       "not a JSON object",
-		`{"path":"a"`:             "not a JSON object",
-		`[]`:                      "not a JSON object",
-		`{"path":"a"} {}`:         "text after",
-		`{}`:                      "missing property 'path'",
-		`{"path":1}`:              "path: got number, want string",
-		`{"path":""}`:             "path: minLength",
-		`{"path":"a","mode":"x"}`: "mode: value must be one of 'write', 'append'",
-		`{"path":"a","size":10}`:  "size: maximum",
-		`{"path":"a","size":1.5}`: "size: got number, want integer",
-		`{"path":"a","more":1}`:   "additional properties 'more' not allowed",
+		`{`:                               "not a JSON object",
+		`{"path":"a"`:                     "not a JSON object",
+		`[]`:                              "not a JSON object",
+		`{"path":"a"} {}`:                 "text after",
+		`{}`:                              "missing property 'path'",
+		`{"path":1}`:                      "path: got number, want string",
+		`{"path":""}`:                     "path: minLength",
+		`{"path":"a","mode":"x"}`:         "mode: value must be one of 'write', 'append'",
+		`{"path":"a","size":10}`:          "size: maximum: got 10, want 9",
+		`{"path":"a","size":2097152}`:     "size: maximum: got 2097152, want 9",
+		`{"path":"a","size":-1000000000}`: "size: minimum: got -1000000000, want 1",
+		`{"path":"a","size":1.5}`:         "size: got number, want integer",
+		`{"path":"a","more":1}`:           "additional properties 'more' not allowed",
 	}
 	for arguments, want := range tests {
 		r := c.Call(t.Context(), "echo", arguments)
 		if r.ErrorType != TypeInvalidArguments || !strings.Contains(r.Text, want) || !strings.Contains(r.Text, "suggestion") {
 			t.Errorf("%s: got %s, want %q", arguments, r.Text, want)
 		}
+	}
+}
+
+// TestNumbersAreDigits: a number in a text about arguments is written as people write it.
+func TestNumbersAreDigits(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"n":2097152}`: "n: maximum: got 2097152, want 1048576",
+		`{"n":0.00025}`: "n: minimum: got 0.00025, want 0.5",
+		`{"n":1e400}`:   "n: maximum: got 1e+400, want 1048576",
+		`{"n":1,"s":"` + strings.Repeat("x", 2000) + `"}`: "s: maxLength: got 2000, want 1500",
+	} {
+		c := catalogue(t, &funcTool[struct{}]{definition: Definition{Name: "f", Parameters: json.RawMessage(
+			`{"type":"object","properties":{"n":{"type":"number","minimum":0.5,"maximum":1048576},"s":{"type":"string","maxLength":1500}}}`)}})
+		if r := c.Call(t.Context(), "f", arguments); !strings.Contains(r.Text, want) {
+			t.Errorf("%.40s: %s, want %s", arguments, r.Text, want)
+		}
+	}
+}
+
+// TestEveryErrorHasASuggestion: a structured error of any type says what to do.
+func TestEveryErrorHasASuggestion(t *testing.T) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "result.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := 0
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Type") {
+			return true
+		}
+		types++
+		if i, ok := spec.Type.(*ast.Ident); !ok || i.Name != "ErrorType" {
+			t.Errorf("%s has no type", spec.Names[0].Name)
+		}
+		return true
+	})
+	if types != len(advice) {
+		t.Errorf("%d types of errors, and suggestions for %d", types, len(advice))
+	}
+	for kind := range advice {
+		if text := Failure(Errorf(kind, "broken")).Text; !strings.Contains(text, `"suggestion":"`+advice[kind]) || advice[kind] == "" {
+			t.Errorf("%s: %s", kind, text)
+		}
+	}
+	for _, text := range []string{Failure(errors.New("unexpected")).Text, Failure(Errorf("new", "broken")).Text} {
+		if !strings.Contains(text, `"suggestion":"try another way"`) {
+			t.Error(text)
+		}
+	}
+	if text := Failure(Errorf(TypeTimeout, "broken").Suggest("wait")).Text; !strings.Contains(text, `"suggestion":"wait"`) {
+		t.Error(text)
 	}
 }
 

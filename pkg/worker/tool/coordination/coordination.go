@@ -196,6 +196,9 @@ func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if known, ok := errors.AsType[*tool.Error](err); ok {
+		return known
+	}
 	text := textOf(err)
 	switch {
 	case apierrors.IsForbidden(err):

@@ -154,11 +154,20 @@ func (t waitTool) look(ctx context.Context, names []string) ([]*v1alpha1.Task, s
 	for _, name := range names {
 		c, ok := found[name]
 		if !ok {
-			return nil, "", tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", name).Suggest("your tasks: %s", strings.Join(mine, ", "))
+			return nil, "", stranger(name, mine)
 		}
 		children = append(children, c)
 	}
 	return children, list.ResourceVersion, nil
+}
+
+// stranger returns the error about a name that is none of the children's.
+func stranger(name string, mine []string) *tool.Error {
+	e := tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", name)
+	if len(mine) == 0 {
+		return e.Suggest("you have not created any task yet")
+	}
+	return e.Suggest("your tasks: %s", strings.Join(mine, ", "))
 }
 
 // follow watches the children until those that have not ended have changed to an end, or watchTime is over. It reports

@@ -5,6 +5,7 @@ package coordination
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -53,6 +54,21 @@ func waiting(t *testing.T, phases map[string]v1alpha1.TaskPhase) (tool.Tool, *cl
 		t.Fatal(err)
 	}
 	return made, now, watched
+}
+
+// TestWaitForAStranger: a name that is none of the run's own tasks is not found, and the model reads which there are.
+func TestWaitForAStranger(t *testing.T) {
+	for want, phases := range map[string]map[string]v1alpha1.TaskPhase{
+		"your tasks: a":                     {"a": v1alpha1.TaskRunning},
+		"you have not created any task yet": nil,
+	} {
+		made, _, _ := waiting(t, phases)
+		_, err := made.Call(t.Context(), json.RawMessage(`{"tasks":["stranger"]}`))
+		refused, ok := errors.AsType[*tool.Error](err)
+		if !ok || refused.Type != tool.TypeNotFound || refused.Suggestion != want {
+			t.Errorf("%v, want not_found: %s", err, want)
+		}
+	}
 }
 
 // TestWaitTimesOut: when the time is over, the model reads how far its tasks are, and that they have not ended.

@@ -4,7 +4,9 @@
 package file
 
 import (
+	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,6 +162,21 @@ func TestLinksInside(t *testing.T) {
 	}
 }
 
+// TestReadLimitIsLowered: a limit above the highest counts as the highest, and the answer says where to continue.
+func TestReadLimitIsLowered(t *testing.T) {
+	c, work, _, _ := setup(t)
+	const most = 1 << 20
+	if err := os.WriteFile(filepath.Join(work, "long"), bytes.Repeat([]byte("x"), most+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int64{most, most + 1, 5_000_000, math.MaxInt64} {
+		var got ReadResult
+		if r := call(t, c, "file_read", map[string]any{"path": "long", "limit": limit}, &got); len(got.Content) != most || !got.Truncated || got.NextOffset != most {
+			t.Errorf("limit %d: %d bytes, %.100s", limit, len(got.Content), r.Text)
+		}
+	}
+}
+
 func TestWhatIsNotAFile(t *testing.T) {
 	c, work, _, _ := setup(t)
 	if err := syscall.Mkfifo(filepath.Join(work, "pipe"), 0o600); err != nil {
@@ -179,7 +196,7 @@ func TestWhatIsNotAFile(t *testing.T) {
 		{"file_read", map[string]any{"path": "absent"}, tool.TypeNotFound},
 		{"file_read", map[string]any{"path": "binary/x"}, tool.TypeUnavailable},
 		{"file_read", map[string]any{"path": "a\x00b"}, tool.TypeInvalidArguments},
-		{"file_read", map[string]any{"path": "binary", "limit": 1 << 21}, tool.TypeInvalidArguments},
+		{"file_read", map[string]any{"path": "binary", "limit": 0}, tool.TypeInvalidArguments},
 		{"file_write", map[string]any{"path": "pipe", "content": "x"}, tool.TypeInvalidArguments},
 		{"file_write", map[string]any{"path": "no/dir/f", "content": "x", "create_dirs": false}, tool.TypeNotFound},
 	}

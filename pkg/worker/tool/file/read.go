@@ -19,7 +19,7 @@ import (
 type ReadArguments struct {
 	Path   string `json:"path" desc:"File to read; relative paths start in the working folder" minLength:"1"`
 	Offset int64  `json:"offset,omitempty" desc:"Byte to start at" minimum:"0" default:"0"`
-	Limit  *int64 `json:"limit,omitempty" desc:"Most bytes to return" minimum:"1" maximum:"1048576" default:"65536"`
+	Limit  *int64 `json:"limit,omitempty" desc:"Most bytes to return: at most 1048576, a higher number counts as that" minimum:"1" default:"65536"`
 }
 
 // ReadResult is the result of file_read.
@@ -34,7 +34,10 @@ type ReadResult struct {
 	NextOffset int64 `json:"nextOffset,omitempty"`
 }
 
-const defaultReadLimit = 64 << 10
+const (
+	defaultReadLimit = 64 << 10
+	maxReadLimit     = 1 << 20
+)
 
 // Read returns the tool file_read.
 func Read(roots *Roots) tool.Tool {
@@ -49,7 +52,7 @@ func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
 	}
 	limit := int64(defaultReadLimit)
 	if a.Limit != nil {
-		limit = *a.Limit
+		limit = min(*a.Limit, maxReadLimit)
 	}
 	// Without O_NONBLOCK, opening a named pipe would block until there is a writer.
 	f, err := open(at, os.O_RDONLY|syscall.O_NONBLOCK)

@@ -22,6 +22,9 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
+// called is the suggestion about a call that was carried out.
+const called = "do not call it again for its result; go on without it"
+
 const (
 	// maxDiscovery is how many bytes the server may send until the tool is found.
 	maxDiscovery = 2 << 20
@@ -128,13 +131,14 @@ func (c *conversation) call(name string, arguments json.RawMessage) (*Response, 
 	for _, content := range res.Content {
 		text, ok := content.(*sdk.TextContent)
 		if !ok {
-			return nil, tool.Errorf(tool.TypeUnavailable, "%s was called, but its result cannot be shown: it is not only text and structured content", c.name)
+			return nil, tool.Errorf(tool.TypeUnavailable, "%s was called, but its result cannot be shown: it is not only text and structured content", c.name).Suggest(called)
 		}
 		texts = append(texts, text.Text)
 	}
 	all := strings.Join(texts, "\n")
 	if res.IsError {
-		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all))
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all)).
+			Suggest("call it again only if you can correct what it reports")
 	}
 	return c.response(all, fromText(res.StructuredContent))
 }
@@ -176,7 +180,7 @@ func (c *conversation) response(text string, structured json.RawMessage) (*Respo
 		// A server may repeat what it was sent.
 		out = &Response{}
 		if err := json.Unmarshal([]byte(clean), out); err != nil {
-			return nil, tool.Errorf(tool.TypeUnavailable, "the result of %s repeats the credential and cannot be shown", c.name)
+			return nil, tool.Errorf(tool.TypeUnavailable, "the result of %s repeats the credential and cannot be shown", c.name).Suggest(called)
 		}
 	}
 	return out, nil
