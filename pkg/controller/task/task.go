@@ -222,8 +222,15 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 	ids := newIdentity(w.Client, o.Clock.Now)
 	sess := &sessions{client: w.Client, now: o.Clock.Now}
 	talk := &conversation{existing: sess.existing, append: sessionAPI{w}.appendMessages}
+	lost := lostCalls{each: events.eachEvent, append: events.append}
+	unsettled := func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
+		if err := lost.settle(ctx, t); err != nil { // first, because the end of an approved call settles its approval, too
+			return nil, err
+		}
+		return approvals.unsettled(ctx, t, why)
+	}
 	end := &finisher{
-		now: o.Clock.Now, fresh: tasks.fresh, unsettled: approvals.unsettled, terminal: events.terminalEvent,
+		now: o.Clock.Now, fresh: tasks.fresh, unsettled: unsettled, terminal: events.terminalEvent,
 		usage: events.usage, result: resultAPI{w}.result, converse: talk.add, release: sess.release, touchAgent: agentAPI{w}.touchAgent,
 	}
 	hook := newWebhook(o.WebhookAllow)
@@ -235,10 +242,10 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 	}
 	warn := tell(corev1.EventTypeWarning)
 	family := offspring{stored: kids.stored, cancelBelow: kids.cancelBelow}
-	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: approvals.unsettled, end: family.before(end.end)}
+	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: unsettled, end: family.before(end.end)}
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
-		append: appendEvents, unsettled: approvals.unsettled, end: family.before(end.end), iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
+		append: appendEvents, unsettled: unsettled, end: family.before(end.end), iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
 		settleChildren: family.settle,
 	}
 	list := []step.Step[*v1alpha1.Task]{
