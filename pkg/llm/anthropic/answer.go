@@ -167,9 +167,15 @@ func (a *answer) grow(n int) error {
 
 func (a *answer) response() llm.Response {
 	r := llm.Response{ID: a.id, Model: a.model, StopReason: a.stop, Usage: a.count.Usage(), Lost: a.lost}
+	for _, b := range a.blocks {
+		if b.kind == blockToolUse {
+			r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name})
+		}
+	}
+	llm.DistinctCalls(r.ToolCalls)
 	var text strings.Builder
 	var blocks []any
-	opaque := false
+	opaque, calls := false, 0
 	for _, b := range a.blocks {
 		said := b.text.String()
 		switch b.kind {
@@ -182,8 +188,10 @@ func (a *answer) response() llm.Response {
 			if said == "" {
 				said = "{}" // a call without arguments has no deltas
 			}
-			r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name, Arguments: said})
-			blocks = append(blocks, toolUseBlock{blockToolUse, toolID(b.id), b.name, input(said)})
+			call := &r.ToolCalls[calls]
+			call.Arguments = said
+			calls++
+			blocks = append(blocks, toolUseBlock{blockToolUse, toolID(call.ID), b.name, input(said)})
 		case blockThinking:
 			opaque = true
 			blocks = append(blocks, thinkingBlock{blockThinking, said, b.sealed.String()})

@@ -176,6 +176,7 @@ func TestConversations(t *testing.T) {
 		"two users in a row":     {user("hi"), user("again")},
 		"begins with the model":  {{Role: llm.RoleAssistant, Text: "hello"}, user("hi")},
 		"ends with results":      {user("hi"), call, result},
+		"one id in each turn":    {user("hi"), call, result, call, result},
 		"notice after results":   {user("hi"), call, result, user("[platform notice] hurry")},
 		"empty result":           {user("hi"), call, {Role: llm.RoleTool, ToolCallID: "call:1/ü"}},
 		"blank system and user":  {{Role: llm.RoleSystem, Text: " "}, user("hi"), user("\n"), {Role: llm.RoleAssistant, Text: " "}, user("there")},
@@ -187,6 +188,9 @@ func TestConversations(t *testing.T) {
 				got, err := newClient(t, Config{APIKey: key, BaseURL: url}).Generate(t.Context(), llm.Request{Model: "m", Messages: messages, Tools: offered}, nil)
 				if err != nil || got.Text != "fine" {
 					t.Errorf("%q, %v: %v\n%s", got.Text, err, model.Refused(), last(model).Request.Body)
+				}
+				if n := strings.Count(string(last(model).Request.Body), `"id":"call_1__"`); n > 1 {
+					t.Errorf("%d calls have one id: %s", n, last(model).Request.Body)
 				}
 				if n := strings.Count(string(last(model).Request.Body), `"cache_control":{"type":"ephemeral"}`); n == 0 || n > 2 {
 					t.Errorf("%d marks for the cache: %s", n, last(model).Request.Body)

@@ -91,7 +91,11 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
 	}
 	w := writer{origin: c.origin(req.Model), verbatim: req.Verbatim}
-	for _, m := range req.Messages {
+	as := toolID
+	if req.Verbatim {
+		as = func(id string) string { return id }
+	}
+	for _, m := range llm.DistinctIDs(req.Messages, as) {
 		switch {
 		case m.Role == llm.RoleSystem:
 			if w.says(m.Text) {
@@ -121,7 +125,7 @@ type writer struct {
 func (w writer) says(s string) bool { return s != "" && (w.verbatim || !blank(s)) }
 
 func (w writer) toolResult(m llm.Message) sdk.ContentBlockParamUnion {
-	block := sdk.ToolResultBlockParam{ToolUseID: w.toolID(m.ToolCallID)}
+	block := sdk.ToolResultBlockParam{ToolUseID: m.ToolCallID}
 	if w.says(m.Text) {
 		block.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
 	}
@@ -135,7 +139,12 @@ func (w writer) assistant(m llm.Message) []sdk.ContentBlockParamUnion {
 		var raw []json.RawMessage
 		if json.Unmarshal(m.Opaque.Data, &raw) == nil {
 			var blocks []sdk.ContentBlockParamUnion
+			calls := 0
 			for _, b := range raw {
+				if calls < len(m.ToolCalls) && isCall(b) {
+					b = renamed(b, m.ToolCalls[calls].ID)
+					calls++
+				}
 				blocks = append(blocks, param.Override[sdk.ContentBlockParamUnion](b))
 			}
 			return blocks
@@ -149,17 +158,31 @@ func (w writer) assistant(m llm.Message) []sdk.ContentBlockParamUnion {
 		blocks = append(blocks, sdk.NewTextBlock(text))
 	}
 	for _, call := range m.ToolCalls {
-		blocks = append(blocks, sdk.NewToolUseBlock(w.toolID(call.ID), input(call.Arguments), call.Name))
+		blocks = append(blocks, sdk.NewToolUseBlock(call.ID, input(call.Arguments), call.Name))
 	}
 	return blocks
 }
 
-// toolID returns the id of a call as it is sent.
-func (w writer) toolID(id string) string {
-	if w.verbatim {
-		return id
+// isCall reports whether a block of an answer is a call of a tool.
+func isCall(block json.RawMessage) bool {
+	var b struct {
+		Type string `json:"type"`
 	}
-	return toolID(id)
+	return json.Unmarshal(block, &b) == nil && b.Type == blockToolUse
+}
+
+// renamed returns a call with another id, and the same bytes if it has that id.
+func renamed(call json.RawMessage, id string) json.RawMessage {
+	var b toolUseBlock
+	if json.Unmarshal(call, &b) != nil || b.ID == id {
+		return call
+	}
+	b.ID = id
+	raw, err := json.Marshal(b)
+	if err != nil { // it was JSON before
+		return call
+	}
+	return raw
 }
 
 // input returns what the model wrote if it is a JSON object. Anything else is replaced, because the server would

@@ -5,6 +5,7 @@ package openai
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -96,7 +97,9 @@ func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta, parts func(llm.Part
 		if b == nil {
 			return malformed("the answer has more than 128 tool calls")
 		}
-		b.name += t.Function.Name
+		if t.Function.Name != b.name { // some servers repeat the name in each delta
+			b.name += t.Function.Name
+		}
 		b.arguments.WriteString(t.Function.Arguments)
 		a.size += len(t.Function.Name) + len(t.Function.Arguments)
 		if fresh && parts != nil {
@@ -132,12 +135,21 @@ func unkept() []string {
 	return []string{"annotations", "citations", "images"}
 }
 
+// followedBy reports whether a delta begins another call, although it has the index and the id of b: b is complete, and the delta
+// has a name and an object.
+func (b *callBuilder) followedBy(t sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
+	return t.Function.Name != "" && strings.HasPrefix(strings.TrimSpace(t.Function.Arguments), "{") && json.Valid([]byte(b.arguments.String()))
+}
+
 // call returns the call that a delta continues, or begins a new one. Calls are distinguished by
 // index. A new id at a known index is also a new call, since some compatible servers send index
-// 0 for every call.
+// 0 for every call, and some the same id, too.
 func (a *answer) call(t sdk.ChatCompletionChunkChoiceDeltaToolCall) (b *callBuilder, fresh bool) {
 	for _, b := range slices.Backward(a.calls) {
 		if b.index == t.Index && (t.ID == "" || b.id == t.ID) {
+			if b.followedBy(t) {
+				break
+			}
 			return b, false
 		}
 	}
@@ -161,6 +173,7 @@ func (a *answer) response() llm.Response {
 	for _, b := range a.calls {
 		r.ToolCalls = append(r.ToolCalls, llm.ToolCall{ID: b.id, Name: b.name, Arguments: b.arguments.String()})
 	}
+	llm.DistinctCalls(r.ToolCalls)
 	// Some servers say "stop" although they call tools.
 	if len(r.ToolCalls) > 0 && r.StopReason == llm.StopEnd {
 		r.StopReason = llm.StopToolCalls

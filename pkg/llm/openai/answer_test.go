@@ -49,6 +49,22 @@ func TestToolCallsOfCompatibleServers(t *testing.T) {
 			[]string{call(0, "a", "f", "{"), call(0, "a", "", "}")},
 			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}},
 		},
+		"name on each delta": {
+			[]string{call(0, "a", "f", ""), call(0, "a", "f", "{"), call(0, "", "f", "}")},
+			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}},
+		},
+		"name in pieces": {
+			[]string{call(0, "a", "f", ""), call(0, "", "g", ""), call(0, "", "", "{}")},
+			[]llm.ToolCall{{ID: "a", Name: "fg", Arguments: "{}"}},
+		},
+		"one id for two calls": {
+			[]string{call(0, "a", "f", "{}"), call(1, "a", "g", "{}")},
+			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "a_2", Name: "g", Arguments: "{}"}},
+		},
+		"one id and one index for two calls": {
+			[]string{call(0, "a", "f", "{}"), call(0, "a", "f", "{}")},
+			[]llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "a_2", Name: "f", Arguments: "{}"}},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

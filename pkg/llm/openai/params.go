@@ -19,7 +19,7 @@ import (
 func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 	p := sdk.ChatCompletionNewParams{Model: req.Model}
 	turn := lastTurn(req.Messages)
-	for i, m := range req.Messages {
+	for i, m := range llm.DistinctIDs(req.Messages, func(id string) string { return id }) {
 		u := message(m)
 		if i >= turn && u.OfAssistant != nil {
 			if members := thinkingOf(m, w.thinkingOf); len(members) > 0 {

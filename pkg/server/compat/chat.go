@@ -360,6 +360,9 @@ func (f *chatForm) whole(r *llm.Response, stop string) ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// check accepts all answers: arguments are a text, whatever is in it.
+func (*chatForm) check(*llm.Response) error { return nil }
+
 // stoppedBy does nothing, because chat completions do not name the sequence.
 func (*chatForm) stoppedBy(string) {}
 

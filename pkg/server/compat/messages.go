@@ -220,11 +220,12 @@ func newMessageForm(model string) *messageForm {
 	return &messageForm{id: "msg_" + rand.Text(), model: model}
 }
 
+// messageUsage has null for what is unknown. The protocol requires the members.
 type messageUsage struct {
-	InputTokens              int64 `json:"input_tokens"`
-	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     int64 `json:"cache_read_input_tokens"`
-	OutputTokens             int64 `json:"output_tokens"`
+	InputTokens              *int64 `json:"input_tokens"`
+	CacheCreationInputTokens *int64 `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     *int64 `json:"cache_read_input_tokens"`
+	OutputTokens             *int64 `json:"output_tokens"`
 }
 
 type messageReply struct {
@@ -238,21 +239,26 @@ type messageReply struct {
 	Usage        messageUsage `json:"usage"`
 }
 
-// usageOf returns the usage; figures that are unknown are 0, because the protocol requires them.
+// usageOf returns the usage. A figure that is unknown is not 0.
 func (*messageForm) usageOf(u llm.Usage) messageUsage {
-	value := func(n *int64) int64 {
-		if n == nil {
-			return 0
-		}
-		return *n
+	out := messageUsage{CacheCreationInputTokens: u.CacheWriteInputTokens, CacheReadInputTokens: u.CachedInputTokens, OutputTokens: u.OutputTokens}
+	if u.InputTokens == nil {
+		return out
 	}
-	out := messageUsage{CacheCreationInputTokens: value(u.CacheWriteInputTokens), CacheReadInputTokens: value(u.CachedInputTokens), OutputTokens: value(u.OutputTokens)}
-	out.InputTokens = max(value(u.InputTokens)-out.CacheCreationInputTokens-out.CacheReadInputTokens, 0)
+	rest := *u.InputTokens
+	for _, n := range []*int64{u.CacheWriteInputTokens, u.CachedInputTokens} {
+		if n != nil {
+			rest -= *n
+		}
+	}
+	out.InputTokens = new(max(rest, 0))
 	return out
 }
 
 func (f *messageForm) reply() messageReply {
-	return messageReply{ID: f.id, Type: "message", Role: "assistant", Model: f.model, Content: []any{}}
+	r := messageReply{ID: f.id, Type: "message", Role: "assistant", Model: f.model, Content: []any{}}
+	r.Usage = messageUsage{InputTokens: new(int64), OutputTokens: new(int64)} // nothing was used before the answer began
+	return r
 }
 
 func (f *messageForm) begin() []byte {
@@ -298,20 +304,31 @@ func (f *messageForm) end(r *llm.Response, list []llm.ToolCall, stop string) []b
 	return append(out, sse("message_stop", map[string]any{"type": "message_stop"})...)
 }
 
+// check refuses calls whose arguments are not an object, such as one that was cut: clients take what they cannot read for {}.
+func (*messageForm) check(r *llm.Response) error {
+	for _, c := range r.ToolCalls {
+		if !isObject(inputOf(c)) {
+			return fmt.Errorf("the arguments of its call of tool %q are not a JSON object", strings.ToValidUTF8(c.Name, ""))
+		}
+	}
+	return nil
+}
+
+func inputOf(c llm.ToolCall) json.RawMessage {
+	raw := bytes.TrimSpace([]byte(c.Arguments))
+	if len(raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
 func (f *messageForm) whole(r *llm.Response, stop string) ([]byte, error) {
 	out := f.reply()
 	if r.Text != "" {
 		out.Content = append(out.Content, textBlock{"text", r.Text})
 	}
 	for _, c := range r.ToolCalls {
-		raw := bytes.TrimSpace([]byte(c.Arguments))
-		if len(raw) == 0 {
-			raw = []byte("{}")
-		}
-		if !isObject(raw) {
-			return nil, fmt.Errorf("the arguments of its call of tool %q are not a JSON object", strings.ToValidUTF8(c.Name, ""))
-		}
-		out.Content = append(out.Content, toolBlock{"tool_use", c.ID, c.Name, raw})
+		out.Content = append(out.Content, toolBlock{"tool_use", c.ID, c.Name, inputOf(c)})
 	}
 	out.StopReason, out.StopSequence, out.Usage = &stop, f.sequence, f.usageOf(r.Usage)
 	return json.Marshal(out)

@@ -200,6 +200,9 @@ func (f *responseForm) whole(r *llm.Response, stop string) ([]byte, error) {
 	return json.Marshal(f.response(f.usageOf(r.Usage), stop))
 }
 
+// check accepts all answers: arguments are a text, whatever is in it.
+func (*responseForm) check(*llm.Response) error { return nil }
+
 // stoppedBy does nothing, because responses have no sequences.
 func (*responseForm) stoppedBy(string) {}
 

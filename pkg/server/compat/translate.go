@@ -238,6 +238,8 @@ type form interface {
 	end(r *llm.Response, calls []llm.ToolCall, stop string) []byte
 	// whole returns an answer that is not a stream.
 	whole(r *llm.Response, stop string) ([]byte, error)
+	// check returns why the protocol cannot carry an answer.
+	check(r *llm.Response) error
 	// stop returns the protocol's name of the reason why an answer ended; false if it has none.
 	stop(r *llm.Response) (string, bool)
 	// stoppedBy notes the sequence that ended the answer.
@@ -321,6 +323,12 @@ func (s *speaker) finish(r *llm.Response) error {
 	if !ok {
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q ended its answer for a reason that this protocol lacks: %q", s.candidate.Provider.Name, r.StopReason), next: true}
 	}
+	failed := func(err error) error {
+		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %v", s.candidate.Provider.Name, err), next: true}
+	}
+	if err := s.form.check(r); err != nil {
+		return failed(err)
+	}
 	if s.stream {
 		s.open()
 		s.send(s.form.end(r, r.ToolCalls, stop))
@@ -328,7 +336,7 @@ func (s *speaker) finish(r *llm.Response) error {
 	}
 	data, err := s.form.whole(r, stop)
 	if err != nil {
-		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %v", s.candidate.Provider.Name, err), next: true}
+		return failed(err)
 	}
 	s.begun = true
 	h := s.w.Header()

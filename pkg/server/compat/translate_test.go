@@ -117,6 +117,35 @@ func TestStopOfMessages(t *testing.T) {
 	}
 }
 
+// A call whose arguments were cut is no good call: the stream of a message ends with an error, and an answer that is not streamed
+// is a 502. Usage that the vendor did not report is null and not 0.
+func TestCarelessVendor(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, opMessages, v1alpha1.ProviderOpenAI)
+	const text, call = `{"choices":[{"index":0,"delta":{"content":"One"}}]}`, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":%q}}]}}]}`
+	for _, tc := range []struct {
+		arguments, reason, usage string
+		streamed                 bool
+		code                     int
+		want, never              string
+	}{
+		{`{"a":`, "tool_calls", "", true, http.StatusOK, "event: error\n", "message_stop"},
+		{`{"a":`, "length", "", true, http.StatusOK, "event: error\n", "tool_use"},
+		{`[1]`, "tool_calls", "", true, http.StatusOK, "event: error\n", "tool_use"},
+		{`{"a":`, "tool_calls", "", false, http.StatusBadGateway, "are not a JSON object", "tool_use"},
+		{`{"a":1}`, "tool_calls", "", true, http.StatusOK, `"output_tokens":null`, "event: error"},
+		{`{"a":1}`, "tool_calls", "", false, http.StatusOK, `"output_tokens":null`, `"output_tokens":0`},
+		{``, "tool_calls", `,"usage":{"prompt_tokens":3,"completion_tokens":0}`, true, http.StatusOK, `"output_tokens":0}}`, "event: error"},
+	} {
+		l.answer = stream(text, fmt.Sprintf(call, tc.arguments), fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]%s}`, tc.reason, tc.usage))
+		answer, _ := l.post(t, fmt.Sprintf(`{"model":"m","max_tokens":9,"stream":%v,"messages":[{"role":"user","content":"a"}]}`, tc.streamed))
+		body := answer.Body.String()
+		if answer.Code != tc.code || !strings.Contains(body, tc.want) || strings.Contains(body, tc.never) {
+			t.Errorf("%+v: %d %s", tc, answer.Code, body)
+		}
+	}
+}
+
 // stream returns the answer of a vendor that sends events, which have their type as name if they have one.
 func stream(events ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
