@@ -26,7 +26,8 @@ type Uses struct {
 	// does not switch off, each once: if both Agent and task have a name, it is the Agent's. A name can be that of a built-in
 	// tool, which takes precedence, of a Tool, or of nothing.
 	Tools []types.NamespacedName
-	// Gated are the tools whose calls need a person's approval: those of the Agent, then those of the tasks above this one.
+	// Gated are the tools whose calls need a person's approval: those of the Agent, then those of the tasks above this one,
+	// or above the one that it was forked from.
 	Gated []string
 }
 
@@ -108,6 +109,7 @@ func UsesOf(t *v1alpha1.Task, agent *v1alpha1.Agent) *Uses {
 	if d := t.Status.Delegation; d != nil {
 		u.gate(d.ApprovalRequiredTools)
 	}
+	u.gate(t.Status.ApprovalRequiredTools)
 	return u
 }
 

@@ -42,7 +42,8 @@ func (f *Fold) modelEnded(e *v1alpha1.ExecutionEvent) {
 // forked adds a task that was forked from this one. The fork's own stream holds the same event, but there
 // the fork is not a child.
 func (f *Fold) forked(e *v1alpha1.ExecutionEvent) {
-	name := contentOf(e).text("newTask", "newTaskName", "forkTask", "forkTaskName")
+	c := contentOf(e)
+	name := c.text("newTask", "newTaskName", "forkTask", "forkTaskName")
 	if name == "" || name == f.task {
 		return
 	}
@@ -51,7 +52,7 @@ func (f *Fold) forked(e *v1alpha1.ExecutionEvent) {
 		TraceSpan: v1alpha1.TraceSpan{
 			ID: name, Status: v1alpha1.SpanCompleted, StartSeq: e.Seq, EndSeq: e.Seq, StartedAt: at, EndedAt: &at, Summary: e.Summary,
 		},
-		Name: name, Kind: v1alpha1.TraceFork,
+		Name: name, Agent: c.text("agent", "agentName"), Kind: v1alpha1.TraceFork,
 	}})
 	f.children.advance()
 }

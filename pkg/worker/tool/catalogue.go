@@ -21,6 +21,9 @@ import (
 // namePattern matches the function names that every vendor accepts.
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
+// ValidName reports whether every vendor accepts a name as that of a function.
+func ValidName(name string) bool { return namePattern.MatchString(name) }
+
 // Catalogue is the set of tools of one run, in the order in which they were given.
 type Catalogue struct {
 	tools   map[string]entry
@@ -37,7 +40,7 @@ func NewCatalogue(tools ...Tool) (*Catalogue, error) {
 	c := &Catalogue{tools: map[string]entry{}}
 	for _, t := range tools {
 		d := t.Definition()
-		if !namePattern.MatchString(d.Name) {
+		if !ValidName(d.Name) {
 			return nil, fmt.Errorf("tool name %q: must be 1 to 64 letters, digits, - and _", d.Name)
 		}
 		if _, ok := c.tools[d.Name]; ok {

@@ -127,12 +127,15 @@ func TestRESTMemory(t *testing.T) {
 	viewer.Get("/internal/v1/sessions/default/search").Problem(t, 400, "query")
 }
 
-// Memories of a session are recalled by its own tasks, and not by those of a later session with the same name, whether
+// Memories of a session are recalled by its own tasks if their Agent recalls no others, and not by those of a later session with the same name, whether
 // they were written before or after the session, whatever their writer says, and also after a restart.
 func TestMemoriesOfADeletedSession(t *testing.T) {
 	t.Parallel()
 	s := standalone.Start(t)
 	sessions := s.Core(t).Sessions("default")
+	kit.Must[*v1alpha1.Agent](t)(s.Core(t).Agents("default").Create(t.Context(), &v1alpha1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Name: "walled"}, Spec: v1alpha1.AgentSpec{Memory: &v1alpha1.AgentMemory{Recall: v1alpha1.MemoryScopeSession}},
+	}, metav1.CreateOptions{}))
 	const native = "/apis/core.platform.ai/v1alpha1/namespaces/default/"
 	begin := func() {
 		t.Helper()
@@ -142,7 +145,9 @@ func TestMemoriesOfADeletedSession(t *testing.T) {
 	joined := func(name string) *standalone.Client {
 		t.Helper()
 		_, worker := s.RESTTask(t, name, func(spec *v1alpha1.TaskSpec) {
-			*spec = v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "p", SessionRef: &v1alpha1.TaskSessionReference{Name: "talk"}}
+			*spec = v1alpha1.TaskSpec{
+				Type: v1alpha1.TaskTypeAI, Prompt: "p", SessionRef: &v1alpha1.TaskSessionReference{Name: "talk"}, AgentRef: &v1alpha1.NamespacedReference{Name: "walled"},
+			}
 		})
 		return worker
 	}
@@ -155,7 +160,7 @@ func TestMemoriesOfADeletedSession(t *testing.T) {
 		t.Helper()
 		var names []string
 		for _, m := range host.Decode[v1alpha1.MemorySearch](t, worker.Post(native+"memorysearches",
-			`{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemorySearch","spec":{"query":"word","scope":"Session","recall":true}}`).Want(t, 201)).Status.Items {
+			`{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemorySearch","spec":{"query":"word","recall":true}}`).Want(t, 201)).Status.Items {
 			names = append(names, m.Memory.Name)
 		}
 		slices.Sort(names)

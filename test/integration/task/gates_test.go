@@ -4,6 +4,7 @@
 package task
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ turns:
 `
 
 // TestGatesHoldBelow: a call that needs an approval in a task needs one in what it delegates, although the agent that makes
-// the call there needs none. The approval is decided by the name of the root. The same agent needs none in a task of its own.
+// the call there needs none, and so does a fork of that. The approval is decided by the name of the root. The same agent needs none in a task of its own.
 func TestGatesHoldBelow(t *testing.T) {
 	t.Parallel()
 	p, _ := standalone.WithModel(t, gatesScript)
@@ -73,6 +74,14 @@ func TestGatesHoldBelow(t *testing.T) {
 	if got := p.ResultOf("boss"); !strings.HasPrefix(got, "The hands said ") || !strings.Contains(got, "declined") || strings.Contains(got, "it ran") {
 		t.Errorf("the boss says %q", got)
 	}
+	fork := kit.Must[*v1alpha1.TaskFork](t)(p.Tasks().Fork(t.Context(), child, &v1alpha1.TaskFork{Spec: v1alpha1.TaskForkSpec{NewTaskName: "again", Prompt: "Run it."}}, metav1.CreateOptions{}))
+	again := p.AwaitTask(fork.Status.NewTaskName, func(t *v1alpha1.Task) bool {
+		return t.Status.Phase.Terminal() || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
+	})
+	if again.Status.Phase.Terminal() || !slices.Equal(again.Status.ApprovalRequiredTools, []string{"code_exec"}) || again.Annotations[v1alpha1.AnnotationForkAgent] != "hands" {
+		t.Fatalf("the fork of the child is %s, needs approvals for %v and is of agent %q", again.Status.Phase, again.Status.ApprovalRequiredTools, again.Annotations[v1alpha1.AnnotationForkAgent])
+	}
+	kit.Must[*v1alpha1.TaskCancellation](t)(p.Tasks().Cancel(t.Context(), again.Name, &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}))
 	p.Give("alone", "hands", "Run it.", v1alpha1.TaskSucceeded)
 	if got := p.ResultOf("alone"); got != "it ran\n" {
 		t.Errorf("alone the agent says %q", got)

@@ -139,7 +139,7 @@ const (
 	// EventTaskForkRequested: somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq,
 	// newTask, newTaskUID, requestedBy.
 	EventTaskForkRequested EventType = "TaskForkRequested"
-	// EventTaskForkCreated: a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID,
+	// EventTaskForkCreated: a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent,
 	// requestedBy.
 	EventTaskForkCreated EventType = "TaskForkCreated"
 )

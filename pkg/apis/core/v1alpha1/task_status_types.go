@@ -153,6 +153,11 @@ type TaskStatus struct {
 	// +optional
 	// +k8s:optional
 	Delegation *TaskDelegation `json:"delegation,omitempty"`
+	// approvalRequiredTools are the tools that need a person's approval in a fork, because they did in the task that it was
+	// made from, by what was above that task. The server records them when the fork is created.
+	// +optional
+	// +listType=atomic
+	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
 	// hasChildren is set by the server before the worker of this task creates its first child, and stays.
 	// +optional
 	HasChildren bool `json:"hasChildren,omitempty"`

@@ -67,6 +67,11 @@ const (
 	AnnotationForkContextTruncated = LabelPrefix + "fork-context-truncated"
 	// AnnotationForkSourceUID is the UID of the source, which tells it from a later task of its name.
 	AnnotationForkSourceUID = LabelPrefix + "fork-source-uid"
+	// AnnotationForkAgent is the agent of a fork when it was made: NAME, or NAMESPACE/NAME for one of another namespace.
+	AnnotationForkAgent = LabelPrefix + "fork-agent"
+	// AnnotationForkGates are the tools, separated by commas, whose calls needed an approval in the source because of tasks
+	// above it. The server records them in status.approvalRequiredTools of the fork when it is created.
+	AnnotationForkGates = LabelPrefix + "fork-approval-required-tools"
 	// AnnotationForkKeyDigest is the SHA-256 of the idempotency key that made a fork.
 	AnnotationForkKeyDigest = LabelPrefix + "fork-key-digest"
 	// AnnotationForkCheckpointDigest is the SHA-256 of the checkpoint that a fork starts from.

@@ -4625,6 +4625,11 @@ func (in *TaskStatus) DeepCopyInto(out *TaskStatus) {
 		*out = new(TaskDelegation)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.ApprovalRequiredTools != nil {
+		in, out := &in.ApprovalRequiredTools, &out.ApprovalRequiredTools
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ChildTasks != nil {
 		in, out := &in.ChildTasks, &out.ChildTasks
 		*out = make([]ChildTask, len(*in))

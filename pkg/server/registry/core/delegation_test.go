@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // delegate creates a child of the task by, as its worker does.
@@ -73,7 +74,26 @@ func TestGatesOfTrees(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
-	_, err := k.Update(k.As(controllers, nil), "tasks/status", "one", func(o runtime.Object) {
+	fork, err := k.Decode(withHead("kind: Task\nspec: {type: ai, prompt: f, agentRef: {name: free}}", "fork"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork.(*v1alpha1.Task).Annotations = map[string]string{v1alpha1.AnnotationForkGates: "code_exec,deploy"}
+	if fork, err = k.Create(k.User(), "tasks", fork); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Update(k.User(), "tasks", "fork", func(o runtime.Object) { o.(*v1alpha1.Task).Annotations = nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Update(k.As(controllers, nil), "tasks/status", "fork", func(o runtime.Object) {
+		o.(*v1alpha1.Task).Status.ApprovalRequiredTools = nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := plan.UsesOf(k.Task("fork"), nil).Gated; !slices.Equal(got, []string{"code_exec", "deploy"}) {
+		t.Errorf("a fork needs approvals for %v", got)
+	}
+	_, err = k.Update(k.As(controllers, nil), "tasks/status", "one", func(o runtime.Object) {
 		o.(*v1alpha1.Task).Status.Delegation.ApprovalRequiredTools = nil
 	})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
@@ -41,4 +43,24 @@ func TestToolRules(t *testing.T) {
 		{"mcp by get", `{description: d, http: {method: GET}, mcp: {remote: {url: "https://h/mcp"}}}`, "spec.http.method: called by POST"},
 		{"slow mcp", `{description: d, http: {timeout: 5m}, mcp: {remote: {url: "https://h/mcp"}}}`, "spec.http.timeout: not be longer than 2m0s"},
 	})
+}
+
+// TestToolNames: a Tool has a name that every vendor takes and that no built-in tool has in another spelling. One of an earlier
+// version can still be changed.
+func TestToolNames(t *testing.T) {
+	s := start(t)
+	for name, want := range map[string]string{
+		"weather": "", "run-code": "", strings.Repeat("a", 64): "",
+		"a.b": "must be 1 to 64 letters", strings.Repeat("a", 65): "must be 1 to 64 letters",
+		"web-fetch": "the tool web_fetch, which is built in", "recall-memory": "the tool recall_memory, which is built in",
+	} {
+		obj, err := s.Decode(withHead(`kind: Tool`+"\n"+`spec: {description: d, http: {url: "https://h/"}}`, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Create(s.User(), "tools", obj)
+		if want == "" && err != nil || want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -273,6 +274,12 @@ func (r forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.T
 		t.Annotations[v1alpha1.AnnotationForkCheckpointDigest] = d
 	}
 	override(&t.Spec, f, history)
+	if ref := t.Spec.AgentRef; ref != nil {
+		t.Annotations[v1alpha1.AnnotationForkAgent] = v1alpha1.MemoryAgent(t)
+	}
+	if gates := gatesAbove(source); len(gates) > 0 {
+		t.Annotations[v1alpha1.AnnotationForkGates] = strings.Join(gates, ",")
+	}
 	if err := r.detach(ctx, t); err != nil {
 		return nil, err
 	}
@@ -284,6 +291,24 @@ func (r forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.T
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the new task would have %d bytes, more than %d", len(b), maxForkTask))
 	}
 	return t, nil
+}
+
+// gatesAbove returns the tools whose calls need an approval in a task because of tasks above it, or above the one that it was
+// forked from. Those of its own agent come with the agent.
+func gatesAbove(t *v1alpha1.Task) []string {
+	gates := slices.Clone(t.Status.ApprovalRequiredTools)
+	if d := t.Status.Delegation; d != nil {
+		gates = append(gates, d.ApprovalRequiredTools...)
+	}
+	slices.Sort(gates)
+	return slices.Compact(gates)
+}
+
+// setForkGates records what a new fork takes over, so that later changes of its annotations do not matter.
+func setForkGates(t *v1alpha1.Task) {
+	if gates := t.Annotations[v1alpha1.AnnotationForkGates]; gates != "" {
+		t.Status.ApprovalRequiredTools = strings.Split(gates, ",")
+	}
 }
 
 // override changes the source's spec into that of the fork.
@@ -373,7 +398,7 @@ func forkEvent(typ v1alpha1.EventType, source, made *v1alpha1.Task, seq int64) *
 	words := map[v1alpha1.EventType]string{v1alpha1.EventTaskForkRequested: "fork %s after event %d was requested", v1alpha1.EventTaskForkCreated: "fork %s after event %d was created"}
 	content := map[string]any{
 		"sourceTask": source.Name, "sourceTaskUID": source.UID, "sourceSeq": seq,
-		"newTask": made.Name, "newTaskUID": made.UID, "requestedBy": made.Annotations[v1alpha1.AnnotationRequestedBy],
+		"agent": made.Annotations[v1alpha1.AnnotationForkAgent], "newTask": made.Name, "newTaskUID": made.UID, "requestedBy": made.Annotations[v1alpha1.AnnotationRequestedBy],
 	}
 	return event.New(typ, v1alpha1.SeverityInfo, "fork/"+string(made.UID)+"/"+string(typ), fmt.Sprintf(words[typ], made.Name, seq), content)
 }

@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/klog/v2"
 
@@ -15,6 +16,7 @@ import (
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.setRequester(ctx, t)
 	setDelegation(ctx, t)
+	setForkGates(t)
 	completeAgentTask(t)
 	stampOf(ctx).apply(t, r.seal)
 	r.setTurn(ctx, t)
@@ -48,6 +50,7 @@ func recording(ctx context.Context) context.Context {
 func keepRecorded(ctx context.Context, t, old *v1alpha1.Task) {
 	t.Status.CreationRevision = old.Status.CreationRevision
 	t.Status.ScheduleSince = old.Status.ScheduleSince.DeepCopy()
+	t.Status.ApprovalRequiredTools = slices.Clone(old.Status.ApprovalRequiredTools)
 	if ctx.Value(recordingKey{}) == nil {
 		t.Status.Delegation = old.Status.Delegation.DeepCopy()
 		t.Status.HasChildren = old.Status.HasChildren

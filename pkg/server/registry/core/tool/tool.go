@@ -28,7 +28,7 @@ func Definition(guard resource.Guard[*v1alpha1.Tool]) *resource.Definition[*v1al
 		},
 		Columns: columns(),
 		Guard:   guard,
-		Shape:   resource.Kept[*v1alpha1.Tool]{Validate: validate, Warnings: warnings},
+		Shape:   resource.Kept[*v1alpha1.Tool]{Begin: checkName, Validate: validate, Warnings: warnings},
 	}
 }
 

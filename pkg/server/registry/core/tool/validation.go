@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
 // Limits of static headers, in bytes.
@@ -51,6 +53,25 @@ func validate(_ context.Context, t *v1alpha1.Tool) field.ErrorList {
 		errs = append(errs, validateHTTP(spec.HTTP, path.Child("http"))...)
 	}
 	return errs
+}
+
+// checkName refuses names that no vendor takes as that of a function, and names that a model would mix up with that of a tool
+// that is built in. Tools of an earlier version keep theirs.
+func checkName(ctx context.Context, t *v1alpha1.Tool, _ bool) (context.Context, func(bool), error) {
+	path, name := field.NewPath("metadata", "name"), t.Name
+	if name == "" { // generated from a prefix
+		name = t.GenerateName + "00000"
+	}
+	var err *field.Error
+	switch built := strings.ReplaceAll(name, "-", "_"); {
+	case !tool.ValidName(name):
+		err = field.Invalid(path, t.Name, "must be 1 to 64 letters, digits and -, because models call the tool by it")
+	case built != name && builtin.Has(built):
+		err = field.Invalid(path, t.Name, fmt.Sprintf("models would mix it up with the tool %s, which is built in", built))
+	default:
+		return ctx, nil, nil
+	}
+	return nil, nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Tool").GroupKind(), t.Name, field.ErrorList{err})
 }
 
 func validateMCP(spec *v1alpha1.ToolSpec, path *field.Path) field.ErrorList {
