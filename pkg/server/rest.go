@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/server/apiserver"
 	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
@@ -42,7 +44,7 @@ func (p *Process) serveREST(ctx context.Context) error {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{
-		Handler: handler, Protocols: &protocols, ReadHeaderTimeout: restHeaderTimeout, IdleTimeout: restIdleTimeout,
+		Handler: apiserver.NoSniff(handler), Protocols: &protocols, ReadHeaderTimeout: restHeaderTimeout, IdleTimeout: restIdleTimeout,
 		ErrorLog:    p.Sparse.Logger(ctx),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
@@ -75,7 +77,9 @@ func ownHost(h http.Handler) http.Handler {
 		name = strings.ToLower(strings.TrimSuffix(name, "."))
 		if net.ParseIP(strings.Trim(name, "[]")) == nil && name != "localhost" && !strings.HasSuffix(name, ".localhost") {
 			w.Header().Set("Connection", "close") // or the listener would wait for the body first
-			http.Error(w, `{"error":{"code":421,"message":"this listener is for localhost; use that name or an address"}}`, http.StatusMisdirectedRequest)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusMisdirectedRequest)
+			_, _ = io.WriteString(w, `{"error":{"code":421,"message":"this listener is for localhost; use that name or an address"}}`+"\n") // the client may be gone
 			return
 		}
 		h.ServeHTTP(w, r)

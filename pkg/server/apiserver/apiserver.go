@@ -173,6 +173,10 @@ func (c *Config) Complete() (CompletedConfig, error) {
 		}
 	}
 	c.addCreates()
+	outer := c.Generic.BuildHandlerChainFunc
+	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
+		return NoSniff(outer(api, g))
+	}
 	if c.StoreID != "" {
 		chain := c.Generic.BuildHandlerChainFunc
 		c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
@@ -188,6 +192,14 @@ func (c *Config) console(listener, api http.Handler) http.Handler {
 		return listener
 	}
 	return c.Console(listener, api)
+}
+
+// NoSniff makes clients take each answer for what its Content-Type says. Answers hold what agents wrote.
+func NoSniff(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // nameStore sets the header that names the store in every answer.

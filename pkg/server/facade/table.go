@@ -49,6 +49,7 @@ func Rows() []rest.Row {
 		door              = "spec.sessionType=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 		visible           = "spec.sessionType!=" + string(v1alpha1.SessionTypeGateway)
 	)
+	summaries := []string{"orderBy", "descending", "phases", "agent", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
 	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
 		documentRow(),
@@ -57,12 +58,15 @@ func Rows() []rest.Row {
 			Body: &rest.Body{Max: maxObject, Kind: "Task", Flat: true, Required: []string{"type"}, Unset: []string{"requestedby", "transaction"}},
 		},
 		{ // Summaries in an order that a list does not have.
-			Method: get, Path: tasks, Any: []string{"orderBy", "descending", "phases", "agent", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}, Answer: rest.Answer{Fields: foundTasks(), Errors: []int{http.StatusGone}},
+			Method: get, Path: tasks, Any: summaries, Answer: rest.Answer{Fields: foundTasks(), Errors: []int{http.StatusGone}},
 			Native: []rest.Native{{Verb: "create", Path: "taskqueries", Ask: "TaskQuery", AskFor: []string{
 				"orderBy", "descending?", "labelSelector", "phases[]", "agent", "text: q", "startedAfter", "startedBefore", "minDuration", "minTokens#0", "limit#", "continue",
 			}}},
 		},
-		{Method: get, Path: tasks, Native: []rest.Native{{Verb: "list", Path: "tasks", Page: true, Unlimited: true, Pass: []string{"labelSelector"}}}, Answer: rest.Answer{Drop: unlisted()}},
+		{
+			Method: get, Path: tasks, Ignored: summaries, // they are empty
+			Native: []rest.Native{{Verb: "list", Path: "tasks", Page: true, Unlimited: true, Pass: []string{"labelSelector"}}}, Answer: rest.Answer{Drop: unlisted()},
+		},
 		{
 			Method: get, Path: task, Answer: rest.Answer{Of: "task", Fields: planOfTask()},
 			Native: []rest.Native{{Name: "task", Verb: "get", Path: "tasks/:id"}, {Name: "plan", Verb: "get", Path: "tasks/:id/plan", Optional: true}},
@@ -82,7 +86,7 @@ func Rows() []rest.Row {
 			Answer: rest.Answer{Fields: rest.Fields(`logs: log | result.result = ""`)},
 		},
 		{
-			Method: get, Path: task + "/logs", Ignored: []string{"follow"},
+			Method: get, Path: task + "/logs", Ignored: []string{"follow", "tailLines"}, // they are false and empty
 			Native: []rest.Native{
 				{Name: "result", Verb: "get", Path: "tasks/:id/result", Optional: true},
 				{Name: "log", Verb: "get", Path: "tasks/:id/log", Text: true, Unless: "result", Set: map[string]string{"tailLines": "100"}, Empty: "task %q has no logs yet"},
@@ -97,7 +101,9 @@ func Rows() []rest.Row {
 			Method: get, Path: task + "/children", Answer: rest.Answer{Drop: unlisted()},
 			Native: []rest.Native{
 				{Name: "task", Verb: "get", Path: "tasks/:id"},
-				{Name: "list", Verb: "list", Path: "tasks", Page: true, Unlimited: true, Set: map[string]string{"labelSelector": v1alpha1.LabelParentTask + "={label:id}"}},
+				{Name: "list", Verb: "list", Path: "tasks", Page: true, Unlimited: true, Set: map[string]string{
+					"labelSelector": v1alpha1.LabelParentTask + "={label:id}", "fieldSelector": "parentTaskUID={task.metadata.uid}", // the label may be anybody's
+				}},
 			},
 		},
 		{ // Of any task of the tree: the whole tree, with what waits for a decision anywhere in it.
@@ -143,7 +149,7 @@ func Rows() []rest.Row {
 			Native: []rest.Native{{Verb: "list", Path: "sessions", Page: true, Set: map[string]string{"fieldSelector": visible}}},
 		},
 		{ // All of them, for clients that ask for no page.
-			Method: get, Path: sessions, Answer: rest.Answer{Fields: append(list("items", sessionRow()), rest.Fields("metadata: = {}")...)},
+			Method: get, Path: sessions, Ignored: []string{"limit", "continue"}, Answer: rest.Answer{Fields: append(list("items", sessionRow()), rest.Fields("metadata: = {}")...)},
 			Native: []rest.Native{{Verb: "list", Path: "sessions", All: true, Set: map[string]string{"limit": "500", "fieldSelector": visible}}},
 		},
 		{

@@ -29,10 +29,10 @@ func TestOutOfMemory(t *testing.T) { //nolint:paralleltest // it counts what the
 		name, script string
 		want         Outcome
 	}{
-		{"killed by the kernel", `echo $$ >"$1" && x=$(head -c 300m /dev/zero | tr "\0" x) && echo ${#x}`, Outcome{ExitCode: 137, Signal: "SIGKILL", OutOfMemory: true}},
-		{"a child, killed by the kernel", `echo $$ >"$1" && head -c 400m /dev/zero | tail -c 300m >/dev/null; exit $?`, Outcome{ExitCode: 137, OutOfMemory: true}},
-		{"killed by hand", `kill -9 $$`, Outcome{ExitCode: 137, Signal: "SIGKILL"}},
-		{"failed", `exit 3`, Outcome{ExitCode: 3}},
+		{"killed by the kernel", `echo $$ >"$1" && x=$(head -c 300m /dev/zero | tr "\0" x) && echo ${#x}`, Outcome{ExitCode: 137, Signal: "SIGKILL", OutOfMemory: true, Began: true}},
+		{"a child, killed by the kernel", `echo $$ >"$1" && head -c 400m /dev/zero | tail -c 300m >/dev/null; exit $?`, Outcome{ExitCode: 137, OutOfMemory: true, Began: true}},
+		{"killed by hand", `kill -9 $$`, Outcome{ExitCode: 137, Signal: "SIGKILL", Began: true}},
+		{"failed", `exit 3`, Outcome{ExitCode: 3, Began: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := Run(t.Context(), Command{

@@ -68,6 +68,8 @@ type Outcome struct {
 	Signal string
 	// OutOfMemory says that the kernel ended the program, or a part of it, because there was no memory left.
 	OutOfMemory bool
+	// Began says that the program was started, also if Run returns an error because it lost control of it.
+	Began bool
 }
 
 // ErrNotFound is in the chain of the error for a program that does not exist.
@@ -136,9 +138,11 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	defer cmd.Close()
 	firstToGo(cmd.Process.Pid)
 	t := &tree{leader: cmd.Process.Pid, marker: marker, sole: c.Sole, group: group}
+	began := false
 	if err = errors.Join(err, cmd.Confirm()); err != nil {
 		err = errors.Join(fmt.Errorf("start %s: %w", c.Args[0], err), t.kill())
 	} else {
+		began = true
 		err = supervise(ctx, c, t, killed)
 	}
 	_ = cmd.Wait()
@@ -146,6 +150,7 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 		_ = group.Remove() // it is empty; what is left of it is removed with the run
 	}
 	o := outcomeOf(cmd.ProcessState)
+	o.Began = began
 	o.OutOfMemory = ctx.Err() == nil && killed.explain(killsNow(), o, c.Container)
 	return o, err
 }

@@ -69,7 +69,7 @@ func TestRESTTasks(t *testing.T) {
 		t.Errorf("everything: %+v", l)
 	}
 	for path, text := range map[string]string{
-		"?watch=true":              "watch: is not a parameter of this path; it has: continue, labelSelector, limit, namespace",
+		"?watch=true":              "watch: is not a parameter of this path; it has: agent, continue, descending, labelSelector, limit, ",
 		"?limit=-1":                "limit: must be a number and at least 0",
 		"?limit=ten":               "limit: must be a number",
 		"?limit=0&continue=x":      "continue: cannot be given with limit=0",

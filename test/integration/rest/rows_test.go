@@ -60,6 +60,11 @@ func TestRESTWorkerPaths(t *testing.T) {
 	worker.Post("/internal/v1/nothing", "{}").Problem(t, 404, "nothing at")
 
 	c := s.REST(t, "default", "vi", "view")
+	for _, path := range []string{"/api/v1/tasks/mine/result", "/api/v1/nothing", "/apis/core.platform.ai/v1alpha1/namespaces/default/tasks/mine", "/version"} {
+		if a := c.Get(path); a.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, a.Header)
+		}
+	}
 	c.Get("/api/v1/tasks/mine/result").Want(t, 200)
 	if r := host.Decode[map[string]any](t, c.Get("/api/v1/tasks/mine/result")); !cmp.Equal(r, map[string]any{"result": "forty-two\n"}) {
 		t.Errorf("result: %v", r)
@@ -84,12 +89,16 @@ func TestRESTChildren(t *testing.T) {
 	tasks := s.Core(t).Tasks("default")
 	long := "parent-" + strings.Repeat("x", 100)
 	for _, parent := range []string{"parent", long} {
-		s.RESTTask(t, parent)
-		for i := range 3 {
-			kit.Must[*v1alpha1.Task](t)(tasks.Create(t.Context(), &v1alpha1.Task{
+		made, _ := s.RESTTask(t, parent)
+		for i := range 4 { // the last one is somebody's who wrote the label
+			child := &v1alpha1.Task{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%.10s-%d", parent, i), Labels: map[string]string{v1alpha1.LabelParentTask: v1alpha1.LabelValue(parent)}},
 				Spec:       v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}},
-			}, metav1.CreateOptions{}))
+			}
+			if i < 3 {
+				child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(made, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+			}
+			kit.Must[*v1alpha1.Task](t)(tasks.Create(t.Context(), child, metav1.CreateOptions{}))
 		}
 	}
 	c := s.REST(t, "default", "vi", "view")
@@ -101,6 +110,10 @@ func TestRESTChildren(t *testing.T) {
 		t.Errorf("children: %+v", page)
 	}
 	c.Get("/api/v1/tasks/parent-0/children").Want(t, 200, `"items":[]`)
+	// A filter without a value is none.
+	if all, none := c.Get("/api/v1/tasks?labelSelector=x%3Dy"), c.Get("/api/v1/tasks?labelSelector=x%3Dy&phases=&q="); all.Want(t, 200).Body != none.Want(t, 200).Body {
+		t.Errorf("without phases: %s\nwith empty ones: %s", all.Body, none.Body)
+	}
 	c.Get("/api/v1/tasks/nosuch/children").Problem(t, 404, "not found")
 }
 

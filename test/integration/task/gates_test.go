@@ -81,7 +81,7 @@ func TestGatesHoldBelow(t *testing.T) {
 	if again.Status.Phase.Terminal() || !slices.Equal(again.Status.ApprovalRequiredTools, []string{"code_exec"}) || again.Annotations[v1alpha1.AnnotationForkAgent] != "hands" {
 		t.Fatalf("the fork of the child is %s, needs approvals for %v and is of agent %q", again.Status.Phase, again.Status.ApprovalRequiredTools, again.Annotations[v1alpha1.AnnotationForkAgent])
 	}
-	kit.Must[*v1alpha1.TaskCancellation](t)(p.Tasks().Cancel(t.Context(), again.Name, &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}))
+	kit.Must[*v1alpha1.Task](t)(p.Tasks().Cancel(t.Context(), again.Name, &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}))
 	p.Give("alone", "hands", "Run it.", v1alpha1.TaskSucceeded)
 	if got := p.ResultOf("alone"); got != "it ran\n" {
 		t.Errorf("alone the agent says %q", got)

@@ -47,7 +47,7 @@ func (r Row) wanted(req *http.Request) bool {
 		return true // whichever row it is, the request is refused
 	}
 	if len(r.Any) > 0 {
-		return slices.ContainsFunc(r.Any, q.Has)
+		return slices.ContainsFunc(r.Any, func(name string) bool { return q.Get(name) != "" }) // an empty value asks for nothing
 	}
 	if r.When == "" {
 		return true

@@ -91,7 +91,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	case errors.Is(err, program.ErrDeleted):
 		return d, runner.Fail(v1alpha1.ReasonDiskLimitExceeded, "the command was ended: %w", err)
 	case err != nil:
-		return d, runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", args[0], err)
+		return d, uncontrolled(args[0], outcome, err)
 	case outcome.OutOfMemory && r.Contained:
 		return d, runner.Fail(v1alpha1.ReasonOOMKilled, "the command needed more memory than the limit of its container")
 	case outcome.OutOfMemory:
@@ -102,6 +102,14 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
 	}
 	return d, nil
+}
+
+// uncontrolled returns the failure of a command that could not be run or controlled. One that was started did run.
+func uncontrolled(name string, o program.Outcome, err error) error {
+	if o.Began {
+		return runner.Fail(v1alpha1.ReasonCommandFailed, "the command ran and ended with exit code %d, but not everything that it started could be ended: %w", o.ExitCode, err)
+	}
+	return runner.Fail(v1alpha1.ReasonCommandNotRun, "%s: %w", name, err)
 }
 
 // place describes where the run is. The controller applied the same rules before it started the run, to the task as it was

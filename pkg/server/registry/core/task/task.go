@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
@@ -240,7 +241,23 @@ func fields(known *trees) []resource.Field[*v1alpha1.Task] {
 			uid, _ := rootOf(t)
 			return string(uid)
 		}},
+		{Path: "parentTaskUID", Value: parentUID},
 	}
+}
+
+// parentUID returns the UID of the task that a task was delegated by, that it was forked from, or whose schedule it is a run of;
+// empty for others, also if somebody gave them the label of children.
+func parentUID(t *v1alpha1.Task) string {
+	if d := t.Status.Delegation; d != nil {
+		return string(d.ParentUID)
+	}
+	if source := t.Annotations[v1alpha1.AnnotationForkSourceUID]; source != "" {
+		return source
+	}
+	if owner := metav1.GetControllerOfNoCopy(t); owner != nil && owner.Kind == "Task" {
+		return string(owner.UID)
+	}
+	return ""
 }
 
 // setDefaults sets the defaults that depend on the type of the task; the others are set by tags.
