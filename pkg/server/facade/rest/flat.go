@@ -110,17 +110,22 @@ func owned(field string, raw, stored json.RawMessage) (map[string]json.RawMessag
 	_ = json.Unmarshal(stored, &now) // the server's own
 	all := map[string]json.RawMessage{}
 	for key, value := range values {
-		if ours(key) && !same(value, now[key]) {
+		if reservedKey(field, key) && !same(value, now[key]) {
 			return nil, badRequest("%s: %q: names that begin with %s are reserved", field, key, v1alpha1.LabelPrefix)
 		}
 		all[key] = value
 	}
 	for key, value := range now {
-		if ours(key) {
+		if reservedKey(field, key) {
 			all[key] = value
 		}
 	}
 	return all, nil
+}
+
+// reservedKey reports whether only the platform writes a label or annotation. One annotation is a setting of the client's.
+func reservedKey(field, key string) bool {
+	return ours(key) && (field != "annotations" || key != v1alpha1.AnnotationDisableCoordination)
 }
 
 // ours reports whether a label or annotation has the platform's prefix.

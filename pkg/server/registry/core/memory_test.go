@@ -89,7 +89,7 @@ func (w *who) applies(o *offer) string {
 		return ""
 	case o.state != v1alpha1.ProposalAccepted || o.kind != v1alpha1.ProposalMemory:
 		return "conflict"
-	case o.by == w, o.by.worker && o.by.outside && w.name == "owner":
+	case o.by.worker && o.by.outside && w.name == "owner":
 		return "forbidden"
 	}
 	return ""

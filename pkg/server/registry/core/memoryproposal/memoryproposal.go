@@ -4,8 +4,8 @@
 // Package memoryproposal serves proposals of agents and people to remember something: their review, their application
 // and their archiving.
 //
-// Proposers cannot apply their own proposals: nobody applies a proposal that they created under their own name, and the creator
-// of a run's task does not apply what the run proposed after it, or what came before it in its session, had read untrusted text.
+// Who may review and apply by their roles may do so with a proposal of their own. But the creator of a run's task does not apply
+// what the run proposed after it, or what came before it in its session, had read untrusted text.
 package memoryproposal
 
 import (
