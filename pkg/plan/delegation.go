@@ -27,6 +27,8 @@ const (
 	DefaultMaxDepth = 3
 	// DefaultMaxChildren is how many children of one task may run at once.
 	DefaultMaxChildren = 5
+	// DefaultMaxTasks is how many tasks may be delegated in one tree.
+	DefaultMaxTasks = 200
 )
 
 // MaxChildren returns how many children of one task of the agent may run at once.
@@ -43,6 +45,33 @@ func MaxDepth(a *v1alpha1.Agent) int32 {
 		return DefaultMaxDepth
 	}
 	return *a.Spec.Coordination.MaxDepth
+}
+
+// MaxTasks returns how many tasks may be delegated in a tree in which the agent delegates.
+func MaxTasks(a *v1alpha1.Agent) int32 {
+	if a == nil || a.Spec.Coordination == nil || a.Spec.Coordination.MaxTasks == nil {
+		return DefaultMaxTasks
+	}
+	return *a.Spec.Coordination.MaxTasks
+}
+
+// TreeLimit is how many tasks may be delegated in a tree, and which setting says so.
+type TreeLimit struct {
+	Tasks int32
+	By    string
+}
+
+// LimitOfTree returns the limit that applies if a parent, whose agent is coordinator, delegates: the lowest that the agents
+// of the path from the root allow, and the server. The server's is 0 if it has none.
+func LimitOfTree(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, server int32) TreeLimit {
+	limit := TreeLimit{MaxTasks(coordinator), fmt.Sprintf("agent %q allows %d (spec.coordination.maxTasks)", coordinator.Name, MaxTasks(coordinator))}
+	if d := parent.Status.Delegation; d != nil && d.MaxTasks > 0 && d.MaxTasks < limit.Tasks {
+		limit = TreeLimit{d.MaxTasks, fmt.Sprintf("the agent of a task above allows %d (spec.coordination.maxTasks)", d.MaxTasks)}
+	}
+	if server > 0 && server < limit.Tasks {
+		limit = TreeLimit{server, fmt.Sprintf("the server allows %d (--tree-tasks)", server)}
+	}
+	return limit
 }
 
 // CoordinationEnv returns the environment variables that describe what a coordinator may delegate.

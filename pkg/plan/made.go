@@ -125,7 +125,7 @@ func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc)
 		return nil
 	}
 	if c.Autonomous || c.MaxIterations != 0 || len(c.ApprovalRequiredTools) > 0 || c.ApprovalTimeout != nil {
-		return forbid("spec.coordination", "only enabled, allowedAgents, maxConcurrentChildren and maxDepth can be set on an agent that a task creates")
+		return forbid("spec.coordination", "only enabled, allowedAgents, maxConcurrentChildren, maxDepth and maxTasks can be set on an agent that a task creates")
 	}
 	list := allowedAgents(coordinator)
 	for i, key := range allowedAgents(made) {
@@ -155,6 +155,7 @@ func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	}
 	c.ApprovalRequiredTools, c.ApprovalTimeout = slices.Clone(from.ApprovalRequiredTools), from.ApprovalTimeout
 	c.MaxDepth, c.MaxConcurrentChildren = new(min(MaxDepth(made), MaxDepth(coordinator))), new(int32(min(MaxChildren(made), MaxChildren(coordinator))))
+	c.MaxTasks = new(min(MaxTasks(made), MaxTasks(coordinator)))
 	if len(c.AllowedAgents) == 0 {
 		for _, key := range allowedAgents(coordinator) {
 			c.AllowedAgents = append(c.AllowedAgents, v1alpha1.NamespacedReference{Namespace: key.Namespace, Name: key.Name})

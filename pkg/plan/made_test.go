@@ -39,6 +39,7 @@ var fieldsOfMade = map[string]string{
 	"coordination.allowedAgents":         "bounded",
 	"coordination.maxConcurrentChildren": "bounded",
 	"coordination.maxDepth":              "bounded",
+	"coordination.maxTasks":              "bounded",
 	"coordination.autonomous":            "refused",
 	"coordination.maxIterations":         "refused",
 	"coordination.approvalRequiredTools": "refused",

@@ -125,6 +125,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
 				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+				TreeTasks: o.TreeTasks,
 			}),
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,

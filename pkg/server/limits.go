@@ -15,11 +15,12 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Default limits of what one task may store. They are far above what runs need, and far below what
+// Default limits of what one task may store and delegate. They are far above what runs need, and far below what
 // fills a disk.
 const (
 	defaultTaskEvents    = 2_000_000
 	defaultTaskArtifacts = 1000
+	defaultTreeTasks     = 1000
 )
 
 func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
@@ -27,6 +28,7 @@ func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
 		v.Quantity = resource.MustParse(value)
 		fs.Var(v, name, usage)
 	}
+	fs.Int32Var(&o.TreeTasks, "tree-tasks", defaultTreeTasks, "how many tasks may be delegated in one tree of tasks, on all its levels together and until they are deleted; more are refused (403). Agents have limits of their own (spec.coordination.maxTasks). 0 is no limit")
 	fs.Int64Var(&o.TaskEvents, "task-events", defaultTaskEvents, "how many events a task may have; more are refused (403), except those of controllers. 0 is no limit")
 	quantity(&o.TaskEventBytes, "task-event-bytes", "2Gi", "how many bytes of events a task may have, including 400 bytes of index per event; 0 is no limit")
 	quantity(&o.TaskEventRate, "task-event-rate", "32Mi", "bytes of events that a task may append per second, in bursts of up to 16 seconds' worth; more is refused with 429. 0 is no limit")
@@ -42,6 +44,7 @@ func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
 
 func (o *Options) checkLimits() error {
 	limits := map[string]int64{
+		"tree-tasks":  int64(o.TreeTasks),
 		"task-events": o.TaskEvents, "task-event-bytes": o.TaskEventBytes.Value(), "task-event-rate": o.TaskEventRate.Value(),
 		"namespace-event-rate": o.NamespaceEventRate.Value(), "namespace-event-bytes": o.NamespaceEventBytes.Value(),
 		"task-artifacts": o.TaskArtifacts, "task-artifact-bytes": o.TaskArtifactBytes.Value(),

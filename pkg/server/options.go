@@ -6,7 +6,7 @@
 // identities come from, and the order in which a server starts and stops.
 //
 //	options.go   flags and their rules
-//	limits.go    what one task may store
+//	limits.go    what one task may store, and a tree of tasks
 //	chat.go      the limits of chats
 //	stores.go    the folder of the store, and waiting for its lock
 //	memory.go    the limit of memory
@@ -85,6 +85,8 @@ type Options struct {
 	DiskReserve resource.QuantityValue
 	// AcceptDataLoss are the names of parts of the store without which the server starts although they are lost.
 	AcceptDataLoss []string
+	// TreeTasks bounds the tasks that are delegated in one tree, whatever the Agents allow; 0 means no limit.
+	TreeTasks int32
 	// TaskEvents and TaskEventBytes bound the stream of a task; 0 means no limit. Each event counts an additional 400
 	// bytes for its indexes.
 	TaskEvents     int64

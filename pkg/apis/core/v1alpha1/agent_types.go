@@ -300,6 +300,14 @@ type AgentCoordination struct {
 	// +k8s:minimum=1
 	// +k8s:maximum=10
 	MaxDepth *int32 `json:"maxDepth,omitempty"`
+	// maxTasks limits how many tasks may be delegated in one tree, on all its levels together. Tasks that have ended count
+	// until they are deleted. Below a task, no agent allows more than this task's agent does. The server has a limit for all
+	// trees, too (--tree-tasks).
+	// +optional
+	// +default=200
+	// +k8s:optional
+	// +k8s:minimum=1
+	MaxTasks *int32 `json:"maxTasks,omitempty"`
 	// autonomous makes the agent work in iterations until its goal is complete.
 	// +optional
 	// +k8s:optional

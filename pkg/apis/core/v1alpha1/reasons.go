@@ -90,6 +90,9 @@ const (
 	ReasonCoordinationDisabled = "CoordinationDisabled"
 	// ReasonDepthExceeded: the task was delegated deeper than coordination.maxDepth of its parent's Agent allows.
 	ReasonDepthExceeded = "DepthExceeded"
+	// ReasonTreeLimitReached: a tree has as many delegated tasks as coordination.maxTasks of its Agents or --tree-tasks of the
+	// server allows. It is a cause of the refusal of a task, whose message says which limit and how high it is.
+	ReasonTreeLimitReached = "TreeLimitReached"
 	// ReasonAgentNotAllowed: the task was delegated to an Agent that is not in coordination.allowedAgents of its parent's
 	// Agent.
 	ReasonAgentNotAllowed = "AgentNotAllowed"

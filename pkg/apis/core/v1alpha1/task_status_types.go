@@ -212,6 +212,12 @@ type TaskDelegation struct {
 	// +required
 	// +k8s:minimum=1
 	Depth int32 `json:"depth"`
+	// maxTasks is how many tasks may be delegated in the tree, as far as the Agents of the tasks above this one limit it;
+	// absent means that they were not asked.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=1
+	MaxTasks int32 `json:"maxTasks,omitempty"`
 	// ancestors are the UIDs of the tasks above this one, from the root to the parent.
 	// +optional
 	// +listType=atomic

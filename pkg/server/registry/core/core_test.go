@@ -106,7 +106,7 @@ spec: {description: d, http: {url: "https://h/"}}`).(*v1alpha1.Tool)
 kind: Agent
 metadata: {name: a}
 spec: {coordination: {enabled: true}, tools: [{name: t}], session: {}}`).(*v1alpha1.Agent)
-	if c := agent.Spec.Coordination; *c.MaxConcurrentChildren != 5 || *c.MaxDepth != 3 || c.MaxIterations != 0 || !*agent.Spec.Tools[0].Enabled || *agent.Spec.Session.MaxMessages != 50 {
+	if c := agent.Spec.Coordination; *c.MaxConcurrentChildren != 5 || *c.MaxDepth != 3 || *c.MaxTasks != 200 || c.MaxIterations != 0 || !*agent.Spec.Tools[0].Enabled || *agent.Spec.Session.MaxMessages != 50 {
 		t.Errorf("agent: %+v", agent.Spec)
 	}
 	provider := s.MustApply("providers", `apiVersion: core.platform.ai/v1alpha1

@@ -5,16 +5,22 @@ package core_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
 // delegate creates a child of the task by, as its worker does.
@@ -186,4 +192,67 @@ func TestTimeOfChildren(t *testing.T) {
 	now.Step(6 * time.Minute)
 	_, err = k.delegate("top", "over", `{type: ai, prompt: s, agentRef: {name: lead}}`)
 	checkStatus(t, err, 403, "the parent's time is over")
+}
+
+// TestTreesHaveASize: a tree has no more delegated tasks than the agents of the path to the new one allow, however many
+// workers ask at a time, and never more than the server allows. The refusal says which limit it is.
+func TestTreesHaveASize(t *testing.T) {
+	k := newKinsfolk(t)
+	k.coordinate("few", `{enabled: true, maxTasks: 5}`)
+	k.coordinate("some", `{enabled: true, maxTasks: 2}`)
+	k.coordinate("many", `{enabled: true, maxTasks: 1000}`)
+	k.root("top", `{type: ai, prompt: p, agentRef: {name: few}}`)
+	child := func(name, agent string) string {
+		return `{type: ai, prompt: "` + name + `", agentRef: {name: ` + agent + `}}`
+	}
+	for name, agent := range map[string]string{"below-many": "many", "below-some": "some"} {
+		if _, err := k.delegate("top", name, child(name, agent)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := k.Task("below-many").Status.Delegation.MaxTasks; got != 5 {
+		t.Errorf("the record of a child says %d tasks, want 5", got)
+	}
+	refused := func(by, name, text string) {
+		t.Helper()
+		_, err := k.delegate(by, name, child(name, "many"))
+		checkStatus(t, err, 403, text)
+		if status, ok := errors.AsType[*apierrors.StatusError](err); !ok || !apierrors.HasStatusCause(status, v1alpha1.ReasonTreeLimitReached) {
+			t.Errorf("%s: no cause %s: %v", name, v1alpha1.ReasonTreeLimitReached, err)
+		}
+	}
+	refused("below-some", "no-room", `the tree of task "top" has 2 delegated tasks, and agent "some" allows 2 (spec.coordination.maxTasks)`)
+	var created atomic.Int64
+	var workers sync.WaitGroup
+	parent := k.Task("below-many")
+	for i := range 20 {
+		obj, err := k.Decode(withHead("kind: Task\nspec: "+child(fmt.Sprint("n", i), "many"), fmt.Sprint("n", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := obj.(*v1alpha1.Task)
+		task.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+		workers.Go(func() {
+			if _, err := k.Create(k.by["below-many"], "tasks", task); err == nil {
+				created.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	if got := created.Load(); got != 3 {
+		t.Errorf("%d of 20 tasks at once were created, want the 3 that there was room for", got)
+	}
+	refused("below-many", "no-room", `the tree of task "top" has 5 delegated tasks, and the agent of a task above allows 5 (spec.coordination.maxTasks)`)
+
+	k.root("huge", `{type: ai, prompt: p, agentRef: {name: many}}`)
+	for i := range coretest.TreeTasks {
+		if _, err := k.delegate("huge", fmt.Sprint("huge-", i), child(fmt.Sprint("h", i), "many")); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	refused("huge", "one-more", `the tree of task "huge" has 40 delegated tasks, and the server allows 40 (--tree-tasks)`)
+	k.Remove("tasks", "huge-3")
+	if _, err := k.delegate("huge", "one-more", child("one-more", "many")); err != nil {
+		t.Errorf("after a task of the tree was deleted: %v", err)
+	}
 }

@@ -428,7 +428,7 @@ func TestProvidersOfAType(t *testing.T) {
 func coordinates(t *testing.T, s *server, agent string) {
 	t.Helper()
 	if _, err := s.Update(s.User(), "agents", agent, func(o runtime.Object) {
-		o.(*v1alpha1.Agent).Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true, MaxDepth: new(int32(3)), MaxConcurrentChildren: new(int32(5)), AllowedAgents: []v1alpha1.NamespacedReference{{Name: v1alpha1.AnyAgent}}}
+		o.(*v1alpha1.Agent).Spec.Coordination = &v1alpha1.AgentCoordination{Enabled: true, MaxDepth: new(int32(3)), MaxTasks: new(int32(200)), MaxConcurrentChildren: new(int32(5)), AllowedAgents: []v1alpha1.NamespacedReference{{Name: v1alpha1.AnyAgent}}}
 	}); err != nil {
 		t.Fatal(err)
 	}

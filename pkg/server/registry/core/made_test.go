@@ -29,7 +29,7 @@ func newMakers(t *testing.T) *kinsfolk {
 			s.Tools = []v1alpha1.AgentTool{{Name: "deploy", Enabled: new(true)}, {Name: "unused", Enabled: new(false)}}
 			s.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: new(int32(7))}
 			s.Coordination.ApprovalRequiredTools = []string{"deploy"}
-			s.Coordination.MaxDepth = new(int32(2))
+			s.Coordination.MaxDepth, s.Coordination.MaxTasks = new(int32(2)), new(int32(30))
 			s.Coordination.AllowedAgents = []v1alpha1.NamespacedReference{{Name: name}}
 		}); err != nil {
 			t.Fatal(err)
@@ -77,13 +77,13 @@ func (k *kinsfolk) agents() []string {
 // delegated to by it, and goes with the root task.
 func TestMadeAgents(t *testing.T) {
 	k := newMakers(t)
-	made, err := k.make(k.by["a"], "made", `{providerRef: {name: p}, model: {name: m}, systemPrompt: {inline: x}, tools: [{name: deploy}, {name: recall_memory}], coordination: {enabled: true, maxDepth: 9}}`)
+	made, err := k.make(k.by["a"], "made", `{providerRef: {name: p}, model: {name: m}, systemPrompt: {inline: x}, tools: [{name: deploy}, {name: recall_memory}], coordination: {enabled: true, maxDepth: 9, maxTasks: 99}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, owner := made.Spec.Coordination, metav1.GetControllerOf(made)
 	if owner == nil || len(made.OwnerReferences) != 1 || owner.UID != k.Task("lead").UID || made.Labels[v1alpha1.LabelCreatedBy] != "a" || len(made.Labels) != 1 ||
-		*made.Spec.RateLimit.RequestsPerMinute != 7 || *c.MaxDepth != 2 || !slices.Equal(c.ApprovalRequiredTools, []string{"deploy"}) || c.AllowedAgents[0].Name != "lead" {
+		*made.Spec.RateLimit.RequestsPerMinute != 7 || *c.MaxDepth != 2 || *c.MaxTasks != 30 || !slices.Equal(c.ApprovalRequiredTools, []string{"deploy"}) || c.AllowedAgents[0].Name != "lead" {
 		t.Errorf("made: %+v %+v", made.ObjectMeta, made.Spec)
 	}
 	for caller, text := range map[string]string{"b": "only agents that its own task created", "lead": "only agents that its own task created", "d": "only agents"} {

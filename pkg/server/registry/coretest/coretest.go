@@ -71,6 +71,9 @@ const (
 	Stranger    = "stranger"
 )
 
+// TreeTasks is how many tasks the server lets tasks delegate in one tree.
+const TreeTasks = 40
+
 func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetUser().GetName() == Controllers && a.GetVerb() == "create" && a.GetResource() == "executionevents" && a.GetSubresource() == "controlled" {
 		return authorizer.DecisionAllow, "", nil
@@ -120,7 +123,7 @@ func StartAt(t testing.TB, dir string, now clock.WithTicker) *Server {
 	timelines, err := timeline.New(timeline.Options{Log: s.Log, Clock: clock.RealClock{}})
 	check(err)
 	for _, r := range core.All(core.Options{
-		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Accounts: s.Accounts, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now},
+		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Accounts: s.Accounts, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now, TreeTasks: TreeTasks},
 		Transcripts: s.Said, Memories: memories,
 	}) {
 		check(r.Register(s.Scheme))

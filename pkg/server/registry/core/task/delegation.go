@@ -30,6 +30,8 @@ type delegating struct {
 	record      v1alpha1.TaskDelegation
 	parent      *v1alpha1.Task
 	coordinator string
+	// giveBack ends the reservation of the child's place in its tree.
+	giveBack func()
 }
 
 type delegatingKey struct{}
@@ -58,25 +60,32 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := r.trees.loaded(ctx); err != nil {
+		return nil, nil, err
+	}
 	root, _ := rootOf(parent)
 	unlock := r.trees.creating(root)
 	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
-	if err == nil {
-		ctx, err = stamps(r).inherit(ctx, t, now)
-	}
-	if err == nil && !dryRun {
-		err = r.markParent(ctx, now)
-	}
 	if err != nil {
 		unlock()
 		return nil, nil, err
 	}
-	return context.WithValue(ctx, delegatingKey{}, d), func(created bool) {
+	done := func(created bool) {
 		if created && !dryRun {
 			r.trees.add(t.Namespace, t.Name, t.UID, &d.record)
 		}
+		d.giveBack()
 		unlock()
-	}, nil
+	}
+	ctx, err = stamps(r).inherit(ctx, t, now)
+	if err == nil && !dryRun {
+		err = r.markParent(ctx, now)
+	}
+	if err != nil {
+		done(false)
+		return nil, nil, err
+	}
+	return context.WithValue(ctx, delegatingKey{}, d), done, nil
 }
 
 // rootOf returns the UID and the name of the task at the top of a task's tree.
@@ -140,7 +149,25 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 		return nil, nil, refuse("a task above this one was asked exactly the same, so delegating it again would never end; solve it, or ask for a part of it")
 	}
 	d.record.Requests = slices.Concat(above, []string{own})
-	return parent, d, r.inTime(t, d.record.Deadline, refuse)
+	if err := r.inTime(t, d.record.Deadline, refuse); err != nil {
+		return nil, nil, err
+	}
+	return parent, d, r.join(d, coordinator, t.Name)
+}
+
+// join reserves a place for the child in its tree, or refuses it because the tree is full.
+func (r kin) join(d *delegating, coordinator *v1alpha1.Agent, name string) error {
+	limit := plan.LimitOfTree(d.parent, coordinator, r.treeTasks)
+	giveBack, has := r.trees.reserve(d.record.RootUID, limit.Tasks)
+	if giveBack == nil {
+		err := fmt.Errorf("the tree of task %q has %d delegated tasks, and %s; those that have ended count until they are deleted", d.record.Root, has, limit.By)
+		refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), name, err)
+		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.ReasonTreeLimitReached, Message: err.Error()}}
+		return refused
+	}
+	d.giveBack = giveBack
+	d.record.MaxTasks = plan.LimitOfTree(d.parent, coordinator, 0).Tasks
+	return nil
 }
 
 // inTime refuses a child whose timeout ends after its parent's deadline, or that has no time left.

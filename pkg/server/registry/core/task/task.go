@@ -38,7 +38,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Deleted, Orphaned, Transactions and Retention.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Deleted, Orphaned, Transactions, Retention and TreeTasks.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -92,6 +92,8 @@ type Options struct {
 	OwnSecrets bool
 	// Retention removes old events of ended tasks.
 	Retention Retention
+	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
+	TreeTasks int32
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. It has many methods
@@ -115,6 +117,7 @@ type Resource struct {
 	blobs      *blob.Store
 	clock      clock.Clock
 	retention  Retention
+	treeTasks  int32
 	attendance *attendance
 	runs       *runs
 	models     *modelgate.Gate
@@ -170,6 +173,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
 	r.transactions, r.secrets, r.ownSecrets = o.Transactions, o.Secrets, o.OwnSecrets
+	r.treeTasks = o.TreeTasks
 	r.attendance, r.runs = newAttendance(o.Clock), newRuns()
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()

@@ -25,6 +25,8 @@ type trees struct {
 	mu sync.Mutex // guards the fields below
 	// members holds the delegated tasks by the UID of their root.
 	members map[types.UID]map[types.UID]member
+	// beginning counts, by root, the tasks that are being created and are not members yet.
+	beginning map[types.UID]int
 	// leftovers knows the trees whose root is gone.
 	leftovers leftovers
 }
@@ -52,6 +54,29 @@ func (t *trees) cancelling(root types.UID) func() {
 	m := t.lock(root)
 	m.Lock()
 	return m.Unlock
+}
+
+// reserve keeps a place for one more task in a tree that may have at most a number of delegated tasks. It returns how
+// many the tree has, and the func that ends the reservation once the task is a member or was not created. That func is nil
+// if the tree is full.
+func (t *trees) reserve(root types.UID, most int32) (giveBack func(), has int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	has = len(t.members[root]) + t.beginning[root]
+	if has >= int(most) {
+		return nil, has
+	}
+	if t.beginning == nil {
+		t.beginning = map[types.UID]int{}
+	}
+	t.beginning[root]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.beginning[root]--; t.beginning[root] == 0 {
+			delete(t.beginning, root)
+		}
+	}, has
 }
 
 // add notes a delegated task.
