@@ -11,6 +11,7 @@ import (
 	"io"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -28,6 +29,7 @@ type stream struct {
 	resource  string // tasks or sessions
 	name      string
 	after     int64
+	uid       types.UID // of the object whose events came; empty before the first
 	types     []string
 	// event is called for each event once, in order.
 	event func(e *v1alpha1.ExecutionEvent) error
@@ -91,15 +93,22 @@ func readStream(ctx context.Context, r *rest.Request, types []string, take func(
 func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
 	switch e.Type {
 	case event.FrameEvent:
-		var ev v1alpha1.ExecutionEvent
+		var ev struct {
+			v1alpha1.ExecutionEvent
+			StreamUID types.UID `json:"streamUID"`
+		}
 		if err := json.Unmarshal([]byte(e.Data), &ev); err != nil {
 			return "", &outcome{codeError, fmt.Sprintf("the server sent an event that cannot be read: %v", err)}
 		}
+		if s.uid != "" && ev.StreamUID != "" && ev.StreamUID != s.uid {
+			return "", &outcome{codeUnknown, fmt.Sprintf("%s was deleted after event %d, and another of its name was created", s.name, s.after)}
+		}
+		s.uid = ev.StreamUID
 		if ev.Seq <= s.after {
 			return "", nil
 		}
 		s.after = ev.Seq
-		if err := s.event(&ev); err != nil {
+		if err := s.event(&ev.ExecutionEvent); err != nil {
 			return "", &outcome{codeError, err.Error()}
 		}
 	case event.FrameComplete:
@@ -113,7 +122,9 @@ func (s *stream) take(e *sse.Event) (v1alpha1.EventType, error) {
 		if err := json.Unmarshal([]byte(e.Data), &g); err != nil {
 			return "", fmt.Errorf("gap of the stream: %w", err)
 		}
-		s.after = max(s.after, g.ToSeq)
+		if s.after = max(s.after, g.ToSeq); g.Reason == v1alpha1.GapAhead {
+			s.after = 0
+		}
 		if s.gap != nil {
 			s.gap(g)
 		}

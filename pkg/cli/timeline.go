@@ -48,6 +48,10 @@ func (t *timeline) print(e *v1alpha1.ExecutionEvent) error {
 }
 
 func (t *timeline) gap(g v1alpha1.EventGap) {
+	if g.Reason == v1alpha1.GapAhead {
+		note(t.out, t.paint(yellow, fmt.Sprintf("      there is no event %d: this is not the stream that it was of, and it is shown from its beginning", g.ToSeq)))
+		return
+	}
 	note(t.out, t.paint(yellow, fmt.Sprintf("      events %d to %d are no longer kept (%s)", g.FromSeq, g.ToSeq, g.Reason)))
 }
 

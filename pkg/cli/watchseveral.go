@@ -138,7 +138,9 @@ func (w *severalWatch) take(e *sse.Event) error {
 	switch {
 	case one == nil:
 	case e.Type == event.FrameGap:
-		one.after = max(one.after, f.ToSeq)
+		if one.after = max(one.after, f.ToSeq); f.Reason == v1alpha1.GapAhead {
+			one.after = 0
+		}
 		w.gap(f.EventGap)
 	default:
 		one.last = f.Type

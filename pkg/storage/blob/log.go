@@ -44,7 +44,7 @@ func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []
 	defer done()
 	o.Lock()
 	defer o.Unlock()
-	end, err := s.logEnd(uid)
+	end, err := s.LogEnd(uid)
 	if err == nil && end > MaxLogBytes {
 		return nil // the log is full and has its mark
 	}
@@ -69,8 +69,8 @@ func (s *Store) AppendLog(ctx context.Context, ns string, uid types.UID, data []
 	return nil
 }
 
-// logEnd returns the length of the log.
-func (s *Store) logEnd(uid types.UID) (end int64, err error) {
+// LogEnd returns the length of an owner's log, in bytes.
+func (s *Store) LogEnd(uid types.UID) (end int64, err error) {
 	it, err := s.logIter(uid)
 	if err != nil {
 		return 0, err

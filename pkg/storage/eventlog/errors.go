@@ -61,6 +61,9 @@ func (e *FutureError) Error() string {
 // Is makes every FutureError an ErrFuture.
 func (e *FutureError) Is(target error) bool { return target == ErrFuture }
 
+// aheadError ends a watch that would begin at a revision that the store has not reached.
+type aheadError struct{ FutureError }
+
 // CorruptError reports a key or value that this package did not write.
 type CorruptError struct {
 	Key []byte

@@ -250,7 +250,7 @@ func (r *follower) progress() uint64 {
 	}
 	rev := r.engine.Revision()
 	if r.pos > rev {
-		return 0 // the follower began at a revision in the future
+		return 0 // the follower began at a revision that was not published yet
 	}
 	r.pos = rev
 	return rev

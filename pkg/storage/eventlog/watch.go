@@ -41,9 +41,12 @@ const (
 // Watch sends every change after revision from to the events that q selects, in revision order. It sends
 // ADDED when an event was appended. It sends DELETED, with the last object under the revision of its
 // deletion, when an event was deleted or trimmed. Events never change. If a watch cannot go on, it sends
-// one ERROR event and ends: Expired (410) below the floor, Timeout (504) for a revision from the future
-// with initial events, and TooManyRequests (429) when the reader has more than MaxWatchLag unread events.
-// Clients respond to 429 by resuming. A reader never slows a writer.
+// one ERROR event and ends: Expired (410) below the floor, and for a revision that the store has not reached; Timeout (504)
+// for such a revision with initial events; and TooManyRequests (429) when the reader has more than MaxWatchLag unread events.
+// Clients respond to 410 by listing again, and to 429 by resuming. A reader never slows a writer.
+//
+// A revision that the store has not reached is one of an earlier life of the store. Waiting for it would leave out
+// everything up to there.
 //
 // The watch ends with ctx, Stop or Close. Revision, Limit and Continue of q are not used.
 func (r *Reader) Watch(ctx context.Context, q Query, from uint64, o WatchOptions) (watch.Interface, error) {
@@ -164,6 +167,9 @@ func (w *watcher) run(ctx context.Context, bookmarks clock.Ticker) {
 // start sends the initial state, if requested.
 func (w *watcher) start(ctx context.Context) error {
 	if !w.initial {
+		if rev := w.reader.Revision(); w.from > rev {
+			return &aheadError{FutureError{w.from, rev}}
+		}
 		return nil
 	}
 	rev := w.follower.pos
@@ -262,7 +268,10 @@ func bookmark(rev uint64) *v1alpha1.ExecutionEvent {
 func status(err error) *metav1.Status {
 	var s *apierrors.StatusError
 	var future *FutureError
+	var ahead *aheadError
 	switch {
+	case errors.As(err, &ahead):
+		s = apierrors.NewResourceExpired(ahead.Error() + "; list again and watch from there")
 	case errors.Is(err, ErrExpired):
 		s = apierrors.NewResourceExpired("too old resource version: " + err.Error())
 	case errors.As(err, &future):

@@ -73,6 +73,13 @@ func watchError(err error, at, compacted uint64) watch.Event {
 	return watch.Event{Type: watch.Error, Object: &st}
 }
 
+// aheadError ends a watch that would begin at a revision that the store has not reached. It is one of an earlier life of the
+// store, and waiting for it would leave out everything up to there. 410 makes clients list again.
+func aheadError(at, now uint64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf(
+		"The resourceVersion for the provided watch is ahead of the store: %d, current: %d. List again and watch from there.", at, now))
+}
+
 // maxUnreadable ends a list of many unreadable objects.
 const maxUnreadable = 100
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -316,5 +317,24 @@ func TestKeysSortAsTheirObjects(t *testing.T) {
 	}
 	if got := upperBound([]byte{1, 255, 255}); !bytes.Equal(got, []byte{2}) {
 		t.Errorf("upper bound %v", got)
+	}
+}
+
+// TestWatchAheadOfTheStore: a client can have a revision that the store has not reached only from an earlier life of the store.
+// Its watch is told to list again, and does not wait for that revision.
+func TestWatchAheadOfTheStore(t *testing.T) {
+	h := open(t)
+	create(t, h, "a")
+	now := h.db.Revision()
+	w := watchFrom(t, h, now+1)
+	ev := next(t, w)
+	if err := apierrors.FromObject(ev.Object); ev.Type != watch.Error || !apierrors.IsResourceExpired(err) || !strings.Contains(err.Error(), fmt.Sprintf("ahead of the store: %d, current: %d", now+1, now)) {
+		t.Errorf("watch: %v %v", ev.Type, err)
+	}
+	ended(t, w)
+	w = watchFrom(t, h, now)
+	create(t, h, "b")
+	if ev := next(t, w); ev.Type != watch.Added {
+		t.Errorf("watch from the newest revision: %v", ev)
 	}
 }

@@ -122,6 +122,8 @@ func (w *watcher) deliver(from start) error {
 		if err := w.initial(snap.tree); err != nil {
 			return err
 		}
+	} else if now := w.s.db.Revision(); w.rev > now {
+		return aheadError(w.rev, now)
 	} else if w.rev < w.s.db.CompactRevision() {
 		return ErrCompacted
 	}
@@ -309,7 +311,7 @@ func (w *watcher) emit(ev watch.Event) error {
 func (w *watcher) send(events []*event) error {
 	for _, ev := range events {
 		if ev.rev <= w.rev {
-			continue // the watch began at a revision that was still in the future
+			continue // the watch began after it
 		}
 		if w.matches(ev.cur.key) {
 			out, err := w.convert(ev)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -174,6 +175,9 @@ func (s *streams) none(path string, header ...string) {
 	}
 }
 
+// streamUID is the member of a frame that says whose stream it is of.
+var streamUID = regexp.MustCompile(`,"streamUID":"[0-9a-f-]{36}"`)
+
 // next returns the next frame in words: "3 ModelMessage", "3 stream_complete {…}", "EOF".
 func (s *stream) next() string {
 	s.t.Helper()
@@ -185,7 +189,7 @@ func (s *stream) next() string {
 		return err.Error()
 	}
 	if f.Type != "execution_event" {
-		return f.ID + " " + f.Type + " " + f.Data
+		return f.ID + " " + f.Type + " " + streamUID.ReplaceAllString(f.Data, "")
 	}
 	var e v1alpha1.ExecutionEvent
 	if err := json.Unmarshal([]byte(f.Data), &e); err != nil {
@@ -240,7 +244,7 @@ func TestTaskStream(t *testing.T) {
 		filtered.want(complete, "EOF")
 		// A client that reconnects after the end gets stream_complete again.
 		s.open(standalone.TasksPath+"/a/stream?after=5").want(complete, "EOF")
-		s.open(standalone.TasksPath+"/a/stream?after=999").want(complete, "EOF")
+		s.open(standalone.TasksPath+"/a/stream?after=999&type=ResultSubmitted").want(`0 gap {"fromSeq":6,"toSeq":999,"reason":"ahead"}`, "4 ResultSubmitted", complete, "EOF")
 		s.open(standalone.TasksPath+"/a/stream", sse.LastEventID, "4").want("5 TaskSucceeded", complete, "EOF")
 		// A browser that has everything is told not to connect again.
 		s.none(standalone.TasksPath+"/a/stream", sse.LastEventID, "5")
@@ -314,6 +318,10 @@ func TestRowsOfEvents(t *testing.T) {
 		if err := json.Unmarshal([]byte(f.Data), &row); err != nil {
 			t.Fatal(err)
 		}
+		if row["streamUID"] == "" {
+			t.Error("the frame has no UID of its stream")
+		}
+		delete(row, "streamUID")
 		check("stream", row)
 		_, body := s.do(http.MethodGet, sessionsPath+"/s/events?after=2", "")
 		var page struct{ Events []map[string]any }
@@ -379,7 +387,8 @@ func TestEventPages(t *testing.T) {
 			{"?limit=99999999999999999999", 1000, 1, 1000, 0},
 			{"?after=2150&limit=1000", 50, 2151, 2200, 0},
 			{"?after=2200", 0, 0, 0, 0},
-			{"?after=5000", 0, 0, 0, 0},
+			{"?after=2200", 0, 0, 0, 0},
+			{"?after=5000", 100, 1, 100, 0}, // a position of another stream: this one from its beginning, after a gap
 			{"?after=2195&type=ModelMessage&limit=3", 3, 2196, 2200, 0},
 			{"?type=ModelMessage&limit=3", 3, 2, 6, -1},
 			{"?type=ModelMessage&type=ToolCallStarted&limit=3", 3, 1, 3, 0},

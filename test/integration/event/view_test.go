@@ -73,7 +73,7 @@ func TestLogViews(t *testing.T) {
 	for _, path := range []string{standalone.TasksPath + "/a/log?follow=true&format=events", "/api/v1/tasks/a/logs?follow=true"} {
 		viewer.With(sse.LastEventID, "9").Get(path).Want(t, 200, "id: 15\ndata: three\n\nid: 18\ndata: end\n\n")
 		viewer.With(sse.LastEventID, "18").Get(path).Want(t, 204)
-		viewer.With(sse.LastEventID, "9223372036854775807").Get(path).Want(t, 204)
+		viewer.With(sse.LastEventID, "19").Get(path).Want(t, 200, "id: 0\nevent: gap\ndata: {\"fromSeq\":19,\"toSeq\":19,\"reason\":\"ahead\"}\n\nid: 4\ndata: one\n\n")
 		viewer.With(sse.LastEventID, "x").Get(path).Want(t, 400, "must be a number from 0")
 	}
 }

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -25,7 +26,10 @@ type ExecutionEventPage struct {
 	// streamID is the name of the task or session.
 	// +required
 	StreamID string `json:"streamID"`
-	// afterSeq is the sequence that was asked for; all events are larger.
+	// streamUID is the UID of the task or session, which tells it from an earlier or later one of that name.
+	// +optional
+	StreamUID types.UID `json:"streamUID,omitempty"`
+	// afterSeq is the sequence that was asked for; all events are larger. It is 0 if the stream has not reached that; see gap.
 	// +required
 	AfterSeq int64 `json:"afterSeq"`
 	// latestSeq is the newest sequence of the whole stream, 0 when it is empty.
@@ -45,7 +49,8 @@ type ExecutionEventPage struct {
 	// oldestSeq is the first sequence of a task's stream that is kept. Only pages of before, order=desc and around have it.
 	// +optional
 	OldestSeq int64 `json:"oldestSeq,omitempty"`
-	// gap is the first run of events after afterSeq that are no longer kept.
+	// gap is the first run of events after afterSeq that are no longer kept. With the reason ahead, the stream has not reached
+	// the sequence that was asked for, and the page is that of its beginning.
 	// +optional
 	// +k8s:optional
 	Gap *EventGap `json:"gap,omitempty"`
@@ -61,7 +66,7 @@ type ExecutionEventPage struct {
 	Events []ExecutionEvent `json:"events"`
 }
 
-// EventGap is a range of a stream that is no longer kept.
+// EventGap is a range of a stream that is no longer kept, or that the stream has not reached.
 type EventGap struct {
 	// fromSeq is the first sequence that is gone.
 	// +required
@@ -69,10 +74,14 @@ type EventGap struct {
 	// toSeq is the last sequence that is gone.
 	// +required
 	ToSeq int64 `json:"toSeq"`
-	// reason is why: retention.
+	// reason is why: retention, or ahead if the position that was asked for is not one of this stream. Such a position belongs to
+	// an earlier task or session of that name, to the store before a restore, or to another kind of stream.
 	// +required
 	Reason string `json:"reason"`
 }
 
 // GapRetention is the reason of a gap that a retention policy made.
 const GapRetention = "retention"
+
+// GapAhead is the reason of a gap between the end of a stream and a position that it has not reached.
+const GapAhead = "ahead"

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -15,7 +16,8 @@ import (
 type lane struct {
 	timeline *Timeline
 	tail     *eventlog.Tail
-	last     int64 // the last position that was sent
+	last     int64              // the last position that was sent
+	gap      *v1alpha1.EventGap // before the first event; nil for none
 	caughtUp bool
 	running  bool
 	over     bool // the last frame was sent
@@ -64,14 +66,18 @@ func (l *lane) follow(ctx context.Context, pages chan<- pageOf) {
 
 // open begins to follow a timeline. A deletion ends it from here on.
 func (t *together) open(ctx context.Context, of *Timeline, q *query) (*lane, error) {
-	l := &lane{timeline: of, last: q.after, done: make(chan struct{})}
+	l := &lane{timeline: of, done: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(ctx)
 	l.leave = t.server.enter(of.UID, l.end)
 	t.lanes = append(t.lanes, l)
 	if err := of.Reload(ctx); err != nil {
 		return nil, err
 	}
-	var err error
+	err := t.server.place(ctx, of, q)
+	if err != nil {
+		return nil, err
+	}
+	l.last, l.gap = q.after, q.gap
 	l.tail, err = t.server.tail(of, q)
 	return l, err
 }

@@ -33,14 +33,17 @@ func (s *Server) page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventP
 		}
 		return s.opts.Log.TaskSpan(req.Context(), t.stream(), span)
 	}
-	p := &v1alpha1.ExecutionEventPage{StreamNamespace: t.Namespace, StreamType: t.Type, StreamID: t.Name}
+	p := &v1alpha1.ExecutionEventPage{StreamNamespace: t.Namespace, StreamType: t.Type, StreamID: t.Name, StreamUID: t.UID}
 	switch {
 	case q.around > 0:
 		err = around(p, q, read)
 	case q.backward:
 		err = backward(p, q, read)
 	default:
-		p.AfterSeq = q.after
+		if err = s.place(req.Context(), t, q); err != nil {
+			return nil, err
+		}
+		p.AfterSeq, p.Gap = q.after, q.gap
 		err = forward(p, eventlog.Span{After: q.after, Limit: q.limit}, read)
 	}
 	if err != nil {

@@ -37,6 +37,8 @@ type query struct {
 	text           string // to search for; empty: no search
 	// resumed is set if the position is in the header, which clients set that reconnect by themselves.
 	resumed bool
+	// gap is set if the timeline has not reached the position that was asked for; see beginAnew.
+	gap *v1alpha1.EventGap
 }
 
 func parse(req *http.Request) (*query, error) {

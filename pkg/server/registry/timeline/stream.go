@@ -68,6 +68,10 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 			s.streamTree(ctx, w, t, q, respond)
 			return
 		}
+		if err := s.place(ctx, t, q); err != nil {
+			respond.Error(err)
+			return
+		}
 		if s.over(ctx, t, q) {
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -116,9 +120,17 @@ type run struct {
 	caughtUp bool  // the client has once had everything that was stored
 }
 
+// begin sends the header and, if the timeline had not reached the position that was asked for, the gap.
+func (r *run) begin() error {
+	if err := r.out.begin(); err != nil || r.query.gap == nil {
+		return err
+	}
+	return r.send(event.FrameGap, 0, r.timeline.gap(*r.query.gap))
+}
+
 // serve sends until something ends the stream, and returns the cause.
 func (r *run) serve(ctx context.Context) error {
-	if err := r.out.begin(); err != nil {
+	if err := r.begin(); err != nil {
 		return err
 	}
 	for {
@@ -188,16 +200,16 @@ func (r *run) deliver(ctx context.Context, p *eventlog.StreamPage) error {
 	gaps := p.Gaps
 	for _, e := range p.Events {
 		for ; len(gaps) > 0 && gaps[0].To < e.Seq; gaps = gaps[1:] {
-			if err := add(event.FrameGap, gaps[0].To, gap(gaps[0])); err != nil {
+			if err := add(event.FrameGap, gaps[0].To, r.timeline.gap(gap(gaps[0]))); err != nil {
 				return err
 			}
 		}
-		if err := add(event.FrameEvent, e.Seq, event.Row(e)); err != nil {
+		if err := add(event.FrameEvent, e.Seq, r.timeline.event(e)); err != nil {
 			return err
 		}
 	}
 	for _, g := range gaps {
-		if err := add(event.FrameGap, g.To, gap(g)); err != nil {
+		if err := add(event.FrameGap, g.To, r.timeline.gap(gap(g))); err != nil {
 			return err
 		}
 	}
@@ -229,7 +241,7 @@ func (r *run) delivered(ctx context.Context, p *eventlog.StreamPage) error {
 
 // complete sends the last frame of a stream.
 func (r *run) complete(t v1alpha1.EventType) error {
-	if err := r.send(event.FrameComplete, r.last, event.Complete{LastSeq: r.last, Type: t}); err != nil {
+	if err := r.send(event.FrameComplete, r.last, completeFrame{event.Complete{LastSeq: r.last, Type: t}, r.timeline.UID}); err != nil {
 		return err
 	}
 	return errComplete
@@ -244,14 +256,14 @@ func (r *run) send(name string, seq int64, data any) error {
 	return r.out.send(b)
 }
 
-// appendFrame appends a frame; a seq of 0 means no id.
+// appendFrame appends a frame. A seq of 0 means no id, except for a gap: a client that resumes after it begins at the beginning.
 func appendFrame(b []byte, name string, seq int64, data any) ([]byte, error) {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return b, fmt.Errorf("frame %s %d: %w", name, seq, err)
 	}
 	id := ""
-	if seq > 0 {
+	if seq > 0 || name == event.FrameGap {
 		id = strconv.FormatInt(seq, 10)
 	}
 	return sse.Append(b, id, name, text), nil

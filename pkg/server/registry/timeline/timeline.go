@@ -19,11 +19,18 @@
 //	event: gap
 //	data: {"fromSeq":1,"toSeq":5,"reason":"retention"}
 //
+//	id: 0                          the stream has not reached the position that was
+//	event: gap                     asked for; it begins anew
+//	data: {…,"reason":"ahead"}
+//
 //	event: error                   the server gives up, or the caller may not read
 //	                               on (403); then the stream ends
 //	data: {"code":429,"message":…}
 //
 //	: heartbeat                    at most Options.Heartbeat after the last frame
+//
+// Each frame but an error has the UID of the object in streamUID of its data. A client that resumes compares it, because the name may
+// have gone to another object meanwhile, whose positions mean other events.
 //
 // A client resumes with the last id it received, either as the query parameter after or as the header Last-Event-ID.
 // If both are given, the header counts: a browser that reconnects repeats the URL it started with and adds the id it

@@ -247,7 +247,12 @@ func (c *client) next() (string, error) {
 	if f.Type == event.FrameError { // it has no id
 		return f.Type + " " + f.Data, nil
 	}
-	return strings.TrimSpace(f.ID + " " + f.Type + " " + f.Data), nil
+	data, uid, found := strings.Cut(f.Data, `"streamUID":"`)
+	if !found {
+		return "", fmt.Errorf("%s frame without a UID: %s", f.Type, f.Data)
+	}
+	_, rest, _ := strings.Cut(uid, `"`) // TestAhead looks at UIDs
+	return strings.TrimSpace(f.ID + " " + f.Type + " " + strings.TrimSuffix(data, ",") + rest), nil
 }
 
 func (c *client) want(frames ...string) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -31,7 +32,7 @@ type Part struct {
 // keeps it open, or the request ends. Its frames are those of Stream, with the stream's type and name in each of them.
 // The id of a frame has the positions in all parts, in their order, with dots between them; Last-Event-ID resumes all.
 // fail writes errors that occur before the first byte.
-func (s *Server) Together(w http.ResponseWriter, req *http.Request, parts []Part, types []v1alpha1.EventType, fail func(error)) {
+func (s *Server) Together(w http.ResponseWriter, req *http.Request, parts []Part, only []v1alpha1.EventType, fail func(error)) {
 	t := &together{server: s, pages: make(chan pageOf)}
 	resumed, err := resume(parts, req.Header.Get(sse.LastEventID))
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Server) Together(w http.ResponseWriter, req *http.Request, parts []Part
 	defer end()
 	over := true
 	for i := range parts {
-		q := &query{after: parts[i].After, types: types, resumed: resumed}
+		q := &query{after: parts[i].After, types: only, resumed: resumed}
 		l, err := t.open(ctx, parts[i].Timeline, q)
 		if err != nil {
 			fail(err)
@@ -98,6 +99,7 @@ type together struct {
 type frameOf struct {
 	StreamType v1alpha1.StreamType `json:"streamType"`
 	StreamID   string              `json:"streamID"`
+	StreamUID  types.UID           `json:"streamUID,omitempty"`
 	*v1alpha1.EventGap
 	*event.Complete
 }
@@ -106,6 +108,13 @@ type frameOf struct {
 func (t *together) serve(ctx context.Context) error {
 	if err := t.out.begin(); err != nil {
 		return err
+	}
+	for _, l := range t.lanes {
+		if l.gap != nil {
+			if err := t.send(l, event.FrameGap, frameOf{EventGap: l.gap}); err != nil {
+				return err
+			}
+		}
 	}
 	timer := t.server.opts.Clock.NewTimer(t.server.opts.Heartbeat)
 	defer timer.Stop()

@@ -30,7 +30,7 @@ func (t *together) deliver(l *lane, p *eventlog.StreamPage) error {
 			return err
 		}
 		l.last = e.Seq
-		if err := t.add(l, event.FrameEvent, event.Row(e)); err != nil {
+		if err := t.add(l, event.FrameEvent, l.timeline.event(e)); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (t *together) deliver(l *lane, p *eventlog.StreamPage) error {
 // add adds a frame of a part to those that will be sent.
 func (t *together) add(l *lane, name string, data any) error {
 	if f, ok := data.(frameOf); ok {
-		f.StreamType, f.StreamID = l.timeline.Type, l.timeline.Name
+		f.StreamType, f.StreamID, f.StreamUID = l.timeline.Type, l.timeline.Name, l.timeline.UID
 		data = f
 	}
 	text, err := json.Marshal(data)

@@ -68,6 +68,7 @@ func (s *Server) streamTree(ctx context.Context, w http.ResponseWriter, t *Timel
 		respond.Error(err)
 		return
 	}
+	q.beginAnew(int64(s.opts.Log.Revision()))
 	r := &treeRun{run: run{server: s, timeline: t, query: q, last: q.after}, tree: tree}
 	if over, err := r.over(ctx); err != nil || over {
 		if err != nil {
@@ -94,7 +95,7 @@ type treeRun struct {
 
 // serve sends until something ends the stream, and returns the cause.
 func (r *treeRun) serve(ctx context.Context) error {
-	if err := r.out.begin(); err != nil {
+	if err := r.begin(); err != nil {
 		return err
 	}
 	for {
@@ -262,7 +263,7 @@ func (r *treeRun) add(e *v1alpha1.ExecutionEvent) error {
 	if len(r.query.types) > 0 && !slices.Contains(r.query.types, e.Type) {
 		return nil
 	}
-	r.buffer, err = appendFrame(r.buffer, event.FrameEvent, at, event.Row(e))
+	r.buffer, err = appendFrame(r.buffer, event.FrameEvent, at, eventOf(e))
 	return err
 }
 

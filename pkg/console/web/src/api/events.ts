@@ -238,6 +238,19 @@ export class Timeline implements Rows {
     if (gap && gap.fromSeq <= this.oldest.value && gap.toSeq >= this.oldest.value) this.oldest.value = gap.toSeq + 1;
   }
 
+  // anew forgets everything: what was read is of another stream than the one that follows, for example after a restore.
+  private anew(): void {
+    this.queue = [];
+    this.pages.clear();
+    this.known.clear();
+    this.counted = undefined;
+    batch(() => {
+      this.oldest.value = 1;
+      this.latest.value = 0;
+      this.version.value++;
+    });
+  }
+
   private async follow(c: AbortController): Promise<void> {
     const backoff = new Backoff();
     while (!c.signal.aborted) {
@@ -284,7 +297,8 @@ export class Timeline implements Rows {
     }
     const value = JSON.parse(data) as Event & Gap;
     if (kind === 'error') throw new Error('the stream ended');
-    if (kind === 'gap') this.removed(value);
+    if (kind === 'gap' && value.reason === 'ahead') this.anew();
+    else if (kind === 'gap') this.removed(value);
     else if (kind === 'execution_event') this.queue.push(value);
     this.frame ||= requestAnimationFrame(() => this.flush());
     return false;

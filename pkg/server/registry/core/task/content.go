@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -166,6 +167,16 @@ func boolean(req *http.Request, name string) (bool, error) {
 func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
 	ended := !view.follow || t.Status.Phase.Terminal()
+	if view.after > 0 {
+		end, err := r.blobs.LogEnd(t.UID)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		if view.gap = timeline.Ahead(view.after, end); view.gap != nil {
+			view.after, view.resumed = 0, false
+		}
+	}
 	offset := view.after
 	var out io.WriteCloser // nil until the answer begins
 	defer func() {

@@ -5,6 +5,7 @@ package task
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sse"
@@ -42,6 +45,8 @@ type logView struct {
 	// after is where the log begins for a client that reconnects by itself, in bytes: the id of the last event that it has.
 	after   int64
 	resumed bool
+	// gap is set if the log has not reached that position: it is of another one, and this one is sent from its beginning.
+	gap *v1alpha1.EventGap
 }
 
 func logViewOf(req *http.Request) (v logView, err error) {
@@ -79,7 +84,7 @@ func (v logView) writer(w http.ResponseWriter, c clock.PassiveClock) io.WriteClo
 	case v.events:
 		h.Set("Content-Type", sse.ContentType)
 		h.Set("X-Accel-Buffering", "no")
-		return newLines(w, c, v.after)
+		return newLines(w, c, v)
 	case v.tail > 0:
 		return &tail{w: w, lines: v.tail}
 	}
@@ -137,14 +142,18 @@ type lines struct {
 	out   []byte
 }
 
-func newLines(w io.Writer, c clock.PassiveClock, at int64) *lines {
-	return &lines{w: w, clock: c, wrote: c.Now(), at: at}
+func newLines(w io.Writer, c clock.PassiveClock, v logView) *lines {
+	l := &lines{w: w, clock: c, wrote: c.Now(), at: v.after}
+	if v.gap != nil {
+		data, _ := json.Marshal(v.gap) // of numbers and a text
+		l.out = sse.Append(nil, "0", event.FrameGap, data)
+	}
+	return l
 }
 
 // Write takes the next part of the text. A follower of a log writes an empty part while nothing happens, so that a
 // heartbeat can be sent.
 func (l *lines) Write(p []byte) (int, error) {
-	l.out = l.out[:0]
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte{'\n'})
 		rest = after
@@ -165,7 +174,8 @@ func (l *lines) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	l.wrote = now
-	if _, err := l.w.Write(l.out); err != nil {
+	_, err := l.w.Write(l.out)
+	if l.out = l.out[:0]; err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -181,7 +191,6 @@ func (l *lines) Close() error {
 	if len(l.line) == 0 {
 		return nil
 	}
-	l.out = l.out[:0]
 	l.event()
 	_, err := l.w.Write(l.out)
 	return err

@@ -51,7 +51,7 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 func TestLinesBecomeEvents(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Unix(0, 0))
 	var out bytes.Buffer
-	l := newLines(&out, c, 100)
+	l := newLines(&out, c, logView{after: 100})
 	take := func(text, want string) {
 		t.Helper()
 		out.Reset()
