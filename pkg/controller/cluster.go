@@ -20,12 +20,14 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/envflag"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
@@ -50,6 +52,8 @@ type ClusterOptions struct {
 	Profiling profiling.Address
 	// MaxRunning and MaxRunningPerNamespace limit the number of running tasks; 0 means no limit.
 	MaxRunning, MaxRunningPerNamespace int
+	// Shares divide running tasks among namespaces.
+	Shares fairshare.Shares
 	// WebhookAllow lists host:port that callbacks may reach although their addresses are not public.
 	WebhookAllow []string
 	// RequireSecretHosts refuses the use of Secrets that do not name the hosts to which their values may be sent.
@@ -93,7 +97,9 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint (required)")
 	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
-	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; 0 is no limit")
+	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; slots that become free go round the namespaces, and within one by priority and age. 0 is no limit")
+	fs.StringToIntVar(&o.Shares.Weights, "namespace-weight", nil, "NAMESPACE=WEIGHT: how many of the running tasks a namespace gets, in relation to others, which have 1; give the server the same flag for its chats and rate limits. Repeatable")
+	fs.StringToIntVar(&o.Shares.Reserved, "reserved-tasks", nil, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
@@ -113,6 +119,9 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	memlimit.Set(ctx)
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
+	}
+	if err := task.CheckShares(o.Shares, o.MaxRunning, o.MaxRunningPerNamespace); err != nil {
+		return err
 	}
 	if err := o.Runs.Exchange.Check(); err != nil {
 		return err
@@ -158,6 +167,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	return Run(ctx, cfg, Options{
 		Tasks: task.Options{
 			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+			Shares: o.Shares, Metrics: ctrlmetrics.Registry,
 			WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
 		},
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},

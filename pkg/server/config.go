@@ -88,7 +88,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		return nil, err
 	}
 	ends := models.NewLater(o.Clock)
-	limits := models.NewLimits(st.Accounts, o.Clock, ends, object.Changed(st.Objects))
+	limits := models.NewLimits(st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
 		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,

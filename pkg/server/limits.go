@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -28,6 +29,8 @@ func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
 		v.Quantity = resource.MustParse(value)
 		fs.Var(v, name, usage)
 	}
+	fs.StringToIntVar(&o.NamespaceWeights, "namespace-weight", o.NamespaceWeights, "NAMESPACE=WEIGHT: how much a namespace gets, in relation to others, of slots for runs and chats and of the rate limits of models; others have 1. Repeatable")
+	fs.StringToIntVar(&o.Chat.Shares.Reserved, "reserved-chats", o.Chat.Shares.Reserved, "NAMESPACE=NUMBER: turns of chats, of those of --chat-max-concurrent, that only this namespace can have. Repeatable")
 	fs.Int32Var(&o.TreeTasks, "tree-tasks", defaultTreeTasks, "how many tasks may be delegated in one tree of tasks, on all its levels together and until they are deleted; more are refused (403). Agents have limits of their own (spec.coordination.maxTasks). 0 is no limit")
 	fs.Int64Var(&o.TaskEvents, "task-events", defaultTaskEvents, "how many events a task may have; more are refused (403), except those of controllers. 0 is no limit")
 	quantity(&o.TaskEventBytes, "task-event-bytes", "2Gi", "how many bytes of events a task may have, including 400 bytes of index per event; 0 is no limit")
@@ -56,7 +59,11 @@ func (o *Options) checkLimits() error {
 			return fmt.Errorf("--%s must not be negative", name)
 		}
 	}
-	return nil
+	if err := fairshare.CheckWeights("namespace-weight", o.NamespaceWeights); err != nil {
+		return err
+	}
+	o.Chat.Shares.Weights = o.NamespaceWeights
+	return fairshare.CheckReserved("reserved-chats", o.Chat.Shares.Reserved, "chat-max-concurrent", o.Chat.MaxConcurrent)
 }
 
 func (o *Options) eventLimits() eventlog.Limits {

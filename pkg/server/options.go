@@ -109,7 +109,9 @@ type Options struct {
 	Identity external.Options
 	// SealFile is the file with the key that seals who asked for a task. Default: requester.key in DataDir.
 	SealFile string
-	// Chat are the limits of chats. Default: ChatDefaults.
+	// NamespaceWeights are the weights of namespaces where they share something: runs, chats, rate limits of models. Others have 1.
+	NamespaceWeights map[string]int
+	// Chat are the limits of chats. Default: ChatDefaults. Complete sets the weights of its Shares.
 	Chat chat.Limits
 	// invalidChat is what the environment has wrong about them.
 	invalidChat error

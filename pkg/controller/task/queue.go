@@ -130,20 +130,16 @@ func (q *queue) remove(uid types.UID) {
 	}
 }
 
-// next returns the task of the highest standing, and of several the one that has waited longest, of the namespaces
-// that are not crowded.
-func (q *queue) next(now time.Time, crowded func(namespace string) bool) (first waiter, ok bool) {
-	for namespace, lists := range q.lists {
-		if crowded(namespace) {
-			continue
-		}
-		for _, list := range lists {
-			if !ok || list[0].before(first, now) {
-				first, ok = list[0], true
-			}
+// first returns the task of a namespace of the highest standing, and of several the one that has waited longest. The namespace
+// must have one.
+func (q *queue) first(namespace string, now time.Time) (first waiter) {
+	found := false
+	for _, list := range q.lists[namespace] {
+		if !found || list[0].before(first, now) {
+			first, found = list[0], true
 		}
 	}
-	return first, ok
+	return first
 }
 
 func (w waiter) before(o waiter, now time.Time) bool {

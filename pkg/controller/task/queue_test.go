@@ -62,12 +62,12 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// Higher priority goes first, whatever the order of creation and of asking and whatever the namespace.
+// Higher priority goes first within a namespace, whatever the order of creation and of asking.
 func TestQueueByPriority(t *testing.T) {
 	f := newShelf(t, 1, 0)
 	f.ask(f.pending("n", "first"), "")
 	for _, k := range []*v1alpha1.Task{
-		f.of(0, "n", "g"), f.of(500, "n", "d"), f.pending("n", "e"), f.of(1000, "n", "a"), f.of(999, "m", "c"), f.of(1000, "m", "b"), f.of(499, "n", "f"),
+		f.of(0, "n", "g"), f.of(500, "n", "d"), f.pending("n", "e"), f.of(1000, "n", "a"), f.of(999, "n", "c"), f.of(1000, "n", "b"), f.of(499, "n", "f"),
 	} {
 		f.ask(k, full)
 	}
@@ -157,7 +157,7 @@ func TestQueueFollowsTheField(t *testing.T) {
 	}
 }
 
-// The queue gives the same order as sorting all tasks, at every moment.
+// The queue gives the same order of the tasks of a namespace as sorting them, at every moment.
 func TestQueueAgainstSorting(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	f := newShelf(t, 0, 0)
@@ -179,21 +179,25 @@ func TestQueueAgainstSorting(t *testing.T) {
 			q.remove(model[at].uid)
 			model = slices.Delete(model, at, at+1)
 		default:
-			closed := fmt.Sprint("n", rnd.IntN(4))
+			of := fmt.Sprint("n", rnd.IntN(3))
 			slices.SortFunc(model, func(a, b waiter) int {
 				return cmp.Or(
 					cmp.Compare(standing(b.priority, f.now.Sub(b.since)), standing(a.priority, f.now.Sub(a.since))),
 					a.since.Compare(b.since), cmp.Compare(a.revision, b.revision))
 			})
-			at := slices.IndexFunc(model, func(w waiter) bool { return w.key.Namespace != closed })
-			got, ok := q.next(f.now, func(namespace string) bool { return namespace == closed })
-			if ok != (at >= 0) || ok && got != model[at] {
-				t.Fatalf("next is %v %v, want number %d of %v", got, ok, at, model)
+			at := slices.IndexFunc(model, func(w waiter) bool { return w.key.Namespace == of })
+			if (at >= 0) != (q.lists[of] != nil) {
+				t.Fatalf("the queue has tasks of %s: %v, want number %d of %v", of, q.lists[of], at, model)
 			}
-			if ok {
-				q.remove(got.uid)
-				model = slices.Delete(model, at, at+1)
+			if at < 0 {
+				continue
 			}
+			got := q.first(of, f.now)
+			if got != model[at] {
+				t.Fatalf("next is %v, want number %d of %v", got, at, model)
+			}
+			q.remove(got.uid)
+			model = slices.Delete(model, at, at+1)
 		}
 	}
 	if len(q.places) != len(model) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/fairshare"
 )
 
 // siblings limits how many children of one task run at once: a ledger of slots for each parent.
@@ -37,7 +38,7 @@ func (s *siblings) of(t *v1alpha1.Task) *slots {
 	defer s.mu.Unlock()
 	room, ok := s.all[t.Status.Delegation.ParentUID]
 	if !ok {
-		room = newSlots(unknown, 0, s.now, s.shows)
+		room = newSlots(unknown, 0, fairshare.Shares{}, s.now, s.shows)
 		if s.wake != nil {
 			room.wakeBy(s.wake)
 		}

@@ -16,10 +16,12 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/fairshare"
 )
 
 // slots limits how many tasks run at once. It is a ledger of the tasks that hold a slot, and of
-// those that wait for one, in the order of their priority and age (see standing).
+// those that wait for one. Free slots go round the namespaces that wait (see fairshare), and within a
+// namespace by priority and age (see standing).
 //
 // A slot is taken at the moment of the decision, before anything is written, and given back
 // when the cache shows that the attempt is over; no timer is involved. A free slot goes at once
@@ -44,8 +46,8 @@ type slots struct {
 	wake    func(types.NamespacedName)
 	unheard []types.NamespacedName
 	held    map[types.UID]hold
-	// used counts held by namespace.
-	used map[string]int
+	// used counts held by namespace, and says which namespace is next.
+	used *fairshare.Ledger
 	// kids holds, by parent, the delegated tasks that have not ended, and lent the slots of parents that have some: a
 	// parent that waits for its children must not keep them from running, so it takes no slot meanwhile.
 	kids map[types.UID]map[types.UID]bool
@@ -67,11 +69,25 @@ type hold struct {
 	version string
 }
 
-func newSlots(all, namespace int, now func() time.Time, shows func(context.Context, *v1alpha1.Task) (bool, error)) *slots {
+// CheckShares returns what is wrong with how the flags --namespace-weight and --reserved-tasks divide slots, of which there are so
+// many for all namespaces and for each one.
+func CheckShares(s fairshare.Shares, all, namespace int) error {
+	if err := fairshare.CheckWeights("namespace-weight", s.Weights); err != nil {
+		return err
+	}
+	for name, n := range s.Reserved {
+		if namespace > 0 && n > namespace {
+			return fmt.Errorf("--reserved-tasks: %s=%d: a namespace may run only %d tasks (--max-tasks-per-namespace)", name, n, namespace)
+		}
+	}
+	return fairshare.CheckReserved("reserved-tasks", s.Reserved, "max-running-tasks", all)
+}
+
+func newSlots(all, namespace int, shares fairshare.Shares, now func() time.Time, shows func(context.Context, *v1alpha1.Task) (bool, error)) *slots {
 	return &slots{
 		all: all, namespace: namespace, now: now, shows: shows,
 		kids: map[types.UID]map[types.UID]bool{}, lent: map[types.UID]hold{},
-		held: map[types.UID]hold{}, used: map[string]int{}, waiting: newQueue(),
+		held: map[types.UID]hold{}, used: fairshare.NewLedger(shares), waiting: newQueue(),
 	}
 }
 
@@ -108,7 +124,10 @@ func (s *slots) take(ctx context.Context, t *v1alpha1.Task) error {
 	if s.crowded(t.Namespace) {
 		return queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: fmt.Sprintf("the namespace runs its limit of %d tasks", s.namespace)}}
 	}
-	return queued{v1alpha1.ReasonTaskLimitReached, step.Wait{Reason: fmt.Sprintf("the server runs its limit of %d tasks", s.all)}}
+	if len(s.held) < s.all {
+		return queued{v1alpha1.ReasonTaskLimitReached, step.Wait{Reason: fmt.Sprintf("the free slots of the server's limit of %d tasks are reserved for other namespaces", s.all)}}
+	}
+	return queued{v1alpha1.ReasonTaskLimitReached, step.Wait{Reason: fmt.Sprintf("the server runs its limit of %d tasks; as they end, their slots go round the namespaces that wait", s.all)}}
 }
 
 // leave takes the task out of the queue, and gives back a slot that it was given and cannot use
@@ -227,7 +246,7 @@ func usesSlot(t *v1alpha1.Task) bool {
 func (s *slots) hold(uid types.UID, h hold) {
 	s.release(uid)
 	s.held[uid] = h
-	s.used[h.namespace]++
+	s.used.Hold(h.namespace)
 }
 
 func (s *slots) release(uid types.UID) {
@@ -236,9 +255,7 @@ func (s *slots) release(uid types.UID) {
 		return
 	}
 	delete(s.held, uid)
-	if s.used[h.namespace]--; s.used[h.namespace] == 0 {
-		delete(s.used, h.namespace)
-	}
+	s.used.Release(h.namespace)
 }
 
 // queue puts the task into the queue, unless it has a slot.
@@ -249,7 +266,7 @@ func (s *slots) queue(t *v1alpha1.Task) {
 }
 
 func (s *slots) crowded(namespace string) bool {
-	return s.namespace > 0 && s.used[namespace] >= s.namespace
+	return s.namespace > 0 && s.used.Held(namespace) >= s.namespace
 }
 
 // fill gives free slots to the next tasks in the queue and wakes them, except for the task asks, which is being
@@ -261,6 +278,7 @@ func (s *slots) fill(asks types.UID) {
 			return
 		}
 		s.waiting.remove(next.uid)
+		s.used.Served(next.key.Namespace)
 		s.hold(next.uid, hold{namespace: next.key.Namespace, attempt: next.attempt})
 		switch {
 		case next.uid == asks:
@@ -272,16 +290,31 @@ func (s *slots) fill(asks types.UID) {
 	}
 }
 
-// next returns the waiting task that has a free slot.
-func (s *slots) next() (waiter, bool) {
+// next returns the waiting task that gets a free slot: of the namespace whose turn it is, the first one. If nothing decides
+// between two namespaces, their first tasks are compared.
+func (s *slots) next() (first waiter, found bool) {
 	if s.waiting.empty() {
 		return waiter{}, false
 	}
 	now := s.now()
-	if w, ok := s.heir(now); ok {
-		return w, true
+	heirs := s.heirs(now)
+	for namespace := range s.waiting.lists {
+		if s.crowded(namespace) || s.all > 0 && !s.used.MayTake(namespace, s.all-len(s.held)) {
+			continue
+		}
+		w, ok := heirs[namespace]
+		if !ok {
+			w = s.waiting.first(namespace, now)
+		}
+		turn := 0
+		if found {
+			turn = s.used.Compare(namespace, first.key.Namespace)
+		}
+		if !found || turn < 0 || turn == 0 && w.before(first, now) {
+			first, found = w, true
+		}
 	}
-	return s.waiting.next(now, s.crowded)
+	return first, found
 }
 
 // wakeBy sets the function that wakes tasks.

@@ -9,15 +9,20 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/fairshare"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // shelf is a cache of tasks for a ledger. It shows what is put into it, and passes that to the
@@ -32,8 +37,15 @@ type shelf struct {
 }
 
 func newShelf(t *testing.T, all, namespace int) *shelf {
+	t.Helper()
+	return newSharedShelf(t, all, namespace, fairshare.Shares{})
+}
+
+// newSharedShelf makes one whose slots are divided by weights, or reserved.
+func newSharedShelf(t *testing.T, all, namespace int, shares fairshare.Shares) *shelf {
+	t.Helper()
 	f := &shelf{t: t, now: time.Unix(1e9, 0), tasks: map[types.UID]*v1alpha1.Task{}}
-	f.slots = newSlots(all, namespace, func() time.Time { return f.now }, func(_ context.Context, k *v1alpha1.Task) (bool, error) {
+	f.slots = newSlots(all, namespace, shares, func() time.Time { return f.now }, func(_ context.Context, k *v1alpha1.Task) (bool, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		now, ok := f.tasks[k.UID]
@@ -124,18 +136,18 @@ func TestSlots(t *testing.T) {
 	a1 = f.next(a1, runs1)
 	f.observe(a1)
 	f.wantWoken()
-	// One slot goes to the first task whose namespace has room, and only once, however often the end is reported.
+	// One slot goes to the namespace that has none, and only once, however often the end is reported.
 	a1 = f.next(a1, ends)
 	f.observe(a1)
 	f.observe(a1)
-	f.wantWoken("a/3")
-	f.ask(b2, full) // the slot belongs to a/3, which has not asked again yet
-	f.ask(a3, "")
-	f.forget(a2)
-	f.wantWoken("b/2")
-	f.forget(b2) // gone before it came
 	f.wantWoken("c/1")
+	f.ask(b2, full) // the slot belongs to c/1, which has not asked again yet
 	f.ask(c1, "")
+	f.forget(a2)
+	f.wantWoken("a/3") // a has none now
+	f.forget(a3)       // gone before it came
+	f.wantWoken("b/2")
+	f.ask(b2, "")
 
 	none := newShelf(t, 0, 0)
 	for i := range 100 {
@@ -311,7 +323,127 @@ func TestSlotsAreNotOvertaken(t *testing.T) {
 	}
 	<-over
 	close(work)
-	if len(f.held) != 0 || len(f.used) != 0 || !f.waiting.empty() {
+	if len(f.held) != 0 || f.used.Sum() != 0 || !f.waiting.empty() {
 		t.Errorf("held %v, used %v, in line %v", f.held, f.used, f.waiting.places)
 	}
+}
+
+// TestSlotsGoRoundNamespaces: a namespace that takes every slot gives them to others as its runs end, whatever the priorities,
+// and with one slot namespaces take turns.
+func TestSlotsGoRoundNamespaces(t *testing.T) {
+	f := newShelf(t, 4, 0)
+	var running []*v1alpha1.Task
+	run := func(k *v1alpha1.Task) {
+		k = f.next(k, runs1)
+		f.observe(k)
+		running = append(running, k)
+	}
+	for i := range 40 {
+		k := f.of(1000, "greedy", fmt.Sprintf("%02d", i))
+		if i < 4 {
+			f.ask(k, "")
+			run(k)
+			continue
+		}
+		f.ask(k, full)
+	}
+	for _, name := range []string{"low", "lower"} {
+		f.ask(f.of(0, "meek", name), full)
+	}
+	f.ask(f.of(0, "last", "one"), full)
+	f.woken = nil
+	for range 6 {
+		f.observe(f.next(running[0], ends))
+		running = running[1:]
+		run(f.tasks[types.UID(f.woken[len(f.woken)-1])])
+	}
+	f.wantWoken("meek/low", "last/one", "greedy/04", "meek/lower", "greedy/05", "greedy/06")
+
+	single := newShelf(t, 1, 0)
+	single.ask(single.pending("a", "first"), "")
+	for i := range 3 {
+		for _, namespace := range []string{"a", "b", "c"} {
+			single.ask(single.pending(namespace, fmt.Sprint(namespace, i)), full)
+		}
+	}
+	var got []string
+	for range 9 {
+		got = append(got, single.free())
+	}
+	if want := []string{"b0", "c0", "a0", "b1", "c1", "a1", "b2", "c2", "a2"}; !slices.Equal(got, want) {
+		t.Errorf("turns of one slot: %v, want %v", got, want)
+	}
+}
+
+// TestSharesOfSlots: slots are divided by weight, and reserved ones stay free for their namespace.
+func TestSharesOfSlots(t *testing.T) {
+	f := newSharedShelf(t, 8, 0, fairshare.Shares{Weights: map[string]int{"heavy": 3}})
+	block := f.pending("x", "block")
+	f.ask(block, "")
+	for i := range 7 {
+		f.ask(f.pending("x", fmt.Sprint(i)), "")
+	}
+	for i := range 20 {
+		f.ask(f.pending("heavy", fmt.Sprintf("h%02d", i)), full)
+		f.ask(f.pending("light", fmt.Sprintf("l%02d", i)), full)
+	}
+	for uid := range f.tasks {
+		if f.tasks[uid].Namespace == "x" {
+			f.observe(f.next(f.tasks[uid], ends))
+		}
+	}
+	if heavy, light := f.used.Held("heavy"), f.used.Held("light"); heavy != 6 || light != 2 {
+		t.Errorf("weights 3 and 1 got %d and %d of 8 slots", heavy, light)
+	}
+
+	f = newSharedShelf(t, 3, 0, fairshare.Shares{Reserved: map[string]int{"vip": 1}})
+	a := f.pending("a", "1")
+	f.ask(a, "")
+	f.ask(f.pending("a", "2"), "")
+	third := f.pending("a", "3")
+	f.ask(third, full)
+	if err := f.take(t.Context(), third); err == nil || !strings.Contains(err.Error(), "reserved for other namespaces") {
+		t.Errorf("while a slot is reserved: %v", err)
+	}
+	f.ask(f.pending("vip", "1"), "")
+	f.ask(f.pending("vip", "2"), full)
+	f.woken = nil
+	f.observe(f.next(a, ends))
+	f.wantWoken("a/3") // both hold one, and vip has been served since
+}
+
+// TestSlotMetrics: the metrics show who holds slots and who waits.
+func TestSlotMetrics(t *testing.T) {
+	f := newSharedShelf(t, 2, 0, fairshare.Shares{Reserved: map[string]int{"vip": 1}})
+	f.ask(f.pending("a", "1"), "")
+	f.ask(f.pending("a", "2"), full)
+	registry := prometheus.NewRegistry()
+	ctx, end := context.WithCancel(t.Context())
+	for range 2 { // the controllers of a process may start again
+		if err := showSlots(ctx, registry, f.slots); err != nil {
+			t.Fatal(err)
+		}
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(`# HELP platform_task_slots_held Slots for runs that tasks of a namespace hold.
+# TYPE platform_task_slots_held gauge
+platform_task_slots_held{namespace="a"} 1
+# HELP platform_task_slots_limit Slots of all namespaces together (--max-running-tasks); 0 is no limit.
+# TYPE platform_task_slots_limit gauge
+platform_task_slots_limit 2
+# HELP platform_task_slots_reserved Slots that only tasks of a namespace can have (--reserved-tasks).
+# TYPE platform_task_slots_reserved gauge
+platform_task_slots_reserved{namespace="vip"} 1
+# HELP platform_task_slots_waiting Tasks of a namespace that wait for a slot.
+# TYPE platform_task_slots_waiting gauge
+platform_task_slots_waiting{namespace="a"} 1
+`)); err != nil {
+			t.Error(err)
+		}
+		end()
+		kit.Await(t, "the metrics to be removed", func() bool {
+			families, err := registry.Gather()
+			return err == nil && len(families) == 0
+		})
+		ctx, end = context.WithCancel(t.Context())
+	}
+	end()
 }

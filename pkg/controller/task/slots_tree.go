@@ -44,22 +44,30 @@ func (s *slots) noteChild(t *v1alpha1.Task, live bool) {
 	}
 }
 
-// heir returns the next of the delegated tasks of which no sibling is at work. They go before all others, whatever their
-// priority, one for each parent: the parent gave its slot away to wait for them and its time runs, so a tree that has
-// begun must not wait behind all that have not.
-func (s *slots) heir(now time.Time) (first waiter, found bool) {
+// heirs returns, by namespace, the next of the delegated tasks of which no sibling is at work. They go before all others of the
+// namespace, whatever their priority, one for each parent: the parent gave its slot away to wait for them and its time runs,
+// so a tree that has begun must not wait behind all that have not.
+func (s *slots) heirs(now time.Time) map[string]waiter {
+	var first map[string]waiter
 	for _, kids := range s.kids {
 		if s.anyAtWork(kids) {
 			continue
 		}
 		for kid := range kids {
 			w, ok := s.waiting.places[kid]
-			if ok && !s.crowded(w.key.Namespace) && (!found || w.before(first, now)) {
-				first, found = w, true
+			if !ok {
+				continue
 			}
+			if next, ok := first[w.key.Namespace]; ok && !w.before(next, now) {
+				continue
+			}
+			if first == nil {
+				first = map[string]waiter{}
+			}
+			first[w.key.Namespace] = w
 		}
 	}
-	return first, found
+	return first
 }
 
 // anyAtWork reports whether one of the tasks has a slot, or waits for children of its own.

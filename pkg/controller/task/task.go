@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/fairshare"
 )
 
 // Options configure the controller of tasks.
@@ -65,6 +67,10 @@ type Options struct {
 	MaxRunning int
 	// MaxRunningPerNamespace limits running tasks of one namespace. 0 means no limit.
 	MaxRunningPerNamespace int
+	// Shares say how free slots are divided among namespaces, and which are reserved.
+	Shares fairshare.Shares
+	// Metrics, if set, registers the metrics of slots.
+	Metrics prometheus.Registerer
 	// ReferenceGrace is how long after its creation a task waits for objects it
 	// refers to, as when a folder of manifests is applied in the wrong order. Default 5 s.
 	ReferenceGrace time.Duration
@@ -113,7 +119,10 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, o.Clock.Now, taskAPI{w}.shows)
+	room := newSlots(o.MaxRunning, o.MaxRunningPerNamespace, o.Shares, o.Clock.Now, taskAPI{w}.shows)
+	if err := showSlots(ctx, o.Metrics, room); err != nil {
+		return err
+	}
 	kin := newSiblings(o.Clock.Now, taskAPI{w}.shows)
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),

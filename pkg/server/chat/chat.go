@@ -45,6 +45,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/plan"
@@ -74,6 +75,8 @@ type Limits struct {
 	MaxDuration, ToolTimeout time.Duration
 	// MaxConcurrent is how many turns run at once.
 	MaxConcurrent int
+	// Shares say how these turns are divided among namespaces, and which are reserved.
+	Shares fairshare.Shares
 	// MaxTasksPerTurn is how many tasks one turn may create.
 	MaxTasksPerTurn int
 	// MaxPrematureEnds is how often a model is told to go on: in a chat, because its tasks still run when it
@@ -134,7 +137,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{o: o, busy: newSessions(), removed: newRemovals(), own: own, callers: c, slots: newSlots(o.MaxConcurrent), metrics: m}, nil
+	return &Service{o: o, busy: newSessions(), removed: newRemovals(), own: own, callers: c, slots: newSlots(o.MaxConcurrent, o.Shares, o.Clock), metrics: m}, nil
 }
 
 // Keep says what keeps conversations. It is called once, before the first turn.
@@ -166,9 +169,12 @@ func (s *Service) Begin(ctx context.Context, r Request) (*Turn, error) { //nolin
 		}
 		runs = *serving
 	}
-	if !s.slots.take() {
+	if !s.slots.take(r.Namespace) {
+		if s.authorize(ctx, &r) == nil {
+			s.slots.want(r.Namespace)
+		}
 		s.metrics.refused()
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("%d chats run already, which is the most that this server allows; try again later", s.o.MaxConcurrent), busySeconds)
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the server allows %d chats at once, and none is free for this namespace; those that end make room for namespaces with fewer first; try again later", s.o.MaxConcurrent), busySeconds)
 	}
 	t := s.turn(runs, r, s.o.Clock.Now())
 	t.took()
@@ -193,8 +199,9 @@ func (s *Service) turn(ctx context.Context, r Request, began time.Time) *Turn {
 
 // took notes that the turn has a slot.
 func (t *Turn) took() {
-	t.service.metrics.running.Inc()
-	t.release = append(t.release, t.service.slots.give, t.service.metrics.running.Dec)
+	namespace := t.request.Namespace
+	t.service.metrics.took(namespace)
+	t.release = append(t.release, func() { t.service.slots.give(namespace) }, func() { t.service.metrics.gave(namespace) })
 }
 
 // begin does all that can refuse a turn which has a slot.

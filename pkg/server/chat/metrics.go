@@ -4,6 +4,7 @@
 package chat
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,17 +18,25 @@ import (
 type metrics struct {
 	metric.Group
 	running  prometheus.Gauge
+	slots    *prometheus.GaugeVec
 	turns    *prometheus.CounterVec
 	duration prometheus.Histogram
 	calls    *prometheus.CounterVec
 	tasks    prometheus.Counter
+
+	mu   sync.Mutex
+	held map[string]int // turns by namespace
 }
 
 func newMetrics() *metrics {
 	m := &metrics{
+		held: map[string]int{},
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "platform_chat_turns_running", Help: "Turns of chats that run now. Each takes one slot of --chat-max-concurrent.",
 		}),
+		slots: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "platform_chat_slots_held", Help: "Turns of chats that run now, by namespace. Namespaces without one have no sample.",
+		}, []string{"namespace"}),
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "platform_chat_turns_total", Help: "Turns of chats that have ended, by result: an outcome, the code of an error, or busy if no slot was free.",
 		}, []string{"result"}),
@@ -41,8 +50,29 @@ func newMetrics() *metrics {
 			Name: "platform_chat_tasks_created_total", Help: "Tasks that chats created.",
 		}),
 	}
-	m.Group = metric.Group{m.running, m.turns, m.duration, m.calls, m.tasks}
+	m.Group = metric.Group{m.running, m.slots, m.turns, m.duration, m.calls, m.tasks}
 	return m
+}
+
+// took and gave count a turn that takes and gives back a slot.
+func (m *metrics) took(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running.Inc()
+	m.held[namespace]++
+	m.slots.WithLabelValues(namespace).Set(float64(m.held[namespace]))
+}
+
+func (m *metrics) gave(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running.Dec()
+	if m.held[namespace]--; m.held[namespace] > 0 {
+		m.slots.WithLabelValues(namespace).Set(float64(m.held[namespace]))
+		return
+	}
+	delete(m.held, namespace)
+	m.slots.DeleteLabelValues(namespace)
 }
 
 func (m *metrics) refused() { m.turns.WithLabelValues("busy").Inc() }

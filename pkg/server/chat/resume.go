@@ -76,7 +76,7 @@ func (s *Service) Resume(ctx context.Context) error {
 	}
 	waiting := map[*Turn]bool{}
 	for _, t := range background {
-		if waiting[t] = !s.slots.take(); !waiting[t] {
+		if waiting[t] = !s.slots.take(t.request.Namespace); !waiting[t] {
 			t.took()
 		}
 	}
@@ -228,7 +228,7 @@ func (t *Turn) resume(waits bool) {
 // again prepares a turn that was interrupted, as for a new request: with today's rights, models and tools.
 func (t *Turn) again(waits bool) error {
 	if waits {
-		if !t.service.slots.wait(t.ctx) {
+		if !t.service.slots.wait(t.ctx, t.request.Namespace) {
 			return context.Cause(t.ctx)
 		}
 		t.took()

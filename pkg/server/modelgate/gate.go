@@ -11,8 +11,9 @@
 //   - Tokens are reserved by an estimate when a request begins, and settled by what its end reports. A request whose
 //     tokens are not reported keeps its estimate.
 //   - A request that must wait is refused with the time until its turn, and asks again after at most 15 seconds. Its
-//     task then holds a place in the queue of the limit, first come, first served, with one place for each task. A task
-//     that does not come back in time loses its place.
+//     task then holds a place in the queue of the limit, with one place for each task. The queue goes round the namespaces:
+//     the one that has used least of the limit within the period, in relation to its weight, is next, and within a
+//     namespace who came first. A task that does not come back in time loses its place.
 //   - A request that alone exceeds a limit of tokens begins when nothing else is within the period.
 //   - A request whose estimate exceeds what is left of a budget is refused for good.
 //
@@ -32,6 +33,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/fairshare"
 )
 
 const (
@@ -67,6 +69,8 @@ type Budget struct {
 type Request struct {
 	// Task holds the place in the queues. For a request that is not of a task it stands for the caller.
 	Task types.UID
+	// Namespace is that of the task or the caller.
+	Namespace string
 	// Call identifies the request among those of the task, and Key is the de-duplication key of the event for its
 	// start. A request with the same key is the same request.
 	Call, Key string
@@ -136,7 +140,8 @@ func (e *BudgetError) Error() string {
 
 // Gate decides for one server. It is safe for concurrent use.
 type Gate struct {
-	clock clock.PassiveClock
+	clock  clock.PassiveClock
+	shares fairshare.Shares
 
 	mu      sync.Mutex
 	windows map[string]*window // by Limit.Of
@@ -157,15 +162,16 @@ type runs struct {
 // reservation is a request that began.
 type reservation struct {
 	call, key string
+	namespace string
 	at        time.Time
 	tokens    int64
 	windows   []*window
 	tallies   []*tally
 }
 
-// New returns a gate.
-func New(c clock.PassiveClock) *Gate {
-	return &Gate{clock: c, windows: map[string]*window{}, tallies: map[types.UID]*tally{}, tasks: map[types.UID]*runs{}}
+// New returns a gate that goes round namespaces by their weights.
+func New(c clock.PassiveClock, s fairshare.Shares) *Gate {
+	return &Gate{clock: c, shares: s, windows: map[string]*window{}, tallies: map[types.UID]*tally{}, tasks: map[types.UID]*runs{}}
 }
 
 // Begin reserves what a request needs. The error is a *WaitError, a *BudgetError or that of Budget.Used. undo takes
@@ -194,7 +200,7 @@ func (g *Gate) Begin(r Request) (undo func(), err error) {
 	if err := g.turn(r, need, now); err != nil {
 		return nil, err
 	}
-	o := &reservation{call: r.Call, key: r.Key, at: now, tokens: need, tallies: tallies}
+	o := &reservation{call: r.Call, key: r.Key, namespace: r.Namespace, at: now, tokens: need, tallies: tallies}
 	for _, l := range r.Limits {
 		w := g.windows[l.Of]
 		w.leave(r.Task)
@@ -241,7 +247,7 @@ func (g *Gate) turn(r Request, need int64, now time.Time) error {
 			w = &window{}
 			g.windows[l.Of] = w
 		}
-		if after := w.wait(l, r.Task, need, now); after > 0 && (longest == nil || after > longest.After) {
+		if after := w.wait(l, place{task: r.Task, namespace: r.Namespace, need: need}, now, g.shares); after > 0 && (longest == nil || after > longest.After) {
 			longest = &WaitError{Limit: l, After: after}
 		}
 	}
@@ -249,7 +255,7 @@ func (g *Gate) turn(r Request, need int64, now time.Time) error {
 		return nil
 	}
 	for _, l := range r.Limits {
-		g.windows[l.Of].queue(r.Task, need, now.Add(min(longest.After, look)+grace))
+		g.windows[l.Of].queue(place{r.Task, r.Namespace, need, now.Add(min(longest.After, look) + grace)})
 	}
 	return longest
 }
@@ -313,11 +319,11 @@ func (t *runs) take(call string, o *reservation) *reservation {
 
 // Late counts a request that ended and whose start the gate does not know. It may exceed the limits; later requests
 // wait for it. Its budgets are read again when they are next needed.
-func (g *Gate) Late(task types.UID, limits []Limit, budgets []Budget, tokens int64, input *int64) {
+func (g *Gate) Late(r Request, tokens int64, input *int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	o := &reservation{at: g.clock.Now(), tokens: tokens}
-	for _, l := range limits {
+	o := &reservation{namespace: r.Namespace, at: g.clock.Now(), tokens: tokens}
+	for _, l := range r.Limits {
 		w := g.windows[l.Of]
 		if w == nil {
 			w = &window{}
@@ -326,14 +332,14 @@ func (g *Gate) Late(task types.UID, limits []Limit, budgets []Budget, tokens int
 		w.prune(o.at)
 		w.add(o)
 	}
-	for _, b := range budgets {
+	for _, b := range r.Budgets {
 		delete(g.tallies, b.Task)
 	}
 	if input != nil {
-		if g.tasks[task] == nil {
-			g.tasks[task] = &runs{}
+		if g.tasks[r.Task] == nil {
+			g.tasks[r.Task] = &runs{}
 		}
-		g.tasks[task].input = *input
+		g.tasks[r.Task].input = *input
 	}
 }
 

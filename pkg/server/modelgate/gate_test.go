@@ -13,11 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/fairshare"
 )
 
 func newGate() (*Gate, *clocktesting.FakePassiveClock) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return New(c), c
+	return New(c, fairshare.Shares{}), c
 }
 
 func request(task string, call int, limits ...Limit) Request {
@@ -77,6 +79,51 @@ func TestNoPeriodHasMore(t *testing.T) {
 	}
 	if len(times) < 80 { // 7 in each of 20 minutes are possible, less those that the limit of tokens holds back
 		t.Errorf("only %d requests in 20 minutes", len(times))
+	}
+}
+
+// TestNamespacesTakeTurns: a namespace whose many tasks have used a limit alone gives it to others until they have used as much, by
+// their weights; the tasks of a namespace keep their order.
+func TestNamespacesTakeTurns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		weights map[string]int
+		meek    int // of the 60 requests of the third period
+	}{"equal": {nil, 30}, "heavier": {map[string]int{"greedy": 3}, 15}} {
+		t.Run(name, func(t *testing.T) {
+			g, c := newGate()
+			g.shares.Weights = tc.weights
+			limit := Limit{Of: "Provider shared/p", Requests: 60}
+			call := 0
+			ask := func(namespace, task string) bool {
+				call++
+				r := request(task, call, limit)
+				r.Namespace = namespace
+				return after(t, g, r) == 0
+			}
+			for second := range 60 {
+				c.SetTime(time.Unix(1_000_000+int64(second), 0))
+				if !ask("greedy", "first") {
+					t.Fatal("a namespace alone must wait")
+				}
+			}
+			began := map[string]int{}
+			for second := 60; second < 180; second++ {
+				c.SetTime(time.Unix(1_000_000+int64(second), 0))
+				for i := range 20 { // more than there is room for; the greedy ones always ask first
+					if ask("greedy", fmt.Sprint("greedy", i)) && second >= 120 {
+						began["greedy"]++
+					}
+				}
+				for i := range 2 {
+					if ask("meek", fmt.Sprint("meek", i)) && second >= 120 {
+						began["meek"]++
+					}
+				}
+			}
+			if diff := began["meek"] - tc.meek; diff < -2 || diff > 2 || began["greedy"] < 57-tc.meek {
+				t.Errorf("began in a period: %v, want %d of meek", began, tc.meek)
+			}
+		})
 	}
 }
 
@@ -231,7 +278,7 @@ func TestLate(t *testing.T) {
 	if g.End("a", "1", &used, nil) {
 		t.Error("known")
 	}
-	g.Late("a", []Limit{limit}, nil, used, nil)
+	g.Late(Request{Task: "a", Limits: []Limit{limit}}, used, nil)
 	if w := after(t, g, request("a", 2, limit)); w != period {
 		t.Errorf("waits %v", w)
 	}

@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
@@ -60,7 +61,7 @@ func onDisk(t *testing.T) *filling {
 		t.Fatal(err)
 	}
 	ends := models.NewLater(f.clock)
-	limits := models.NewLimits(f.spent, f.clock, ends, nil)
+	limits := models.NewLimits(f.spent, f.clock, fairshare.Shares{}, ends, nil)
 	limits.Read(models.LimitReaders{
 		Budgets: func(context.Context, string) ([]v1alpha1.Budget, error) {
 			return []v1alpha1.Budget{{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: "team", UID: "all"}, Spec: v1alpha1.BudgetSpec{

@@ -19,6 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -49,9 +50,9 @@ type LimitReaders struct {
 var _ Meter = (*Limits)(nil)
 
 // NewLimits returns limits that refuse everything until Read is called. ends settles requests. changed is that of Options;
-// if it is nil, Budgets are read for each request.
-func NewLimits(accounts *spending.Store, c clock.PassiveClock, ends *Later, changed func(resource string) (uint64, bool)) *Limits {
-	l := &Limits{Gate: modelgate.New(c), accounts: accounts, clock: c, ends: ends}
+// if it is nil, Budgets are read for each request. shares divides rate limits among namespaces.
+func NewLimits(accounts *spending.Store, c clock.PassiveClock, shares fairshare.Shares, ends *Later, changed func(resource string) (uint64, bool)) *Limits {
+	l := &Limits{Gate: modelgate.New(c, shares), accounts: accounts, clock: c, ends: ends}
 	l.budgets.clock = c
 	l.budgets.changed = changesOf(changed, v1alpha1.Resource("budgets").String())
 	return l
@@ -97,7 +98,7 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	}
 	undo := func() {}
 	if m.rated = len(rates) > 0; m.rated {
-		undo, err = l.Gate.Begin(modelgate.Request{Task: m.caller, Call: m.call, MaxTokens: a.MaxTokens, Input: llm.LikelyInput(a.MaxInput), Limits: rates})
+		undo, err = l.Gate.Begin(modelgate.Request{Task: m.caller, Namespace: a.Namespace, Call: m.call, MaxTokens: a.MaxTokens, Input: llm.LikelyInput(a.MaxInput), Limits: rates})
 		if wait, ok := errors.AsType[*modelgate.WaitError](err); ok {
 			return nil, limitRefused(v1alpha1.ReasonRateLimited, wait.Error(), http.StatusTooManyRequests, wait.RetryAfter())
 		}

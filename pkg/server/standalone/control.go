@@ -56,6 +56,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	defer func() { err = errors.Join(err, e.Close()) }()
 	options := task.Options{
 		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+		Shares: o.shares(), Metrics: o.Metrics,
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true, RequireSecretHosts: o.RequireSecretHosts,
 	}
 	options.ImageRefusal = imagesRefused

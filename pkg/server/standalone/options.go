@@ -27,6 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/host"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
@@ -61,6 +63,8 @@ type Options struct {
 	// MaxRunning limits how many tasks run at once, and MaxRunningPerNamespace how many of one namespace. Other tasks
 	// wait. 0 means no limit.
 	MaxRunning, MaxRunningPerNamespace int
+	// ReservedTasks are how many of MaxRunning only a namespace can have. Shares of the others follow NamespaceWeights.
+	ReservedTasks map[string]int
 	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program, and for tasks of type
 	// container platform-worker-command if that is there, too, because it starts faster.
 	WorkerBinary string
@@ -114,15 +118,24 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.SandboxRead, "sandbox-read-path", o.SandboxRead, "folder that programs in the sandbox may read and execute in addition to those of the system, such as a toolchain; repeatable")
 	fs.Var(&o.RunDiskLimit, "run-disk-limit", "disk that the files of one run may take; a run that exceeds it ends with the reason DiskLimitExceeded")
 	fs.BoolVar(&o.KeepRuns, "keep-run-folders", o.KeepRuns, "keep the files of runs until their tasks are deleted, to look into them; otherwise a run's folder is emptied once the server has stored its events, log, result and artifacts")
-	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait their turn, 0 is no limit")
+	fs.IntVar(&o.MaxRunning, "max-running-tasks", o.MaxRunning, "tasks that run at once; others wait until slots become free, which go round the namespaces, and within one by priority and age. 0 is no limit")
+	fs.StringToIntVar(&o.ReservedTasks, "reserved-tasks", o.ReservedTasks, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
 }
 
+// shares say how slots for runs are divided.
+func (o *Options) shares() fairshare.Shares {
+	return fairshare.Shares{Weights: o.NamespaceWeights, Reserved: o.ReservedTasks}
+}
+
 // complete checks the options and derives the remaining ones.
 func (o *Options) complete() error {
 	if err := o.Complete(); err != nil {
+		return err
+	}
+	if err := task.CheckShares(o.shares(), o.MaxRunning, o.MaxRunningPerNamespace); err != nil {
 		return err
 	}
 	if o.RunDiskLimit.Sign() <= 0 {

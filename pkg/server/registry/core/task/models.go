@@ -168,7 +168,7 @@ func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	if used := c.out.Used(); used != nil {
 		tokens = *used
 	}
-	r.models.Late(t.UID, q.Limits, q.Budgets, tokens, c.input)
+	r.models.Late(q, tokens, c.input)
 }
 
 // noteWait adds an event that says what the request waits for, once for each request. It is best effort.
@@ -184,7 +184,7 @@ func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e modelEvent, wai
 // modelRequest returns what limits a request of the task, by what is stored about the task and not by what its worker
 // says. A worker that names a Provider which the task does not use is counted at the task's own.
 func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) (modelgate.Request, error) {
-	q := modelgate.Request{Task: t.UID, Call: c.id, Input: llm.LikelyInput(c.most)}
+	q := modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, Input: llm.LikelyInput(c.most)}
 	a, err := kin(r).agentOf(ctx, t)
 	if err != nil {
 		return q, err

@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -169,7 +170,7 @@ type rules struct {
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
-	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock)), o.Agent, o.Provider, o.Deleted, o.Orphaned
+	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider, o.Deleted, o.Orphaned
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
 	r.transactions, r.secrets, r.ownSecrets = o.Transactions, o.Secrets, o.OwnSecrets
