@@ -22,7 +22,9 @@ func main() {
 	s.Ask = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
 		s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		s.Width, _, _ = term.GetSize(fd) // 0 if unknown
+		if s.Width, _, _ = term.GetSize(fd); s.Width == 0 {
+			s.Width = 80 // unknown
+		}
 	}
 	code := cli.Main(ctx, filepath.Base(os.Args[0]), os.Args[1:], s)
 	stop()

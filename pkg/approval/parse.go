@@ -16,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // IDOf returns the id of the approval that e concerns, empty if there is none.
@@ -68,7 +69,7 @@ func requested(e *v1alpha1.ExecutionEvent, p *payload) *v1alpha1.Approval {
 		},
 		Spec: v1alpha1.ApprovalSpec{
 			TaskName: e.TaskName, RootTask: e.RootTask, RootTaskUID: rootUID(e, p), TaskUID: p.TaskUID, RequestedBy: p.RequestedBy,
-			Action: p.Action, RiskSummary: p.RiskSummary,
+			Action: visible.Plain(p.Action), RiskSummary: visible.Plain(p.RiskSummary),
 			TargetTool: p.TargetTool, ToolCallID: cmp.Or(p.ToolCallID, e.ToolCallID),
 			TargetArgsDigest: p.TargetArgsDigest, TargetSpecDigest: p.TargetSpecDigest, TargetArgsPreview: p.TargetArgsPreview,
 			Timeout: p.Timeout, Binding: p.Binding,
@@ -89,7 +90,7 @@ func decided(a *v1alpha1.Approval, e *v1alpha1.ExecutionEvent, p *payload, state
 	a = a.DeepCopy()
 	a.ResourceVersion = e.ResourceVersion
 	a.Status.State, a.Status.DecisionSeq = state, e.Seq
-	a.Status.DecisionReason, a.Status.DecisionActor = p.Reason, p.Actor
+	a.Status.DecisionReason, a.Status.DecisionActor = visible.Plain(p.Reason), p.Actor
 	if !e.CreatedAt.IsZero() {
 		a.Status.DecisionTime = e.CreatedAt.DeepCopy()
 	}

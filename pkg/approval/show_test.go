@@ -12,25 +12,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-func TestVisible(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain ä 漢 ✓ 🙂":          "plain ä 漢 ✓ 🙂",
-		"\x1b[2J":                `\u001b[2J`,
-		"a\nb\tc":                `a\u000ab\u0009c`,
-		"safe\u202etxt.exe":      `safe\u202etxt.exe`,
-		"rm\u200b -rf\u00a0/":    `rm\u200b -rf\u00a0/`,
-		"\u2066x\u2069":          `\u2066x\u2069`,
-		"\u3164\u115f\u2800":     `\u3164\u115f\u2800`,
-		"tag \U000e0061":         `tag \U000e0061`,
-		"line\u2028end\u009b":    `line\u2028end\u009b`,
-		"selector a\ufe0f\u034f": `selector a\ufe0f\u034f`,
-	} {
-		if got := Visible(in); got != want {
-			t.Errorf("%+q becomes %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestArgumentsAreReadable(t *testing.T) {
 	var exact bool // as the server says
 	spec := func(arguments string) *v1alpha1.ApprovalSpec {

@@ -78,7 +78,7 @@ func taskDownload(a *app) *cobra.Command {
 		}
 		defer func() { _ = body.Close() }() // it was only read
 		if to == "-" {
-			_, err = io.Copy(a.Out, body)
+			_, err = io.Copy(a.file(), body)
 			return err
 		}
 		if to == "" {
@@ -91,6 +91,14 @@ func taskDownload(a *app) *cobra.Command {
 		return a.say("%s: %s bytes", clean(to), count(n))
 	}
 	return cmd
+}
+
+// file returns standard output for the content of a file, which a program reads as it is and a person does not.
+func (a *app) file() io.Writer {
+	if a.Width > 0 {
+		return a.Out
+	}
+	return a.raw
 }
 
 // save writes a new file. One that exists is kept, because an agent chose the name.

@@ -81,7 +81,7 @@ func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 	defer body.Close() //nolint:errcheck // it was only read
 	var m *archive.Manifest
 	if file == "-" {
-		m, err = archive.Copy(ctx, a.Out, body)
+		m, err = archive.Copy(ctx, a.raw, body)
 	} else {
 		m, err = archive.Save(ctx, file, body, f.force)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -45,7 +44,7 @@ func (c *conversation) show(kind string, f *chatFrame) (done bool, err error) {
 			note(c.Err, c.paint(yellow, "the model begins its answer again"))
 		}
 		if f.Content != "" {
-			if _, err := io.WriteString(c.Out, printable(f.Content)); err != nil {
+			if _, err := io.WriteString(c.Out, f.Content); err != nil {
 				return false, &outcome{codeError, fmt.Sprintf("standard output: %v", err)}
 			}
 			c.lineOpen = !strings.HasSuffix(f.Content, "\n")
@@ -105,14 +104,4 @@ func (c *conversation) endLine() {
 		_, _ = io.WriteString(c.Out, "\n")
 		c.lineOpen = false
 	}
-}
-
-// printable makes the text of a model safe to show on a terminal. Lines and tabs stay.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
-			return r
-		}
-		return ' '
-	}, text)
 }

@@ -19,15 +19,18 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/version"
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // Streams are the standard streams of the command and what is known about them.
 type Streams struct {
-	In       io.Reader
+	In io.Reader
+	// Out and Err are the screen, or files. Most of what is written to them was written by others, so commands write to both
+	// through a visible.Writer.
 	Out, Err io.Writer
 	// Color allows colours on Out.
 	Color bool
-	// Ask is set if In is a terminal, so that the user can be asked.
+	// Ask is set if In and Err are a terminal, so that the user can be asked.
 	Ask bool
 	// Width is the number of columns of Out; 0 if it is not a terminal.
 	Width int
@@ -40,6 +43,8 @@ type Streams struct {
 // its output.
 type app struct {
 	Streams
+	screen    *visible.Writer // Out; Err has the same colours
+	raw       io.Writer       // Out as it is, for contents of files
 	loader    *clientcmd.ClientConfigLoadingRules
 	overrides *clientcmd.ConfigOverrides
 	clock     clock.Clock
@@ -48,24 +53,28 @@ type app struct {
 // Main runs the command and returns its exit code. name is the program's own name, from which it detects that kubectl
 // started it.
 func Main(ctx context.Context, name string, args []string, s Streams) int {
-	cmd := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
+	cmd, a := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
 	cmd.SetArgs(args)
 	err := execute(func() error { return cmd.ExecuteContext(ctx) }, cmd)
+	if flushed := a.screen.Flush(); err == nil {
+		err = flushed
+	}
 	if err != nil && !silent(err) {
-		note(s.Err, "platform: "+explain(err))
+		note(a.Err, "platform: "+explain(err))
 	}
 	return exitCode(ctx, err)
 }
 
 // Command returns the command with all its subcommands, for code that describes it. It reads and writes nothing.
 func Command() *cobra.Command {
-	cmd := newCommand(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, "platform")
+	cmd, _ := newCommand(Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, "platform")
 	cmd.InitDefaultCompletionCmd()
 	return cmd
 }
 
-func newCommand(s Streams, name string) *cobra.Command {
-	a := &app{Streams: s, loader: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, clock: clock.RealClock{}}
+func newCommand(s Streams, name string) (*cobra.Command, *app) {
+	a := &app{Streams: s, screen: visible.NewWriter(s.Out), raw: s.Out, loader: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, clock: clock.RealClock{}}
+	a.Out, a.Err = a.screen, a.screen.Beside(s.Err)
 	cmd := &cobra.Command{
 		Use:           "platform",
 		Short:         "Run AI agents as Kubernetes resources",
@@ -78,8 +87,8 @@ func newCommand(s Streams, name string) *cobra.Command {
 		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl platform"}
 	}
 	cmd.SetIn(s.In)
-	cmd.SetOut(s.Out)
-	cmd.SetErr(s.Err)
+	cmd.SetOut(a.Out)
+	cmd.SetErr(a.Err)
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.loader.ExplicitPath, "kubeconfig", "", "kubeconfig file to use instead of KUBECONFIG or ~/.kube/config")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
@@ -95,7 +104,7 @@ func newCommand(s Streams, name string) *cobra.Command {
 	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
 	cmd.AddCommand(kindCommands(a)...)
 	cmd.AddCommand(policyCommand(a), usageCommand(a), a.authCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
-	return cmd
+	return cmd, a
 }
 
 // readFile reads a file, or standard input for "-".

@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // decideFlags are the flags of commands that decide on approvals.
@@ -27,12 +28,12 @@ type decideFlags struct {
 
 func (d *decideFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.reason, "reason", "", "why, for readers of the events and for the agent")
-	cmd.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask on a terminal")
+	cmd.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask; without a terminal an approval needs it")
 }
 
 // aboutDecisions ends the help of commands that decide.
-const aboutDecisions = "\nWhat would run is printed first; on a terminal you are asked to confirm it. The decision is about exactly that call: the\n" +
-	"id is made of the task, the tool and the digest of the arguments."
+const aboutDecisions = "\nWhat would run is printed first; on a terminal you are asked to confirm it. Without a terminal an approval needs --yes. The\n" +
+	"decision is about exactly that call: the id is made of the task, the tool and the digest of the arguments."
 
 func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
 	var d decideFlags
@@ -66,7 +67,7 @@ func (a *app) decide(ctx context.Context, c typed.CoreV1alpha1Interface, asked *
 	if err := a.showRequest(out, asked); err != nil {
 		return err
 	}
-	if a.Ask && !flags.yes && asked.Status.State == v1alpha1.ApprovalPending {
+	if !flags.yes && asked.Status.State == v1alpha1.ApprovalPending {
 		if err := a.confirm(ctx, word); err != nil {
 			return err
 		}
@@ -89,10 +90,10 @@ func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 		return fmt.Errorf("%w; no decision was made", err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", a.paint(bold, fmt.Sprintf("task %s asks to call %s", s.TaskName, approval.Visible(s.TargetTool))))
+	fmt.Fprintf(&b, "%s\n", a.paint(bold, fmt.Sprintf("task %s asks to call %s", s.TaskName, visible.Exact(s.TargetTool))))
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "  %-10s %s\n", name, approval.Visible(text))
+			fmt.Fprintf(&b, "  %-10s %s\n", name, visible.Exact(text))
 		}
 	}
 	line("action", s.Action)
@@ -122,8 +123,15 @@ func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 // errNotConfirmed means that the user did not confirm.
 var errNotConfirmed = errors.New("no decision was made")
 
-// confirm asks the user on the terminal. Any answer but yes means no.
+// confirm asks the user on the terminal. Any answer but yes means no. A standard input that is no terminal confirms nothing,
+// whatever it holds, because it may be the rest of somebody's script; nobody needs to confirm that a call is declined.
 func (a *app) confirm(ctx context.Context, word string) error {
+	if !a.Ask && word == approval.Decline {
+		return nil
+	}
+	if !a.Ask {
+		return fmt.Errorf("%w, because there is no terminal to ask on; to %s this call, add --yes", errNotConfirmed, word)
+	}
 	if _, err := fmt.Fprintf(a.Err, "%s this call? [y/N] ", word); err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // format is the value of -o.
@@ -66,6 +68,9 @@ func addOutput(cmd *cobra.Command, allowed ...format) *format {
 			}
 		} else if err := oneOf("-o", string(f), names...); err != nil {
 			return err
+		}
+		if w, ok := cmd.OutOrStdout().(*visible.Writer); ok && (f == asYAML || strings.HasPrefix(string(f), byJSONPath)) {
+			w.Data()
 		}
 		if check != nil {
 			return check(cmd, args)

@@ -18,11 +18,12 @@ import (
 )
 
 func taskLogs(a *app) *cobra.Command {
-	var follow bool
+	var follow, raw bool
 	var tail int
 	cmd := &cobra.Command{Use: "logs TASK", Aliases: []string{"log"}, Short: "Print the log of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task ends, across cut connections")
 	cmd.Flags().IntVar(&tail, "tail", 0, "only this many of the last lines; 0 is all")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the bytes as they are, also those that a terminal obeys")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if follow && tail > 0 {
 			return errors.New("--tail cannot be combined with --follow")
@@ -32,6 +33,9 @@ func taskLogs(a *app) *cobra.Command {
 			return err
 		}
 		l := &logReader{client: c, namespace: namespace, task: args[0], out: a.Out, follow: follow, tail: tail}
+		if raw {
+			l.out = a.raw
+		}
 		if !follow {
 			return l.read(cmd.Context())
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // oneOf checks the value of a flag.
@@ -95,7 +98,7 @@ func (a *app) objectPrinter(f format, namespaced bool) printers.ResourcePrinter 
 	case asJSON:
 		return &printers.JSONPrinter{}
 	case asYAML:
-		return &printers.YAMLPrinter{}
+		return &yamlPrinter{}
 	case asName:
 		return &printers.NamePrinter{}
 	default:
@@ -107,11 +110,34 @@ func (a *app) objectPrinter(f format, namespaced bool) printers.ResourcePrinter 
 func (a *app) write(v any, f format) error {
 	b, err := json.MarshalIndent(v, "", "    ")
 	if err == nil && f == asYAML {
-		b, err = yaml.JSONToYAML(b)
+		b, err = toYAML(b)
 	}
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	_, err = fmt.Fprintln(a.Out, strings.TrimRight(string(b), "\n"))
+	return err
+}
+
+// toYAML converts JSON. YAML is read before it is written here, and it is refused with a raw control character in it.
+func toYAML(b []byte) ([]byte, error) { return yaml.JSONToYAML([]byte(visible.Text(string(b)))) }
+
+// yamlPrinter prints objects as documents of one stream.
+type yamlPrinter struct{ printed bool }
+
+// PrintObj prints an object.
+func (p *yamlPrinter) PrintObj(obj runtime.Object, out io.Writer) error {
+	b, err := json.Marshal(obj)
+	if err == nil {
+		b, err = toYAML(b)
+	}
+	if err != nil {
+		return err
+	}
+	if p.printed {
+		b = append([]byte("---\n"), b...)
+	}
+	p.printed = true
+	_, err = out.Write(b)
 	return err
 }

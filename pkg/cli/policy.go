@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/approval"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 func policyCommand(a *app) *cobra.Command {
@@ -136,7 +136,7 @@ func (a *app) showCalls(calls []testedCall) error {
 		if len(c.Findings) > 0 {
 			why = strings.TrimPrefix(c.Findings[0].Policy+": "+c.Findings[0].Message, ": ")
 		}
-		rows = append(rows, strings.Join([]string{c.Task, c.Tool, c.CallID, c.Source, string(c.Recorded), now, approval.Visible(why)}, "\t"))
+		rows = append(rows, strings.Join([]string{c.Task, c.Tool, c.CallID, c.Source, string(c.Recorded), now, visible.Exact(why)}, "\t"))
 	}
 	if _, err := fmt.Fprintln(w, strings.Join(rows, "\n")); err != nil {
 		return err

@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	human "k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // style is an ANSI style; plain output has none.
@@ -33,32 +34,11 @@ func (a *app) paint(s style, text string) string {
 	if !a.Color || s == plain || text == "" {
 		return text
 	}
-	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+	return a.screen.Paint(string(s), text)
 }
 
-// clean makes text of events safe to show on one line of a terminal: control
-// characters, which could change the terminal's state, become spaces.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-// cleanLines is clean for a text of several lines.
-func cleanLines(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		body, end := strings.CutSuffix(line, "\n")
-		b.WriteString(clean(strings.ReplaceAll(body, "\t", "        ")))
-		if end {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
-}
+// clean puts the text of somebody else on one line. What it must not do to a terminal, Out and Err prevent for all text.
+func clean(text string) string { return visible.Line(text) }
 
 // age formats how long ago a time was, as kubectl does.
 func (a *app) age(at time.Time) string {

@@ -219,13 +219,9 @@ func (a *app) taskResult() *cobra.Command {
 	return cmd
 }
 
-// printResult prints the result of a task. A model or a program wrote it, so on a terminal control characters are removed.
+// printResult prints the result of a task.
 func (a *app) printResult(text string) error {
-	text = strings.TrimRight(text, "\n")
-	if a.Width > 0 {
-		text = cleanLines(text)
-	}
-	_, err := fmt.Fprintln(a.Out, text)
+	_, err := fmt.Fprintln(a.Out, strings.TrimRight(text, "\n"))
 	return err
 }
 

@@ -51,10 +51,10 @@ func TestTraceIsReadable(t *testing.T) {
 // TestTerminalIsNotSteered checks that an agent's text cannot move the cursor, colour a line or imitate another line.
 func TestTerminalIsNotSteered(t *testing.T) {
 	for in, want := range map[string]string{
-		"\x1b[31mred\x1b[0m":       " [31mred [0m",
-		"one\r\ntwo\tthree":        "one  two three",
-		"evil\u202egnp.exe\u2028x": "evil gnp.exe x",
-		"\u009b2J":                 " 2J",
+		"\x1b[31mred\x1b[0m":       `\u001b[31mred\u001b[0m`,
+		"one\r\ntwo\tthree":        "one two three",
+		"evil\u202egnp.exe\u2028x": `evil\u202egnp.exe\u2028x`,
+		"\u009b2J":                 `\u009b2J`,
 		"plain ä ✓":                "plain ä ✓",
 	} {
 		if got := clean(in); got != want {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // Limits of the payloads, after redaction.
@@ -43,18 +44,15 @@ func SanitizeAfter(e *v1alpha1.ExecutionEvent, seen *redact.Seen) Report {
 	r := report{seen: seen}
 	e.Severity = NormalizeSeverity(e.Severity)
 	for _, l := range labels(e) {
-		*l.value = r.text(*l.value)
+		*l.value = r.line(*l.value)
 		if len(*l.value) > MaxLabelBytes {
 			*l.value = redact.Marker
 		}
 	}
-	// Redact as given, for secrets that span lines, and then as one line, because joined lines can read as one
-	// header.
-	e.Summary = r.text(e.Summary)
-	if line := oneLine(e.Summary); line != e.Summary {
-		e.Summary = r.text(line)
+	e.Summary, e.ContentText = r.line(e.Summary), r.text(e.ContentText)
+	if plain := visible.Plain(e.ContentText); plain != e.ContentText {
+		e.ContentText = r.text(plain)
 	}
-	e.ContentText = r.text(e.ContentText)
 	r.content(e)
 	e.Summary, e.ContentText = seen.Remove(e.Summary), seen.Remove(e.ContentText) // what content holds
 	for _, l := range labels(e) {
@@ -79,14 +77,25 @@ func (r *report) text(s string) string {
 	return s
 }
 
-// oneLine turns line ends and other control characters into spaces.
+// line is text on one line. It redacts s as given, for secrets that span lines, and then as one line, because joined lines can
+// read as one header.
+func (r *report) line(s string) string {
+	s = r.text(s)
+	if line := oneLine(s); line != s {
+		s = r.text(line)
+	}
+	return s
+}
+
+// oneLine turns line ends into spaces and removes other control characters.
 func oneLine(s string) string {
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c == '\u2028' || c == '\u2029' {
+		switch c {
+		case '\n', '\t', '\u2028', '\u2029':
 			return ' '
 		}
 		return c
-	}, s))
+	}, visible.Plain(s)))
 }
 
 // content redacts the structured payload and makes it compact.
@@ -100,7 +109,7 @@ func (r *report) content(e *v1alpha1.ExecutionEvent) {
 		return
 	}
 	r.Redacted = r.Redacted || changed
-	e.Content = &apiextensionsv1.JSON{Raw: clean}
+	e.Content = &apiextensionsv1.JSON{Raw: visible.JSON(clean)}
 }
 
 // dedupKey replaces a key that holds a secret by its digest. If it were redacted, two different keys could

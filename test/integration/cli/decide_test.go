@@ -109,7 +109,15 @@ func TestWhatIsApprovedIsShown(t *testing.T) {
 		}
 	}
 
-	out, errs, code := standalone.Command(t.Context(), s.Kubeconfig, "task", "approve", "rotate", plain[:8])
+	// Without a terminal nothing is approved without --yes, whatever standard input holds.
+	for _, word := range []string{"", "n\n", "y\n"} {
+		var o, e bytes.Buffer
+		code := cli.Main(t.Context(), "platform", []string{"--kubeconfig", s.Kubeconfig, "task", "approve", "rotate", plain}, cli.Streams{In: strings.NewReader(word), Out: &o, Err: &e})
+		if code != 1 || !strings.Contains(e.String(), "add --yes") || !strings.Contains(o.String(), "exactly these") {
+			t.Errorf("%q: exit code %d\n%s%s", word, code, &o, &e)
+		}
+	}
+	out, errs, code := standalone.Command(t.Context(), s.Kubeconfig, "task", "approve", "rotate", plain[:8], "--yes")
 	want := `  digest     sha256:` + w.Spec(plainArgs).TargetArgsDigest + `
   arguments  exactly these
     {

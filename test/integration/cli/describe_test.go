@@ -87,7 +87,7 @@ turns:
 			asked = append(asked, c.Message)
 			return true
 		})
-		if out, errs, code := standalone.Command(t.Context(), p.Kubeconfig, "task", "approve", "asks"); code != 0 {
+		if out, errs, code := standalone.Command(t.Context(), p.Kubeconfig, "task", "approve", "asks", "--yes"); code != 0 {
 			t.Fatalf("after %q: %s%s", asked, out, errs)
 		}
 	}

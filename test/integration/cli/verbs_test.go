@@ -130,8 +130,8 @@ func TestApprovalsByShortNames(t *testing.T) {
 		{"approval get " + first[:12] + " " + second, 0, second[:20], ""},
 		{"approval get abc", 1, "", "at least 4 characters"},
 		{"approval get 00000000", 1, "", "no id is this or begins with this"},
-		{"approval approve " + first[:12] + " --reason fine", 0, "approved by ", ""},
-		{"approval approve " + first[:12] + " " + second[:12], 0, "approved by ", ""},
+		{"approval approve " + first[:12] + " --yes --reason fine", 0, "approved by ", ""},
+		{"approval approve " + first[:12] + " " + second[:12] + " --yes", 0, "approved by ", ""},
 		{"approval deny " + second[:12], 1, "", "approved"},
 	})
 	for id, want := range map[string]v1alpha1.ApprovalState{first: v1alpha1.ApprovalApproved, second: v1alpha1.ApprovalApproved} {

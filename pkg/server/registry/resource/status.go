@@ -29,6 +29,7 @@ func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime
 	if s.s.PrepareForStatus != nil {
 		s.s.PrepareForStatus(ctx, obj, oldO.(T))
 	}
+	s.p.cleanStatus(obj)
 }
 
 // addFinalizer adds StatusFinalizer if it is among the finalizers that were sent. Nothing new waits for the deletion of an

@@ -75,6 +75,7 @@ func (s *strategy[T]) PrepareForCreate(ctx context.Context, o runtime.Object) {
 	if s.s.PrepareForCreate != nil {
 		s.s.PrepareForCreate(ctx, obj)
 	}
+	s.p.cleanStatus(obj)
 }
 
 func (s *strategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Object) {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 // Column is one column of kubectl get.
@@ -25,7 +27,7 @@ type Column[T Object] struct {
 	// Wide shows the column only with kubectl's -o wide.
 	Wide bool
 	// Value returns the cell. A metav1.Time or *metav1.Time is shown as the time elapsed since
-	// then.
+	// then. A text is shown on one line, without what a terminal would obey.
 	Value func(T) any
 }
 
@@ -122,6 +124,8 @@ func (c tableConvertor[T]) cells(o T) []any {
 			if t != nil {
 				v = c.since(*t)
 			}
+		case string:
+			v = visible.Line(t)
 		}
 		cells = append(cells, v)
 	}

@@ -50,3 +50,17 @@ func TestRowsWithoutManagedFields(t *testing.T) {
 		t.Error("the objects were changed")
 	}
 }
+
+// Texts of others are shown on one line, without what a terminal would obey.
+func TestCellsAreClean(t *testing.T) {
+	c := tableConvertor[*corev1.ConfigMap]{clock: clock.RealClock{}, whole: true, columns: []Column[*corev1.ConfigMap]{{Value: func(m *corev1.ConfigMap) any { return m.Data["text"] }}}}
+	for in, want := range map[string]string{
+		"plain ä":                         "plain ä",
+		"\a\u009b2J\x00\x1b]0;x":          `\u0007\u009b2J\u0000\u001b]0;x`,
+		"two\nlines\tsafe\u202etxt\u200b": `two lines safe\u202etxt\u200b`,
+	} {
+		if got := c.cells(&corev1.ConfigMap{Data: map[string]string{"text": in}}); got[0] != want {
+			t.Errorf("%+q becomes %q, want %q", in, got[0], want)
+		}
+	}
+}

@@ -9,7 +9,7 @@ const plain = /^[\t\n -~]*$/;
 // What people read has tabs, line ends, and the two selectors of emoji as they are.
 const hidden = /(?![\t\n\r\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{DI}\p{Zl}\p{Zp}\u2800]/gu;
 
-// What people decide about is as strict as the commands are (Visible of pkg/approval), except for tabs and line ends.
+// What people decide about is as strict as the commands are (Exact of pkg/visible), except for tabs and line ends.
 const inexact = /(?![\t\n])[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|[\p{DI}\p{VS}\p{Bidi_C}\p{Join_C}\u2800]/gu;
 
 const code = (c: string) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`;

@@ -12,6 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/visible"
 )
 
 func columns(c clock.PassiveClock) []resource.Column[*v1alpha1.Approval] {
@@ -19,13 +20,13 @@ func columns(c clock.PassiveClock) []resource.Column[*v1alpha1.Approval] {
 		{Name: "Task", Description: "The task that waits.", Value: func(a *v1alpha1.Approval) any { return a.Spec.TaskName }},
 		{Name: "Tool", Description: "The tool that waits to be called.", Value: func(a *v1alpha1.Approval) any { return a.Spec.TargetTool }},
 		{Name: "Arguments", Description: "The arguments that it would be called with: as JSON, without secrets, cut to fit.", Value: func(a *v1alpha1.Approval) any { return brief(approval.Arguments(&a.Spec, "")) }},
-		{Name: "Action", Description: "What is to be done, in words.", Value: func(a *v1alpha1.Approval) any { return brief(approval.Visible(a.Spec.Action)) }},
+		{Name: "Action", Description: "What is to be done, in words.", Value: func(a *v1alpha1.Approval) any { return brief(visible.Exact(a.Spec.Action)) }},
 		{Name: "State", Description: "Where the approval is.", Value: func(a *v1alpha1.Approval) any { return string(a.Status.State) }},
 		{Name: "Requested By", Description: "Who created the task.", Value: func(a *v1alpha1.Approval) any { return a.Spec.RequestedBy }},
 		{Name: "Expires", Description: "How long a decision is still in time.", Value: func(a *v1alpha1.Approval) any { return expires(a, c) }},
 		{Name: "Outcome", Wide: true, Description: "How the approved action went.", Value: func(a *v1alpha1.Approval) any { return string(a.Status.ExecutionOutcome) }},
 		{Name: "Actor", Wide: true, Description: "Who decided.", Value: func(a *v1alpha1.Approval) any { return a.Status.DecisionActor }},
-		{Name: "Reason", Wide: true, Description: "Why it was decided so.", Value: func(a *v1alpha1.Approval) any { return brief(approval.Visible(a.Status.DecisionReason)) }},
+		{Name: "Reason", Wide: true, Description: "Why it was decided so.", Value: func(a *v1alpha1.Approval) any { return brief(visible.Exact(a.Status.DecisionReason)) }},
 		{Name: "Digest", Wide: true, Description: "The digest of the exact arguments.", Value: func(a *v1alpha1.Approval) any { return a.Spec.TargetArgsDigest }},
 	}
 }
