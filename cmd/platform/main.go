@@ -22,7 +22,7 @@ func main() {
 	s.Ask = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
 		s.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		if s.Width, _, _ = term.GetSize(fd); s.Width == 0 {
+		if s.Width, s.Height, _ = term.GetSize(fd); s.Width == 0 {
 			s.Width = 80 // unknown
 		}
 	}

@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"os"
@@ -34,6 +35,8 @@ type Streams struct {
 	Ask bool
 	// Width is the number of columns of Out; 0 if it is not a terminal.
 	Width int
+	// Height is the number of rows of Out; 0 if it is not a terminal.
+	Height int
 	// Become replaces this process by a program, as syscall.Exec does, for a command that another program implements.
 	// It is nil if the streams are not those of the process; the program is then started as a child.
 	Become func(path string, args, env []string) error
@@ -45,6 +48,7 @@ type app struct {
 	Streams
 	screen    *visible.Writer // Out; Err has the same colours
 	raw       io.Writer       // Out as it is, for contents of files
+	answers   *bufio.Reader   // In, once the user was asked
 	loader    *clientcmd.ClientConfigLoadingRules
 	overrides *clientcmd.ConfigOverrides
 	clock     clock.Clock

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,10 +65,11 @@ func (a *app) decide(ctx context.Context, c typed.CoreV1alpha1Interface, asked *
 	if f != asTable {
 		out = a.Err // what is printed to Out is the answer
 	}
-	if err := a.showRequest(out, asked); err != nil {
+	confirm := !flags.yes && asked.Status.State == v1alpha1.ApprovalPending
+	if err := a.showRequest(ctx, out, asked, confirm && a.Ask); err != nil {
 		return err
 	}
-	if !flags.yes && asked.Status.State == v1alpha1.ApprovalPending {
+	if confirm {
 		if err := a.confirm(ctx, word); err != nil {
 			return err
 		}
@@ -83,8 +85,9 @@ func (a *app) decide(ctx context.Context, c typed.CoreV1alpha1Interface, asked *
 	return a.say("%s by %s", done.Status.State, done.Status.DecisionActor)
 }
 
-// showRequest prints the call that would run. It refuses an approval whose ID does not match this call.
-func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
+// showRequest prints the call that would run, screen by screen if it is paged. It refuses an approval whose ID does not match
+// this call.
+func (a *app) showRequest(ctx context.Context, out io.Writer, asked *v1alpha1.Approval, paged bool) error {
 	s := &asked.Spec
 	if err := approval.Verify(asked); err != nil {
 		return fmt.Errorf("%w; no decision was made", err)
@@ -104,20 +107,48 @@ func (a *app) showRequest(out io.Writer, asked *v1alpha1.Approval) error {
 	}
 	line("approval", asked.Name)
 	line("digest", "sha256:"+s.TargetArgsDigest)
-	arguments := approval.Arguments(s, "  ")
+	arguments := approval.Lines(s)
 	switch {
-	case arguments == "":
+	case len(arguments) == 0:
 		line("arguments", "the requester does not show them; only their digest is known")
 	case approval.Exact(s):
 		line("arguments", "exactly these")
 	default:
 		line("arguments", "not all of them are shown: secrets are replaced, long texts are cut; the digest covers them whole")
 	}
-	if arguments != "" {
-		fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(arguments, "\n", "\n    "))
+	for _, line := range arguments {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	if paged {
+		return a.page(ctx, out, b.String())
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// page prints a text of which nothing may scroll out of view before it was read.
+func (a *app) page(ctx context.Context, out io.Writer, text string) error {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	lines[len(lines)-1] += "\n"
+	for room := a.Height - 2; ; room = a.Height - 2 {
+		n := 0
+		for ; n < len(lines); n++ {
+			if room -= 1 + max(0, utf8.RuneCountInString(lines[n])-2)/max(1, a.Width); room < 0 && n > 0 && a.Height > 0 {
+				break
+			}
+		}
+		if _, err := io.WriteString(out, strings.Join(lines[:n], "")); err != nil || n == len(lines) {
+			return err
+		}
+		lines = lines[n:]
+		said, err := a.ask(ctx, fmt.Sprintf("-- %s, %d not blank: Enter goes on, q ends --", many(len(lines), "more line"), len(lines)-approval.Blank(lines)))
+		if err != nil {
+			return err
+		}
+		if said != "" {
+			return errNotConfirmed
+		}
+	}
 }
 
 // errNotConfirmed means that the user did not confirm.
@@ -132,24 +163,40 @@ func (a *app) confirm(ctx context.Context, word string) error {
 	if !a.Ask {
 		return fmt.Errorf("%w, because there is no terminal to ask on; to %s this call, add --yes", errNotConfirmed, word)
 	}
-	if _, err := fmt.Fprintf(a.Err, "%s this call? [y/N] ", word); err != nil {
+	said, err := a.ask(ctx, word+" this call? [y/N]")
+	if err != nil {
 		return err
+	}
+	if said == "y" || said == "yes" {
+		return nil
+	}
+	return errNotConfirmed
+}
+
+// inputEnded is the answer of a user who ended the input.
+const inputEnded = "\x04"
+
+// ask asks the user on the terminal and returns the answer in lower case.
+func (a *app) ask(ctx context.Context, question string) (string, error) {
+	if _, err := io.WriteString(a.Err, question+" "); err != nil {
+		return "", err
+	}
+	if a.answers == nil {
+		a.answers = bufio.NewReader(a.In)
 	}
 	answer := make(chan string, 1)
 	go func() {
-		line, err := bufio.NewReader(a.In).ReadString('\n')
+		line, err := a.answers.ReadString('\n')
 		if err != nil && line == "" {
 			note(a.Err, "") // ends the prompt's line
+			line = inputEnded
 		}
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return "", ctx.Err()
 	case said := <-answer:
-		if said == "y" || said == "yes" {
-			return nil
-		}
-		return errNotConfirmed
+		return said, nil
 	}
 }

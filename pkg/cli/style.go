@@ -85,6 +85,14 @@ func count(n int64) string {
 	return s
 }
 
+// many is a number of things, in words.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return count(int64(n)) + " " + thing
+}
+
 // tokens formats a number of tokens, which may not have been reported.
 func tokens(n *int64) string {
 	if n == nil {

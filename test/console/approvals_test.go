@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/visible"
 	"github.com/platform-ai/platform/test/kit"
 )
 
@@ -45,10 +45,12 @@ func TestApprovals(t *testing.T) {
 		"LONG":   map[string]string{"text": strings.Repeat("x ", 8<<10)},
 		"HIDDEN": map[string]string{"command": "a\u2800b\u3164c\u034fd\ufe0fe\u00a0f\u200dg"},
 		"NONE":   map[string]string{},
+		"BLANK":  map[string]string{"command": "ls" + strings.Repeat("\n \n", 15) + "rm -rf ~" + strings.Repeat(" ", 900) + "; true"},
+		"LINES":  map[string]string{"command": strings.Repeat("echo a line\n", 200) + "rm -rf ~"},
 	} {
 		env = append(env, name+"="+f.Ask("asks", "about "+name, args))
 	}
-	f.drive("approvals.mjs", 3, env...)
+	f.drive("approvals.mjs", 4, env...)
 }
 
 // The page hides no character of a call that the commands show by its code.
@@ -87,7 +89,7 @@ console.log(JSON.stringify(codes));`
 		if r >= 0xd800 && r <= 0xdfff || r == '\t' || r == '\n' || !unicode.In(r, assigned...) {
 			continue // the page shows arguments on several lines, and a browser knows characters of later versions of Unicode
 		}
-		if command := approval.Visible(string(r)) != string(r); command != page[r] {
+		if command := visible.Exact(string(r)) != string(r); command != page[r] {
 			t.Errorf("%U: shown by its code by the commands: %v, and by the page: %v", r, command, page[r])
 		}
 	}

@@ -4,7 +4,7 @@
 // Many approvals, and exactly what each is about.
 import { BASE, assert, nodes, run, shown, signedIn } from './drive.mjs';
 
-const { LAST, MANY, SECRET, LONG, HIDDEN, NONE } = process.env;
+const { LAST, MANY, SECRET, LONG, HIDDEN, NONE, BLANK, LINES } = process.env;
 
 // every presses the button for more until there are n rows.
 async function every(page, n) {
@@ -29,9 +29,9 @@ await run({
     await page.goto(`${BASE}/console/approvals`);
     await shown(page, 'what waits', 'are not shown');
     assert.ok((await nodes(page)) < 3000, `${await nodes(page)} nodes`);
-    await every(page, 605);
+    await every(page, 607);
     await page.goto(`${BASE}/console/approvals?state=all`);
-    await every(page, 606);
+    await every(page, 608);
     await shown(page, 'all', 'the same before');
     await page.goto(`${BASE}/console/approvals/no-such-approval`);
     await shown(page, 'another name', 'not kept any more, or does not exist');
@@ -58,6 +58,36 @@ await run({
     assert.match(text, /Exactly these/);
     text = await show(NONE);
     assert.match(text, /The call has no arguments/);
+    await close();
+    assert.deepEqual(complaints, []);
+  },
+  'nothing out of view': async (b) => {
+    const { page, complaints, close } = await signedIn(b);
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await page.goto(`${BASE}/console/approvals/${BLANK}`);
+    await approve.waitFor();
+    const text = await page.evaluate(() => document.querySelector('.approval').innerText);
+    assert.match(text, /31 lines, 29 of them blank/);
+    assert.match(text, /ls\n29 blank lines\nrm -rf ~900 spaces; true/);
+    const below = await page.evaluate(() => document.querySelector('.fold').getBoundingClientRect().height);
+    assert.ok(below < 40, `${below} px`);
+    await page.getByRole('button', { name: 'Approve', disabled: false }).waitFor(); // all of it is in view
+
+    await page.goto(`${BASE}/console/approvals/${LINES}`);
+    await approve.waitFor();
+    await shown(page, 'a long one', '201 lines');
+    assert.ok(await approve.isDisabled(), 'what was not in view can be approved');
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight)); // over the middle
+    await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+    assert.ok(await approve.isDisabled(), 'the middle was not in view');
+    for (let n = 0; (await approve.isDisabled()); n++) {
+      assert.ok(n < 50, 'the parts do not end');
+      await page.keyboard.press('y');
+      assert.equal(await page.locator('#reason').count(), 0);
+      await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+    }
+    await page.keyboard.press('y');
+    await page.getByLabel('Approve: a reason').waitFor();
     await close();
     assert.deepEqual(complaints, []);
   },

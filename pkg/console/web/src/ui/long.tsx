@@ -8,12 +8,12 @@ import { visible } from './text';
 
 const part = 64 * 1024;
 
-export function Long({ text, label, show = visible }: { text: string; label: string; show?: (text: string) => string }) {
+export function Long({ text, label }: { text: string; label: string }) {
   const shown = useSignal(part);
   const rest = text.length - shown.value;
   return (
     <>
-      <pre class="long" dir="auto" tabIndex={0} aria-label={label}>{show(text.slice(0, shown.value))}</pre>
+      <pre class="long" dir="auto" tabIndex={0} aria-label={label}>{visible(text.slice(0, shown.value))}</pre>
       {rest > 0 && (
         <p class="more">
           <button type="button" onClick={() => (shown.value += 4 * part)}>Show more</button> <span class="muted">{bytes(rest)} are not shown.</span>

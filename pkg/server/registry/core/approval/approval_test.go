@@ -240,7 +240,7 @@ func TestBrief(t *testing.T) {
 	for range 100 {
 		long += "ä"
 	}
-	for in, want := range map[string]string{"": "", "short": "short", long: long[:2*59] + "…", long[:120]: long[:120]} {
+	for in, want := range map[string]string{"": "", "short": "short", long: long[:2*59] + "… (41 more characters)", long[:120]: long[:120]} {
 		if got := brief(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

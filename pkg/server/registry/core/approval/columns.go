@@ -4,6 +4,7 @@
 package approval
 
 import (
+	"fmt"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -19,7 +20,7 @@ func columns(c clock.PassiveClock) []resource.Column[*v1alpha1.Approval] {
 	return []resource.Column[*v1alpha1.Approval]{
 		{Name: "Task", Description: "The task that waits.", Value: func(a *v1alpha1.Approval) any { return a.Spec.TaskName }},
 		{Name: "Tool", Description: "The tool that waits to be called.", Value: func(a *v1alpha1.Approval) any { return a.Spec.TargetTool }},
-		{Name: "Arguments", Description: "The arguments that it would be called with: as JSON, without secrets, cut to fit.", Value: func(a *v1alpha1.Approval) any { return brief(approval.Arguments(&a.Spec, "")) }},
+		{Name: "Arguments", Description: "The arguments that it would be called with: as JSON, without secrets, cut to fit.", Value: func(a *v1alpha1.Approval) any { return brief(approval.Arguments(&a.Spec)) }},
 		{Name: "Action", Description: "What is to be done, in words.", Value: func(a *v1alpha1.Approval) any { return brief(visible.Exact(a.Spec.Action)) }},
 		{Name: "State", Description: "Where the approval is.", Value: func(a *v1alpha1.Approval) any { return string(a.Status.State) }},
 		{Name: "Requested By", Description: "Who created the task.", Value: func(a *v1alpha1.Approval) any { return a.Spec.RequestedBy }},
@@ -56,7 +57,7 @@ func brief(s string) string {
 	n := 0
 	for i := range s {
 		if n++; n == maxBrief {
-			return s[:i] + "…"
+			return fmt.Sprintf("%s… (%d more characters)", s[:i], utf8.RuneCountInString(s)-maxBrief+1)
 		}
 	}
 	return s

@@ -3,8 +3,8 @@
 
 // The arguments of a call that waits for a decision, and whether they are all of it.
 import { indented, members } from '../../api/source';
-import { Long } from '../../ui/long';
 import { Exactly, exactly } from '../../ui/text';
+import { Whole } from '../../ui/whole';
 
 // Arguments shows each argument as it is: a text with its line breaks, anything else as JSON, with a word that says which.
 export function Arguments({ args, exact }: { args: string | undefined; exact: boolean }) {
@@ -19,7 +19,7 @@ export function Arguments({ args, exact }: { args: string | undefined; exact: bo
 
 function Values({ args }: { args: string }) {
   const list = members(args);
-  if (!list) return <Long text={indented(args)} label="Arguments" show={exactly} />;
+  if (!list) return <Whole text={indented(args)} label="Arguments" />;
   if (list.length === 0) return <p class="muted">The call has no arguments.</p>;
   return (
     <dl class="arguments">
@@ -28,7 +28,7 @@ function Values({ args }: { args: string }) {
         return (
           <div key={i}>
             <dt><Exactly>{name}</Exactly> {!text && <span class="muted small">{kind(value)}</span>}</dt>
-            <dd><Long text={text ? (JSON.parse(value) as string) : indented(value)} label={exactly(name) || 'Argument'} show={exactly} /></dd>
+            <dd><Whole text={text ? (JSON.parse(value) as string) : indented(value)} label={exactly(name) || 'Argument'} /></dd>
           </div>
         );
       })}

@@ -8,15 +8,18 @@ import { explain, inNamespace, post, apiVersion } from '../../api/client';
 import { may } from '../../api/may';
 import type { Approval } from '../../api/types';
 import { useKeys } from '../../keys';
+import type { Seen } from '../../ui/seen';
 
-export function Decision({ approval, exact, decided }: { approval: Approval; exact: boolean; decided: () => void }) {
+export function Decision({ approval, exact, seen, decided }: { approval: Approval; exact: boolean; seen: Seen; decided: () => void }) {
   const choice = useSignal<'' | 'approve' | 'decline'>('');
   const problem = useSignal('');
   const busy = useSignal(false);
   const reason = useRef<HTMLTextAreaElement>(null);
   const allowed = may('create', 'approvals/decision');
   const choose = (c: 'approve' | 'decline') => {
-    if (allowed) choice.value = c;
+    if (!allowed) return;
+    if (c === 'approve' && seen.left.value !== 0) seen.next();
+    else choice.value = c;
   };
   useKeys([
     { key: 'y', label: 'Approve', run: () => choose('approve') },
@@ -31,8 +34,9 @@ export function Decision({ approval, exact, decided }: { approval: Approval; exa
   if (!choice.value) {
     return (
       <p class="actions">
-        <button type="button" class="primary" onClick={() => choose('approve')}>Approve <kbd>y</kbd></button>
+        <button type="button" class="primary" disabled={seen.left.value !== 0} onClick={() => choose('approve')}>Approve <kbd>y</kbd></button>
         <button type="button" onClick={() => choose('decline')}>Decline <kbd>n</kbd></button>
+        {seen.left.value > 0 && <><button type="button" onClick={seen.next}>Show the next part <kbd>y</kbd></button> <span class="muted small" role="status">To approve this, look at all of it: {seen.left.value === 1 ? 'one part was' : `${seen.left.value} parts were`} not in view.</span></>}
       </p>
     );
   }

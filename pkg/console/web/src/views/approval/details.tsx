@@ -8,6 +8,7 @@ import { stateOf, left } from '../../ui/approvaltable';
 import { Fact } from '../../ui/eventdetails';
 import { clock } from '../../ui/format';
 import { Phase } from '../../ui/phase';
+import { useSeen } from '../../ui/seen';
 import { Exactly } from '../../ui/text';
 import { Alike } from './alike';
 import { Arguments } from './arguments';
@@ -17,14 +18,15 @@ export function ApprovalDetails({ asked, decided }: { asked: Asked; decided: () 
   const { approval, args } = asked;
   const { spec, status } = approval;
   const exact = status?.argumentsExact ?? false;
+  const seen = useSeen(args);
   return (
     <article class="approval" aria-label="The approval">
       <p><Phase phase={stateOf(approval)} /> <span class="muted">{left(approval)}</span></p>
       <h2><Exactly>{spec.action || `Call ${spec.targetTool ?? 'a tool'}`}</Exactly></h2>
       {spec.riskSummary && <p><Exactly>{spec.riskSummary}</Exactly></p>}
       <h3>Arguments of <Exactly>{spec.targetTool}</Exactly></h3>
-      <Arguments args={args} exact={exact} />
-      {stateOf(approval) === 'pending' && <Decision approval={approval} exact={exact} decided={decided} />}
+      <div ref={seen.box}><Arguments args={args} exact={exact} /></div>
+      {stateOf(approval) === 'pending' && <Decision approval={approval} exact={exact} seen={seen} decided={decided} />}
       <dl class="facts">
         <div><dt>Task</dt><dd><a href={taskHref(spec.taskName, status?.requestedSeq)}>{spec.taskName}</a></dd></div>
         {spec.rootTask && spec.rootTask !== spec.taskName && <div><dt>Tree</dt><dd><a href={href(`/tree/${encodeURIComponent(spec.rootTask)}`)}>{spec.rootTask}</a></dd></div>}
