@@ -37,7 +37,7 @@ func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource
 		Kind:       "ExecutionEvent",
 		Singular:   "executionevent",
 		ShortNames: []string{"ee", "eev"},
-		Categories: []string{"platform"},
+		Categories: []string{}, // kubectl get platform would list all of them
 		Fields: []resource.Field[*v1alpha1.ExecutionEvent]{
 			{Path: fieldTask, Value: func(e *v1alpha1.ExecutionEvent) string { return e.TaskName }},
 			{Path: fieldSession, Value: func(e *v1alpha1.ExecutionEvent) string { return e.SessionName }},
