@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,8 @@ func policyTest(a *app) *cobra.Command {
 			"arguments had secrets, are listed as not judged. To try a policy on these, write the calls into a file.\n\n" +
 			"Policies are ValidatingAdmissionPolicies that match creates of toolcalls. The calls are judged by those of the\n" +
 			"server or, with -f, by those of a file and their bindings, which need not be stored. A policy without a binding in the\n" +
-			"file denies. Policies of a file may not refer to parameters or ask an authorizer, and know only the namespace's name.",
+			"file denies. Policies of a file may not refer to parameters or ask an authorizer, and know only the namespace's name.\n\n" +
+			"The exit code is 2 if calls are denied.",
 		Example: "  platform policy test --task nightly-report\n  platform policy test -f policy.yaml --task nightly-report\n" +
 			"  platform policy test --task nightly-report --calls calls.yaml -o json",
 	}
@@ -75,10 +77,12 @@ func policyTest(a *app) *cobra.Command {
 				return err
 			}
 		}
-		if *f != asTable {
-			return a.write(map[string]any{"calls": calls}, *f)
+		if *f == asTable {
+			err = a.showCalls(calls)
+		} else {
+			err = a.write(map[string]any{"calls": calls}, *f)
 		}
-		return a.showCalls(calls)
+		return cmp.Or(err, denied(calls))
 	}
 	return cmd
 }
@@ -149,10 +153,24 @@ func (a *app) showCalls(calls []testedCall) error {
 			return err
 		}
 	}
-	note(a.Err, fmt.Sprintf("%d calls: %d allowed, %d held for approval, %d denied, %d not judged",
-		len(calls), counts[v1alpha1.ToolCallAllowed], counts[v1alpha1.ToolCallApprovalRequired], counts[v1alpha1.ToolCallDenied], left))
+	note(a.Err, fmt.Sprintf("%s: %d allowed, %d held for approval, %d denied, %d not judged",
+		many(len(calls), "call"), counts[v1alpha1.ToolCallAllowed], counts[v1alpha1.ToolCallApprovalRequired], counts[v1alpha1.ToolCallDenied], left))
 	if left > 0 {
 		note(a.Err, "To judge the calls that were left out, give them in a file with --calls.")
 	}
 	return nil
+}
+
+// denied is the outcome of a test in which policies deny calls; nil if they deny none.
+func denied(calls []testedCall) error {
+	n := 0
+	for i := range calls {
+		if calls[i].Verdict == v1alpha1.ToolCallDenied {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &outcome{codeFailed, many(n, "call") + " denied"}
 }

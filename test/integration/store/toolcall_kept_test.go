@@ -71,7 +71,7 @@ spec:
 	var judged struct {
 		Calls []struct{ Source, Verdict string }
 	}
-	if err := json.Unmarshal([]byte(out), &judged); err != nil || code != 0 || fmt.Sprint(judged.Calls) != "[{record Denied} {record Allowed}]" {
+	if err := json.Unmarshal([]byte(out), &judged); err != nil || code != 2 || fmt.Sprint(judged.Calls) != "[{record Denied} {record Allowed}]" {
 		t.Errorf("judged again: %d %s %s", code, out, errs)
 	}
 	if err := tasks.Delete(t.Context(), "t", metav1.DeleteOptions{}); err != nil {
