@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -38,19 +39,30 @@ const aboutDecisions = "\nWhat would run is printed first; on a terminal you are
 
 func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
 	var d decideFlags
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use: word + " TASK [APPROVAL]", Aliases: aliases, Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("tasks"),
 		Long: short + ".\n\nAPPROVAL is the id, or its beginning. If only one approval of the task is pending, it can be left out. If the task has\n" +
 			"none, TASK may be the root of a tree, and APPROVAL one of any task below it." + aboutDecisions,
 	}
 	d.add(cmd)
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until the task, or one below it, asks for something")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()
 		if err != nil {
 			return err
 		}
+		until := a.clock.Now().Add(wait)
 		asked, err := pick(cmd.Context(), c, namespace, append(args, "")[:2])
+		for errors.Is(err, errNothingAsked) && a.clock.Now().Before(until) {
+			select {
+			case <-a.clock.After(time.Second):
+			case <-cmd.Context().Done():
+				return cmd.Context().Err()
+			}
+			asked, err = pick(cmd.Context(), c, namespace, append(args, "")[:2])
+		}
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,9 @@ import (
 // shortestPrefix is the minimum length of a prefix that identifies an approval.
 const shortestPrefix = 4
 
+// errNothingAsked means that a task waits for nobody's decision.
+var errNothingAsked = errors.New("waits for no approval")
+
 // pick finds the approval that args (a task and a prefix) select. An empty prefix selects the only pending one. If the task has
 // none, those of the tasks below it are searched, so that a whole tree is answered at its root.
 func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, args []string) (*v1alpha1.Approval, error) {
@@ -47,7 +50,7 @@ func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, 
 	case prefix != "":
 		return nil, fmt.Errorf("task %s has no approval %s", task, prefix)
 	}
-	return nil, fmt.Errorf("task %s waits for no approval", task)
+	return nil, fmt.Errorf("task %s %w", task, errNothingAsked)
 }
 
 // selected returns the approvals of a selector whose names have the prefix; with none, those that are pending.
