@@ -25,12 +25,18 @@ import (
 // task is parked: its condition and message report it, its timeout does not run, and it takes
 // no slot. This step expires approvals that nobody decided in time, and cancels those that an
 // earlier attempt left pending.
+//
+// The timeout of a task does not run either while everything that it delegated and that has not
+// ended waits for people: it can do nothing about that. It is not parked for it, because its run
+// may do other work; the reason of its condition says it, which also tells the task above.
 type parked struct {
 	now func() time.Time
 	// park stops or resumes the clock of a run.
 	park func(ctx context.Context, r executor.Ref, parked bool) error
 	// pending lists the pending approvals of a task that the cache has.
 	pending func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error)
+	// children lists what the task delegated and the cache has.
+	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
 	append  appendFunc
 	next    func(context.Context, *v1alpha1.Task) error
 }
@@ -43,11 +49,16 @@ func (s parked) do(ctx context.Context, t *v1alpha1.Task) error {
 	if err != nil {
 		return err
 	}
-	err = s.park(ctx, runRef(t), len(pending) > 0)
+	waits, err := s.childrenWait(ctx, t)
+	if err != nil {
+		return err
+	}
+	err = s.park(ctx, runRef(t), len(pending) > 0 || waits)
 	if err != nil && !errors.Is(err, executor.ErrNotFound) { // not started yet, or gone
 		return fmt.Errorf("park: %w", err)
 	}
 	tellParked(t, pending)
+	tellChildrenWait(t, waits)
 	err = s.next(ctx, t)
 	if t.Status.Phase != v1alpha1.TaskRunning || !errors.Is(err, step.ErrDone) {
 		return err
@@ -56,6 +67,46 @@ func (s parked) do(ctx context.Context, t *v1alpha1.Task) error {
 		return step.Wait{After: max(left, time.Millisecond), Reason: "an approval expires"} // 0 would mean never
 	}
 	return err
+}
+
+// childrenWait reports whether the task has delegated something that has not ended, and all of it waits for people.
+func (s parked) childrenWait(ctx context.Context, t *v1alpha1.Task) (bool, error) {
+	if !t.Status.HasChildren {
+		return false, nil
+	}
+	list, err := s.children(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	waits := false
+	for i := range list {
+		c := &list[i]
+		if !belongs(c) || c.Status.Phase.Terminal() {
+			continue
+		}
+		if waits = isParked(c) || saysChildrenWait(c); !waits {
+			return false, nil
+		}
+	}
+	return waits, nil
+}
+
+// saysChildrenWait reports whether the status says that all children wait for people.
+func saysChildrenWait(t *v1alpha1.Task) bool {
+	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionWaitingForApproval)
+	return c != nil && c.Reason == v1alpha1.ReasonChildrenWaitForApproval
+}
+
+// tellChildrenWait reports it, unless the task waits itself.
+func tellChildrenWait(t *v1alpha1.Task, waits bool) {
+	switch {
+	case isParked(t):
+	case waits:
+		setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionFalse, v1alpha1.ReasonChildrenWaitForApproval,
+			"all delegated tasks that have not ended wait for approvals; the timeout does not run meanwhile")
+	case saysChildrenWait(t):
+		setCondition(&t.Status, t.Generation, v1alpha1.ConditionWaitingForApproval, metav1.ConditionFalse, v1alpha1.ReasonApprovalDecided, "a delegated task goes on")
+	}
 }
 
 // settle ends the approvals that can no longer be decided, and returns the others in the order

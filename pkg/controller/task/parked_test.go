@@ -116,6 +116,50 @@ func TestParked(t *testing.T) {
 	}
 }
 
+// TestClockStopsWithChildren: the timeout of a task does not run while all that it delegated, and that has not ended, waits for
+// people, however deep they are asked. The task itself is not parked.
+func TestClockStopsWithChildren(t *testing.T) {
+	delegated := func(change ...func(*v1alpha1.Task)) v1alpha1.Task {
+		c := task(append([]func(*v1alpha1.Task){isStarted}, change...)...)
+		c.Status.Delegation = &v1alpha1.TaskDelegation{}
+		return *c
+	}
+	above := func(t *v1alpha1.Task) { tellChildrenWait(t, true) }
+	ended := func(t *v1alpha1.Task) { t.Status.Phase = v1alpha1.TaskSucceeded }
+	detached := func(t *v1alpha1.Task) { t.Status.Delegation.Detached = true }
+	left := delegated()
+	detached(&left)
+	parent := task(isStarted)
+	parent.Status.HasChildren = true
+	for _, c := range []struct {
+		name     string
+		children []v1alpha1.Task
+		stopped  bool
+	}{
+		{"none", nil, false},
+		{"one works", []v1alpha1.Task{delegated(waiting), delegated()}, false},
+		{"all wait", []v1alpha1.Task{delegated(waiting), delegated(waiting)}, true},
+		{"one goes on", []v1alpha1.Task{delegated(), delegated(waiting)}, false},
+		{"what has ended does not count", []v1alpha1.Task{delegated(ended), delegated(waiting)}, true},
+		{"nor what was detached", []v1alpha1.Task{left, delegated(waiting)}, true},
+		{"below a child", []v1alpha1.Task{delegated(above)}, true},
+		{"all have ended", []v1alpha1.Task{delegated(ended)}, false},
+	} {
+		stopped := false
+		s := parked{
+			now:      noon,
+			park:     func(_ context.Context, _ executor.Ref, parked bool) error { stopped = parked; return nil },
+			pending:  func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error) { return nil, nil },
+			children: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return c.children, nil },
+			next:     func(context.Context, *v1alpha1.Task) error { return step.ErrDone },
+		}
+		outcomeIs(t, s.do(t.Context(), parent), "done")
+		if stopped != c.stopped || saysChildrenWait(parent) != c.stopped || isParked(parent) {
+			t.Errorf("%s: the clock is stopped: %v, said: %v", c.name, stopped, saysChildrenWait(parent))
+		}
+	}
+}
+
 // TestExpiryWhileLooking: an approval that expires during the reconcile is checked again.
 func TestExpiryWhileLooking(t *testing.T) {
 	looks := 0

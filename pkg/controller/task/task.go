@@ -274,7 +274,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
 		{Name: "run", Do: parked{
-			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, append: appendEvents, next: attempt.do,
+			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, children: kids.shown, append: appendEvents, next: attempt.do,
 		}.do},
 	}
 	for i := range list {

@@ -286,6 +286,9 @@ const (
 	ReasonApprovalPending = "ApprovalPending"
 	// ReasonApprovalDecided is for WaitingForApproval=False: no call waits any longer.
 	ReasonApprovalDecided = "ApprovalDecided"
+	// ReasonChildrenWaitForApproval is for WaitingForApproval=False: the task itself waits for nobody, but all that it delegated
+	// and that has not ended does, so its timeout does not run. Approve or decline what waits below it.
+	ReasonChildrenWaitForApproval = "ChildrenWaitForApproval"
 	// ReasonChildrenActive is for WaitingForChildren=True: the work is done, and delegated tasks have not ended. Wait for
 	// them, cancel them, or detach them.
 	ReasonChildrenActive = "ChildrenActive"
