@@ -99,6 +99,11 @@ func (in *AgentCoordination) DeepCopyInto(out *AgentCoordination) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.MaxTasks != nil {
+		in, out := &in.MaxTasks, &out.MaxTasks
+		*out = new(int32)
+		**out = **in
+	}
 	if in.ApprovalRequiredTools != nil {
 		in, out := &in.ApprovalRequiredTools, &out.ApprovalRequiredTools
 		*out = make([]string, len(*in))

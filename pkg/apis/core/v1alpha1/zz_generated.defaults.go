@@ -74,6 +74,10 @@ func SetObjectDefaults_Agent(in *Agent) {
 			var ptrVar1 int32 = 3
 			in.Spec.Coordination.MaxDepth = &ptrVar1
 		}
+		if in.Spec.Coordination.MaxTasks == nil {
+			var ptrVar1 int32 = 200
+			in.Spec.Coordination.MaxTasks = &ptrVar1
+		}
 	}
 	if in.Spec.Runtime != nil {
 		if in.Spec.Runtime.DefaultMaxTurns == nil {

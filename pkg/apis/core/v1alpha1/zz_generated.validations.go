@@ -1063,6 +1063,39 @@ func Validate_AgentCoordination(
 		errs = append(errs, fn(fldPath.Child("maxDepth"), obj.MaxDepth, oldVal, oldObj != nil)...)
 	}
 
+	{ // field AgentCoordination.MaxTasks
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentCoordination) *int32 {
+				return oldObj.MaxTasks
+			})
+		errs = append(errs, fn(fldPath.Child("maxTasks"), obj.MaxTasks, oldVal, oldObj != nil)...)
+	}
+
 	{ // field AgentCoordination.Autonomous
 		fn := func(
 			fldPath *field.Path,
@@ -5992,6 +6025,7 @@ func Validate_ExecutionEventPage(
 	// field ExecutionEventPage.StreamNamespace has no validation
 	// field ExecutionEventPage.StreamType has no validation
 	// field ExecutionEventPage.StreamID has no validation
+	// field ExecutionEventPage.StreamUID has no validation
 	// field ExecutionEventPage.AfterSeq has no validation
 	// field ExecutionEventPage.LatestSeq has no validation
 	// field ExecutionEventPage.NextSeq has no validation
@@ -13180,6 +13214,37 @@ func Validate_TaskDelegation(
 		errs = append(errs, fn(fldPath.Child("depth"), &obj.Depth, oldVal, oldObj != nil)...)
 	}
 
+	{ // field TaskDelegation.MaxTasks
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskDelegation) *int32 {
+				return &oldObj.MaxTasks
+			})
+		errs = append(errs, fn(fldPath.Child("maxTasks"), &obj.MaxTasks, oldVal, oldObj != nil)...)
+	}
+
 	// field TaskDelegation.Ancestors has no validation
 	// field TaskDelegation.Requests has no validation
 	// field TaskDelegation.ApprovalRequiredTools has no validation
@@ -16690,6 +16755,7 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("delegation"), obj.Delegation, oldVal, oldObj != nil)...)
 	}
 
+	// field TaskStatus.ApprovalRequiredTools has no validation
 	// field TaskStatus.HasChildren has no validation
 
 	{ // field TaskStatus.ChildTasks

@@ -24,6 +24,10 @@ type AgentCoordinationApplyConfiguration struct {
 	MaxConcurrentChildren *int32 `json:"maxConcurrentChildren,omitempty"`
 	// maxDepth limits how deep delegation may nest, from 1 to 10.
 	MaxDepth *int32 `json:"maxDepth,omitempty"`
+	// maxTasks limits how many tasks may be delegated in one tree, on all its levels together. Tasks that have ended count
+	// until they are deleted. Below a task, no agent allows more than this task's agent does. The server has a limit for all
+	// trees, too (--tree-tasks).
+	MaxTasks *int32 `json:"maxTasks,omitempty"`
 	// autonomous makes the agent work in iterations until its goal is complete.
 	Autonomous *bool `json:"autonomous,omitempty"`
 	// maxIterations limits the iterations; 0 means no limit.
@@ -75,6 +79,14 @@ func (b *AgentCoordinationApplyConfiguration) WithMaxConcurrentChildren(value in
 // If called multiple times, the MaxDepth field is set to the value of the last call.
 func (b *AgentCoordinationApplyConfiguration) WithMaxDepth(value int32) *AgentCoordinationApplyConfiguration {
 	b.MaxDepth = &value
+	return b
+}
+
+// WithMaxTasks sets the MaxTasks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxTasks field is set to the value of the last call.
+func (b *AgentCoordinationApplyConfiguration) WithMaxTasks(value int32) *AgentCoordinationApplyConfiguration {
+	b.MaxTasks = &value
 	return b
 }
 

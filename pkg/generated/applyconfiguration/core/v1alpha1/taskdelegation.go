@@ -26,6 +26,9 @@ type TaskDelegationApplyConfiguration struct {
 	RootUID *types.UID `json:"rootUID,omitempty"`
 	// depth is how many tasks are above this one, from 1.
 	Depth *int32 `json:"depth,omitempty"`
+	// maxTasks is how many tasks may be delegated in the tree, as far as the Agents of the tasks above this one limit it;
+	// absent means that they were not asked.
+	MaxTasks *int32 `json:"maxTasks,omitempty"`
 	// ancestors are the UIDs of the tasks above this one, from the root to the parent.
 	Ancestors []types.UID `json:"ancestors,omitempty"`
 	// requests are digests of what the tasks of the path were asked, from the root to this task: of the agent with its
@@ -85,6 +88,14 @@ func (b *TaskDelegationApplyConfiguration) WithRootUID(value types.UID) *TaskDel
 // If called multiple times, the Depth field is set to the value of the last call.
 func (b *TaskDelegationApplyConfiguration) WithDepth(value int32) *TaskDelegationApplyConfiguration {
 	b.Depth = &value
+	return b
+}
+
+// WithMaxTasks sets the MaxTasks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxTasks field is set to the value of the last call.
+func (b *TaskDelegationApplyConfiguration) WithMaxTasks(value int32) *TaskDelegationApplyConfiguration {
+	b.MaxTasks = &value
 	return b
 }
 

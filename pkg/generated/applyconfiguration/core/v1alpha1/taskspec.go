@@ -33,11 +33,11 @@ type TaskSpecApplyConfiguration struct {
 	Execution *TaskExecutionSpecApplyConfiguration `json:"execution,omitempty"`
 	// timeout limits the task in wall-clock time, for example "30m". It must be positive. The default of agent tasks is 30m.
 	Timeout *corev1alpha1.Duration `json:"timeout,omitempty"`
-	// priority orders the tasks that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal ones
-	// the task that has waited longest. A task gains 25 for each 30 seconds that it waits, up to 1000, and goes before
+	// priority orders the tasks of a namespace that wait until fewer tasks run, from 0 to 1000; higher goes first, and of equal
+	// ones the task that has waited longest. Whatever the priorities, slots that become free go round the namespaces. A task gains 25 for each 30 seconds that it waits, up to 1000, and goes before
 	// all that have waited less once it has waited for 5 minutes, so none waits for ever. It waits from its creation, for
 	// a retry from when that is due, and for another iteration from the end of the one before. If a task waits for tasks that it
-	// delegated, one of these goes before all others. Tasks of one session keep the order of their creation. While a
+	// delegated, one of these goes before all others of the namespace. Tasks of one session keep the order of their creation. While a
 	// task waits, its priority can be changed.
 	Priority *int32 `json:"priority,omitempty"`
 	// retryPolicy says how failed attempts are repeated; without it they are not.

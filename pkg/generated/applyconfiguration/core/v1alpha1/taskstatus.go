@@ -73,6 +73,9 @@ type TaskStatusApplyConfiguration struct {
 	// delegation is the place of a delegated task in its tree. The server records it when the worker of the parent
 	// creates the task, and nobody changes it but the server; absent for a task that was not delegated.
 	Delegation *TaskDelegationApplyConfiguration `json:"delegation,omitempty"`
+	// approvalRequiredTools are the tools that need a person's approval in a fork, because they did in the task that it was
+	// made from, by what was above that task. The server records them when the fork is created.
+	ApprovalRequiredTools []string `json:"approvalRequiredTools,omitempty"`
 	// hasChildren is set by the server before the worker of this task creates its first child, and stays.
 	HasChildren *bool `json:"hasChildren,omitempty"`
 	// childTasks are the tasks that this task delegated.
@@ -306,6 +309,16 @@ func (b *TaskStatusApplyConfiguration) WithConnectionBindings(values ...*TaskCon
 // If called multiple times, the Delegation field is set to the value of the last call.
 func (b *TaskStatusApplyConfiguration) WithDelegation(value *TaskDelegationApplyConfiguration) *TaskStatusApplyConfiguration {
 	b.Delegation = value
+	return b
+}
+
+// WithApprovalRequiredTools adds the given value to the ApprovalRequiredTools field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ApprovalRequiredTools field.
+func (b *TaskStatusApplyConfiguration) WithApprovalRequiredTools(values ...string) *TaskStatusApplyConfiguration {
+	for i := range values {
+		b.ApprovalRequiredTools = append(b.ApprovalRequiredTools, values[i])
+	}
 	return b
 }
 
