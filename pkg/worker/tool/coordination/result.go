@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // Limits of a row, in bytes.
@@ -38,6 +39,10 @@ type row struct {
 	RetryTaskName string `json:"retryTaskName,omitempty"`
 	// ExecutionOutcome is how the work ended, if that was recorded before the task ended.
 	ExecutionOutcome *v1alpha1.TaskExecutionOutcome `json:"executionOutcome,omitempty"`
+	// Error says, with its type and with advice as of a failed call, why there is nothing to read about this name.
+	Error      string         `json:"error,omitempty"`
+	ErrorType  tool.ErrorType `json:"errorType,omitempty"`
+	Suggestion string         `json:"suggestion,omitempty"`
 }
 
 // structured are the parts of a structured result that a coordinator reads by themselves.

@@ -43,7 +43,7 @@ type waitArguments struct {
 
 // waited is the result of wait_for_tasks.
 type waited struct {
-	// Completed is set if all tasks have ended.
+	// Completed is set if all tasks exist and have ended.
 	Completed bool `json:"completed"`
 	// Timeout is set if the time passed before that. The results are then those of the tasks as they are.
 	Timeout bool  `json:"timeout,omitempty"`
@@ -90,16 +90,17 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		case <-stop:
 		}
 	}()
-	children, err := t.await(until, names)
+	seen, err := t.await(until, names)
 	timeout := until.Err() != nil && ctx.Err() == nil
 	if timeout {
-		children, _, err = t.look(ctx, names)
+		seen, err = t.look(ctx, names)
 	}
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
-	out := waited{Completed: ended(children), Results: []row{}}
-	out.Timeout = timeout && !out.Completed
+	children := seen.children
+	out := waited{Completed: ended(children) && len(seen.unknown) == 0, Results: []row{}}
+	out.Timeout = timeout && !ended(children)
 	var all []v1alpha1.Task
 	if slices.ContainsFunc(children, isRetried) {
 		if all, err = t.children(ctx); err != nil {
@@ -115,17 +116,22 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		r.Retried = r.RetryTaskName != ""
 		out.Results = append(out.Results, r)
 	}
+	for _, name := range seen.unknown { // the results of the others are not lost with it
+		e := seen.notFound(name)
+		out.Results = append(out.Results, row{Task: name, Error: e.Message, ErrorType: e.Type, Suggestion: e.Suggestion})
+	}
+	slices.SortStableFunc(out.Results, func(a, b row) int { return strings.Compare(a.Task, b.Task) })
 	return out, nil
 }
 
 // await returns the named children when all of them have ended.
-func (t waitTool) await(ctx context.Context, names []string) ([]*v1alpha1.Task, error) {
+func (t waitTool) await(ctx context.Context, names []string) (*sight, error) {
 	for pause := firstPause; ; {
-		children, version, err := t.look(ctx, names)
-		if err != nil || ended(children) {
-			return children, err
+		seen, err := t.look(ctx, names)
+		if err != nil || ended(seen.children) {
+			return seen, err
 		}
-		if t.follow(ctx, children, version) {
+		if t.follow(ctx, seen.children, seen.version) {
 			pause = firstPause
 			continue
 		}
@@ -136,38 +142,47 @@ func (t waitTool) await(ctx context.Context, names []string) ([]*v1alpha1.Task, 
 	}
 }
 
-// look reads the named children, in the order of the names, and the version at which they were read.
-func (t waitTool) look(ctx context.Context, names []string) ([]*v1alpha1.Task, string, error) {
+// sight is what there is of the named children.
+type sight struct {
+	children []*v1alpha1.Task // in the order of the names
+	unknown  []string         // names that no child has: they are misspelt, or the task was deleted
+	mine     []string         // the names of all children
+	version  string           // at which they were read
+}
+
+func (s *sight) notFound(name string) *tool.Error {
+	e := tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q, or it was deleted", name)
+	if len(s.mine) == 0 {
+		return e.Suggest("you have not created any task yet")
+	}
+	return e.Suggest("your tasks: %s", strings.Join(s.mine, ", "))
+}
+
+// look reads the named children. It is an error if none of the names is a child's.
+func (t waitTool) look(ctx context.Context, names []string) (*sight, error) {
 	list, err := t.api.CoreV1alpha1().Tasks(t.task.Namespace).List(ctx, metav1.ListOptions{LabelSelector: t.selector()})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	var mine []string
+	seen := &sight{version: list.ResourceVersion}
 	found := map[string]*v1alpha1.Task{}
 	for i := range list.Items {
 		if c := &list.Items[i]; t.isChild(c) {
 			found[c.Name] = c
-			mine = append(mine, c.Name)
+			seen.mine = append(seen.mine, c.Name)
 		}
 	}
-	var children []*v1alpha1.Task
 	for _, name := range names {
-		c, ok := found[name]
-		if !ok {
-			return nil, "", stranger(name, mine)
+		if c, ok := found[name]; ok {
+			seen.children = append(seen.children, c)
+		} else {
+			seen.unknown = append(seen.unknown, name)
 		}
-		children = append(children, c)
 	}
-	return children, list.ResourceVersion, nil
-}
-
-// stranger returns the error about a name that is none of the children's.
-func stranger(name string, mine []string) *tool.Error {
-	e := tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", name)
-	if len(mine) == 0 {
-		return e.Suggest("you have not created any task yet")
+	if len(seen.children) == 0 {
+		return nil, seen.notFound(seen.unknown[0])
 	}
-	return e.Suggest("your tasks: %s", strings.Join(mine, ", "))
+	return seen, nil
 }
 
 // follow watches the children until those that have not ended have changed to an end, or watchTime is over. It reports

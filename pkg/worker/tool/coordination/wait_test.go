@@ -122,6 +122,17 @@ func TestWaitDoesNotBegin(t *testing.T) {
 			t.Errorf("%s: %v, want %s", arguments, err, want)
 		}
 	}
+	// A name that no child has costs its own row only.
+	some, err := wait.Call(t.Context(), json.RawMessage(`{"tasks":["z","a","0"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(some)
+	const row = `{"task":"%s","phase":"","error":"you have not created a task \"%s\", or it was deleted","errorType":"not_found","suggestion":"your tasks: a"}`
+	want := `{"completed":false,"results":[` + strings.ReplaceAll(row, "%s", "0") + `,{"task":"a","phase":"Cancelled"},` + strings.ReplaceAll(row, "%s", "z") + `]}`
+	if err != nil || string(raw) != want {
+		t.Errorf("%s, %v, want %s", raw, err, want)
+	}
 	out, err := wait.Call(t.Context(), json.RawMessage(`{"tasks":["a"]}`))
 	if w, ok := out.(waited); err != nil || !ok || !w.Completed || w.Timeout || len(w.Results) != 1 || w.Results[0].Phase != v1alpha1.TaskCancelled {
 		t.Errorf("%+v, %v", out, err)
