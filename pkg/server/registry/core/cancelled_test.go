@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -121,6 +122,37 @@ func TestCancelInOrder(t *testing.T) {
 		}
 		if last := page.Events[len(page.Events)-1]; last.DedupKey != event.CancelKey {
 			t.Errorf("%s: event %d is a %s, after the mark", name, last.Seq, last.Type)
+		}
+	}
+}
+
+// TestApprovalAfterCancel: what a cancelled task asked for can be declined, and not be approved any more: nothing would come of it. A
+// decision that was made before can be repeated.
+func TestApprovalAfterCancel(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	task := s.mustTask("a", `{type: ai, prompt: go}`)
+	ids := make([]string, 3)
+	for i := range ids {
+		spec := v1alpha1.ApprovalSpec{TaskName: "a", TaskUID: task.UID, TargetTool: "exec", TargetArgsDigest: fmt.Sprintf("%064x", i)}
+		e := approval.RequestEvent("default", spec)
+		if _, err := s.CreateNamed(s.User(), "tasks/events", "a", e); err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = approval.ID("default", "a", task.UID, spec.TargetTool, spec.TargetArgsDigest, "")
+	}
+	decide := func(id, decision string) error {
+		_, err := s.CreateNamed(s.User(), "approvals/decision", id, &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: decision}})
+		return err
+	}
+	if err := decide(ids[0], "approve"); err != nil {
+		t.Fatal(err)
+	}
+	s.cancel("a")
+	checkStatus(t, decide(ids[1], "approve"), 409, `task "a" was cancelled`)
+	for i, decision := range []string{"approve", "decline", "decline"} {
+		if err := decide(ids[i], decision); err != nil {
+			t.Errorf("%d, %s: %v", i, decision, err)
 		}
 	}
 }

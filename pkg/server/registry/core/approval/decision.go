@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -57,6 +58,9 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 	a := p.Object
 	if a.Status.State != v1alpha1.ApprovalPending {
 		return settled(a, verdict)
+	}
+	if verdict == v1alpha1.EventApprovalApproved && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested) {
+		return nil, conflict(a.Name, fmt.Sprintf("task %q was cancelled, so the call will not be made", t.Name))
 	}
 	e := approval.Decide(a, verdict, actor, d.Spec.Reason, v.clock.Now())
 	if p.DryRun {
