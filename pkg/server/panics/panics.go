@@ -72,7 +72,7 @@ func (c *Counter) Found(ctx context.Context, v any) bool {
 // Guard counts the panics of next, and breaks their connections.
 func (c *Counter) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
+		defer func() { //nolint:contextcheck // the request has it
 			if v := recover(); v != nil {
 				c.Found(r.Context(), v)
 				panic(http.ErrAbortHandler)
@@ -86,7 +86,7 @@ func (c *Counter) Guard(next http.Handler) http.Handler {
 func (c *Counter) Answer(next http.Handler, fail func(http.ResponseWriter, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &writer{ResponseWriter: w}
-		defer func() {
+		defer func() { //nolint:contextcheck // the request has it
 			v := recover()
 			if v == nil {
 				return

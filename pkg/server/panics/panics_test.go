@@ -29,8 +29,8 @@ func TestAnswer(t *testing.T) {
 		"panic":             {func(http.ResponseWriter, *http.Request) { panic("x") }, 500, 1},
 		"in the answer":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "half"); panic("x") }, 0, 1},
 		"after the flush":   {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); panic("x") }, 0, 1},
-		"after the header":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); panic("x") }, 0, 1},
-		"early hints":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); panic("x") }, 500, 1},
+		"after the header":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated); panic("x") }, 0, 1},
+		"early hints":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints); panic("x") }, 500, 1},
 		"broken on purpose": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

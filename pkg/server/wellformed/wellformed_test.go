@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 			t.Error("a query that was not checked is read")
 		}
 	}()
-	r := httptest.NewRequest("GET", "/x", http.NoBody)
+	r := httptest.NewRequest(http.MethodGet, "/x", http.NoBody)
 	r.URL.RawQuery = "a;b"
 	Query(r)
 }
