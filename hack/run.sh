@@ -15,6 +15,8 @@ finish() {
   local pid
   for pid in $console_pid $server_pid $model_pid $log_pid; do kill "$pid" 2>/dev/null || true; done
   for pid in $console_pid $server_pid $model_pid $log_pid; do wait "$pid" 2>/dev/null || true; done
+  # It was started to try things, so what it started ends with it.
+  [[ -z $server_pid ]] || platform-standalone runs end --data-dir "$data" || true
   rm -rf "$work"
   exit "$code"
 }

@@ -44,7 +44,7 @@ func main() {
 	o.CORSOrigins = cors.Origins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
 	o.AddFlags(cmd.Flags())
-	cmd.AddCommand(server.NewRestoreCommand("platform-standalone"))
+	cmd.AddCommand(server.NewRestoreCommand("platform-standalone"), standalone.NewRunsCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	if err := cli.RunNoErrOutput(cmd); err != nil {
 		_, _ = fmt.Fprintln(stderr, "platform-standalone:", err)

@@ -45,7 +45,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	}
 	groups := findGroups(ctx)
 	e, err := process.Open(ctx, process.Options{
-		Dir: o.Path("runs"), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, Standby: o.containerWorker != o.WorkerBinary, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
+		Dir: o.Path(runsFolder), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, Standby: o.containerWorker != o.WorkerBinary, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
 		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
 		DiskBytes: o.RunDiskLimit.Value(), Keep: o.KeepRuns, Exchange: exchange,
 		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead, Groups: groups},
@@ -53,7 +53,10 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	if err != nil {
 		return fmt.Errorf("executor: %w", err)
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() {
+		n := e.Running()
+		err = errors.Join(err, e.Close(), goOn(o.Out, n, o.DataDir))
+	}()
 	options := task.Options{
 		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
 		Shares: o.shares(), Metrics: o.Metrics,

@@ -42,6 +42,32 @@ func (f *fixture) edit(run executor.Run, change func(*record)) {
 	}
 }
 
+// TestEndOfWhatGoesOn: a folder that no server uses any more is cleared of runs, with all of their processes.
+func TestEndOfWhatGoesOn(t *testing.T) {
+	f := newFixture(t, treeScript+`sleep 1000`)
+	run := newRunSpec()
+	f.start(run)
+	pids := f.pids(run, 6)
+	if n := f.Running(); n != 1 {
+		t.Errorf("%d runs, want 1", n)
+	}
+	if _, err := End(t.Context(), f.opts.Dir, f.opts.Clock); !errors.Is(err, ErrLocked) {
+		t.Errorf("beside a server: %v", err)
+	}
+	f.close()
+	if n, err := End(t.Context(), f.opts.Dir, f.opts.Clock); n != 1 || err != nil {
+		t.Fatalf("%d runs were ended, %v", n, err)
+	}
+	f.allDead(pids)
+	if n, err := End(t.Context(), f.opts.Dir, f.opts.Clock); n != 0 || err != nil {
+		t.Errorf("again: %d runs, %v", n, err)
+	}
+	f.open()
+	if s := f.get(run); s.Phase == executor.Running {
+		t.Errorf("a server finds %+v", s)
+	}
+}
+
 func TestReopenFindsLivingRun(t *testing.T) {
 	f := newFixture(t, treeScript+`while [ ! -e go ]; do sleep 0.01; done
 		echo '{"reason":"Completed","exitCode":0}' >"$PLATFORM_TERMINATION_LOG"`)
