@@ -15,7 +15,7 @@ import (
 
 func (a *app) authCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "auth", Short: "Who you are to the server"}
-	whoami := &cobra.Command{Use: "whoami", Short: "Print the user and the groups that the server knows you by", Args: cobra.NoArgs}
+	whoami := &cobra.Command{Use: "whoami", Aliases: []string{"validate"}, Short: "Print the user and the groups that the server knows you by", Args: cobra.NoArgs}
 	f := addOutput(whoami, asTable, asJSON, asYAML)
 	whoami.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := a.config()

@@ -107,7 +107,7 @@ func newCommand(s Streams, name string) (*cobra.Command, *app) {
 	offer(cmd, "context", a.contexts)
 	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
 	cmd.AddCommand(kindCommands(a)...)
-	cmd.AddCommand(policyCommand(a), usageCommand(a), a.authCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
+	cmd.AddCommand(policyCommand(a), usageCommand(a), a.authCommand(), configCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
 	return cmd, a
 }
 

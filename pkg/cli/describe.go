@@ -81,6 +81,10 @@ func (a *app) head(t *v1alpha1.Task) error {
 	if t.Spec.SessionRef != nil {
 		session = t.Spec.SessionRef.Name
 	}
+	schedule := ""
+	if t.Spec.Schedule != "" { // the time zone alone is a default
+		schedule = strings.TrimSpace(t.Spec.Schedule + " " + t.Spec.TimeZone)
+	}
 	parent := ""
 	if d := s.Delegation; d != nil {
 		parent = t.Annotations[v1alpha1.AnnotationParentTaskName]
@@ -104,7 +108,7 @@ func (a *app) head(t *v1alpha1.Task) error {
 		{"Ended", at(s.CompletionTime)},
 		{"Duration", took},
 		{"Attempts", strconv.Itoa(int(s.Attempts))},
-		{"Schedule", strings.TrimSpace(t.Spec.Schedule + " " + t.Spec.TimeZone)},
+		{"Schedule", schedule},
 		{"Next run", at(s.NextScheduleTime)},
 		{"Prompt", t.Spec.Prompt},
 		{"Command", strings.Join(append(append([]string{}, t.Spec.Command...), t.Spec.Args...), " ")},

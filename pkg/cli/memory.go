@@ -27,6 +27,7 @@ func memoryCommand(a *app) *cobra.Command {
 	}
 	body := &v1alpha1.MemoryChange{}
 	cmd.AddCommand(
+		proposalCommand(a), // also a command of its own
 		listOf(a, "memories", "List memories"), getOf(a, "MEMORY", "memories", "Show a memory"), memorySearch(a),
 		change("disable", "Keep memories from being recalled", func(ctx context.Context, c typed.MemoryInterface, name string) error {
 			_, err := c.Disable(ctx, name, body, metav1.CreateOptions{})

@@ -76,3 +76,19 @@ func TestColours(t *testing.T) {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 }
+
+// TestNamesOfOthers: commands that other clients have are found, or say what takes their place.
+func TestNamesOfOthers(t *testing.T) {
+	for _, args := range [][]string{{"config", "set-server", "https://x"}, {"login", "--no-open"}} {
+		var b strings.Builder
+		if code := Main(t.Context(), "platform", args, Streams{In: strings.NewReader(""), Out: &b, Err: &b}); code != 1 || !strings.Contains(b.String(), "it uses the kubeconfig") {
+			t.Errorf("%v: %d %s", args, code, &b)
+		}
+	}
+	for _, args := range [][]string{{"memory", "proposal", "list", "--help"}, {"auth", "validate", "--help"}} {
+		var b strings.Builder
+		if code := Main(t.Context(), "platform", args, Streams{In: strings.NewReader(""), Out: &b, Err: &b}); code != 0 {
+			t.Errorf("%v: %d %s", args, code, &b)
+		}
+	}
+}

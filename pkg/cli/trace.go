@@ -203,7 +203,7 @@ func (p *tracePrinter) head(t *v1alpha1.TaskTrace) {
 		if u.UnreportedRequests > 0 {
 			missing = fmt.Sprintf(", %d not reported", u.UnreportedRequests)
 		}
-		p.line("%d model requests: %s tokens in, %s out%s; %d tool calls", u.ModelRequests, tokens(u.InputTokens), tokens(u.OutputTokens), missing, len(t.ToolCalls))
+		p.line("%s: %s tokens in, %s out%s; %s", many(int(u.ModelRequests), "model request"), tokens(u.InputTokens), tokens(u.OutputTokens), missing, many(len(t.ToolCalls), "tool call"))
 	}
 	if g := t.Gap; g != nil {
 		p.line("%s", p.paint(yellow, fmt.Sprintf("events %d to %d are no longer kept (%s)", g.FromSeq, g.ToSeq, g.Reason)))
