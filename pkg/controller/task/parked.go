@@ -37,8 +37,8 @@ type parked struct {
 	pending func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error)
 	// children lists what the task delegated and the cache has.
 	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
-	append  appendFunc
-	next    func(context.Context, *v1alpha1.Task) error
+	append   appendFunc
+	next     func(context.Context, *v1alpha1.Task) error
 }
 
 func (s parked) do(ctx context.Context, t *v1alpha1.Task) error {
