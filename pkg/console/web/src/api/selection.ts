@@ -103,6 +103,11 @@ export async function nearest(task: string, types: readonly string[], seq: numbe
   return page.events[0]?.seq;
 }
 
+// firstEvent is the one that a run began with, or the oldest that is kept.
+export async function firstEvent(task: string, signal: AbortSignal): Promise<Event | undefined> {
+  return (await get<EventPage>(query(inNamespace('tasks', task, 'events'), { after: 0, limit: 1 }), signal)).events[0];
+}
+
 // oneEvent is for a details pane whose event is not among the rows.
 export async function oneEvent(task: string, seq: number, signal: AbortSignal): Promise<Event | undefined> {
   const page = await get<EventPage>(query(inNamespace('tasks', task, 'events'), { after: seq - 1, limit: 1 }), signal);

@@ -14,12 +14,18 @@ export function report(spec: { by: 'day' | 'model' | 'agent'; from: string; limi
 export const periods: Record<string, { title: string; days: number }> = {
   '': { title: '30 days', days: 29 },
   '7d': { title: '7 days', days: 6 },
+  today: { title: 'Today', days: 0 },
+  hour: { title: 'Last hour', days: 0 },
   '90d': { title: '90 days', days: 89 },
   all: { title: 'All that is kept', days: -1 },
 };
 
-// since returns the UTC date at which a period starts.
+// shorter are the periods to go on with when one has more records than a report may add up.
+export const shorter = ['7d', 'today', 'hour'];
+
+// since returns the UTC date, or for the last hour the minute, at which a period starts.
 export function since(period: string): string {
+  if (period === 'hour') return `${new Date(Date.now() - 3_600_000).toISOString().slice(0, 16)}:00Z`;
   const days = (periods[period] ?? periods[''])?.days ?? 29;
   return days < 0 ? '2000-01-01' : new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 }

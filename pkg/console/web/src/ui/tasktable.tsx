@@ -9,10 +9,11 @@ import { ago, duration, now, short } from './format';
 import { Phase, ended, phaseOf } from './phase';
 import { Table, type Column } from './table';
 
-// took returns how long a task has run. Its times are in whole seconds.
+// took returns how long a task has run. Its times are in whole seconds, so nothing finer is said.
 export function took(t: Task): string {
   const ms = lasted(t);
-  return ms < 1000 ? 'under 1 s' : duration(ms);
+  if (ms < 1000) return 'under 1 s';
+  return ms < 60_000 ? `${Math.floor(ms / 1000)} s` : duration(ms);
 }
 
 // lasted returns how long a task has run, in milliseconds; NaN if it has not started.

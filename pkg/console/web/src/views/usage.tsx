@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What models were used for, and what budgets have left.
+import { ApiError } from '../api/client';
 import type { UsageReport } from '../api/kinds';
 import { useLoad } from '../api/load';
-import { cost, daysOf, periods, report as ask, since, total } from '../api/usage';
+import { cost, daysOf, periods, report as ask, shorter, since, total } from '../api/usage';
 import { location, namespace, set } from '../router';
 import { Bars } from '../ui/bars';
 import { clock, count, short } from '../ui/format';
@@ -43,6 +44,11 @@ export function Usage() {
         </div>
       </div>
       {report.error.value ? <Failure error={report.error.value} retry={report.reload} /> : !s && <Loading what="the report" />}
+      {report.error.value instanceof ApiError && report.error.value.code === 422 && (
+        <p class="actions">
+          {shorter.slice(shorter.indexOf(period) + 1).map((id) => <button key={id} type="button" onClick={() => set({ period: id })}>{periods[id]?.title}</button>)}
+        </p>
+      )}
       {s && <Report status={s} by={by[choice] ?? 'day'} />}
       <Budgets />
     </div>

@@ -8,7 +8,7 @@ import { explain } from '../../api/client';
 import { Timeline, type Rows as Source } from '../../api/events';
 import { useLoad } from '../../api/load';
 import { seqIn } from '../../api/paths';
-import { Selection, nearest, oneEvent } from '../../api/selection';
+import { Selection, firstEvent, nearest, oneEvent } from '../../api/selection';
 import type { Task } from '../../api/types';
 import { useKeys } from '../../keys';
 import { location, set } from '../../router';
@@ -93,7 +93,9 @@ export function RunEvents({ name, task }: { name: string; task: Task | undefined
     { key: 'Escape', label: 'Close the details', run: () => set({}, '') },
   ]);
 
-  const start = Date.parse(task?.status?.startTime ?? task?.metadata.creationTimestamp ?? source.at(0)?.createdAt ?? '');
+  // Times of the task are in whole seconds, and those of events are not, so a run begins with its first event.
+  const first = useLoad(name, (signal) => firstEvent(name, signal)).data.value;
+  const start = Date.parse(first?.createdAt ?? task?.metadata.creationTimestamp ?? '');
   const error = selection ? selection.error.value : timeline.error.value;
   return (
     <>
