@@ -1,0 +1,56 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Where every view is.
+
+export const { APPROVAL } = process.env;
+
+// pressed presses a key that opens a form.
+async function pressed(page, key, label) {
+  await page.getByRole('button', { name: /Approve|Fork from here/ }).first().waitFor();
+  await page.keyboard.press(key);
+  await page.getByLabel(label).waitFor();
+}
+
+// views are a path each, a text that the view shows, and, where that is not all, what somebody does then.
+export const views = {
+  now: ['/', 'waiting for a decision'],
+  tasks: ['/tasks', 'plain'],
+  run: ['/tasks/plain#seq=5', 'Part 4'],
+  waiting: ['/tasks/asks', 'waits for a decision'],
+  talking: ['/tasks/talking#seq=2', 'What was said'],
+  failures: ['/tasks/plain?show=failures', 'failure 9'],
+  transcript: ['/tasks/plain?tab=transcript', 'Words'],
+  trace: ['/tasks/plain?tab=trace', 'no model request'],
+  result: ['/tasks/plain?tab=result', 'no result yet'],
+  artifacts: ['/tasks/plain?tab=artifacts', 'report.txt'],
+  'no-artifacts': ['/tasks/long?tab=artifacts', 'no artifacts'],
+  log: ['/tasks/plain?tab=log', 'It ends.'],
+  yaml: ['/tasks/plain?tab=yaml', 'kind: Task'],
+  approvals: ['/approvals', 'remove the old files'],
+  approval: [`/approvals/${APPROVAL}`, 'rm -r old'],
+  deciding: [`/approvals/${APPROVAL}`, 'rm -r old', (page) => pressed(page, 'y', 'Approve: a reason')],
+  declining: [`/approvals/${APPROVAL}`, 'rm -r old', (page) => pressed(page, 'n', 'Decline: a reason')],
+  forking: ['/tasks/plain#seq=5', 'Part 4', (page) => pressed(page, 'f', 'Prompt')],
+  help: ['/tasks', 'plain', async (page) => (await page.keyboard.press('?'), await page.getByRole('dialog').waitFor())],
+  tree: ['/tree/plain', 'delegated nothing'],
+  sessions: ['/sessions', 'talk'],
+  session: ['/sessions/talk', 'Nothing of note'],
+  counted: ['/sessions/talk', 'Events of its tasks'],
+  chat: ['/chat', 'Ask for something to be done'],
+  usage: ['/usage', 'No model was asked'],
+  agents: ['/usage?by=agent', 'No model was asked'],
+  budgets: ['/usage?by=model&period=7d', 'Budgets'],
+  catalogue: ['/catalogue', 'helper'],
+  providers: ['/catalogue?kind=providers', 'vendor'],
+  tools: ['/catalogue?kind=tools', 'weather'],
+  builtin: ['/catalogue/catalogtools/file_read', 'Built in'],
+  skills: ['/catalogue?kind=skills', 'letters'],
+  skill: ['/catalogue/skills/letters', 'greeting'],
+  entry: ['/catalogue/agents/helper', 'Be brief.'],
+  proposals: ['/memory', 'Staging is rebuilt at night'],
+  memories: ['/memory?tab=memories', 'Deployments are on Tuesdays'],
+  compare: ['/compare?a=plain&b=long', 'They differ from the first step on'],
+  missing: ['/tasks/nobody', 'There is no task of this name'],
+  nowhere: ['/no/such/page', 'There is no such page'],
+};
