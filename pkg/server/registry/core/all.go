@@ -85,8 +85,11 @@ func All(o Options) []resource.Resource {
 	}
 	tasks := task.New(o.Options, workers.Tasks())
 	workers.Task, workers.Agent = tasks.Get, agents.Get
+	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
+		return guard.RecallScope(ctx, workers, t)
+	}
 	memories := memory.New(memory.Options{
-		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: workers.RecallScope, Guard: workers.Memories(),
+		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
 		Session: func(ctx context.Context, name string) (*v1alpha1.Session, error) { return workers.Session(ctx, name) },
 	})
 	proposals := memoryproposal.New(memoryproposal.Options{
@@ -102,7 +105,7 @@ func All(o Options) []resource.Resource {
 	})
 	chats := chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()})
 	sessions := session.New(session.Options{
-		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: workers.RecallScope, Guard: workers.Sessions(),
+		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: scope, Guard: workers.Sessions(),
 		Deleted: func(ctx context.Context, s *v1alpha1.Session) {
 			memories.Bind(ctx, s)
 			o.Chat.Forget(ctx, s)

@@ -34,7 +34,7 @@ func (w *Workers) Caller(ctx context.Context) (*v1alpha1.Task, error) {
 
 // RecallScope returns the scope of what a task may recall (spec.memory.recall of its Agent). It is the whole namespace for
 // a task without an Agent, and the narrowest scope if the Agent is gone, because its wish is not known.
-func (w *Workers) RecallScope(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
+func RecallScope(ctx context.Context, w *Workers, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 	ref := t.Spec.AgentRef
 	if ref == nil {
 		return v1alpha1.MemoryScopeNamespace, nil
@@ -98,7 +98,7 @@ func (s *scope) session(ctx context.Context) (*v1alpha1.Session, error) {
 
 // recalls is Recalls for the task of a scope.
 func (s *scope) recalls(ctx context.Context, m *v1alpha1.Memory) (bool, error) {
-	scope, err := s.w.RecallScope(ctx, s.task)
+	scope, err := RecallScope(ctx, s.w, s.task)
 	if err != nil {
 		return false, err
 	}
