@@ -48,7 +48,8 @@ var uses = map[string]string{
 	"providers": "kind: Provider\nspec: {type: openai, secretRef: {name: none}}",
 	"tools":     "kind: Tool\nspec: {description: d, http: {url: \"https://example.com/\"}}",
 	"skills":    "kind: Skill\nspec: {description: d, content: {inline: text}}",
-	"agents":    "kind: Agent\nspec: {providerRef: {name: NAME}, tools: [{name: NAME}], coordination: {enabled: true, maxDepth: 3, allowedAgents: [{name: \"*\"}]}}",
+	// Its tasks recall what is for them alone; by default they recall what is in the namespace.
+	"agents": "kind: Agent\nspec: {providerRef: {name: NAME}, tools: [{name: NAME}], memory: {recall: Session}, coordination: {enabled: true, maxDepth: 3, allowedAgents: [{name: \"*\"}]}}",
 }
 
 // task creates a task that runs, with everything it uses. A worker of the parent creates it, if one is given.
