@@ -85,7 +85,7 @@ func TestGatesOfTrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	fork.(*v1alpha1.Task).Annotations = map[string]string{v1alpha1.AnnotationForkGates: "code_exec,deploy"}
-	if fork, err = k.Create(k.User(), "tasks", fork); err != nil {
+	if _, err := k.Create(k.User(), "tasks", fork); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Update(k.User(), "tasks", "fork", func(o runtime.Object) { o.(*v1alpha1.Task).Annotations = nil }); err != nil {

@@ -118,9 +118,16 @@ func TestMemoryModel(t *testing.T) {
 	s.MustApply("agents", withHead("kind: Agent\nspec: {}", "b"))
 	s.MustApply("agents", withHead("kind: Agent\nspec: {memory: {recall: Agent}}", "c"))
 	for i, w := range []*who{
-		{scope: all}, {agent: "a", scope: session}, {agent: "b", scope: all}, {session: "s", scope: all}, {agent: "a", session: "s", scope: session},
-		{agent: "a", session: "r", scope: session}, {agent: "a", scope: session, outside: true}, {session: "s", scope: all, outside: true},
-		{agent: "c", session: "s", scope: own}, {agent: "gone", session: "r", scope: session},
+		{scope: all},
+		{agent: "a", scope: session},
+		{agent: "b", scope: all},
+		{session: "s", scope: all},
+		{agent: "a", session: "s", scope: session},
+		{agent: "a", session: "r", scope: session},
+		{agent: "a", scope: session, outside: true},
+		{session: "s", scope: all, outside: true},
+		{agent: "c", session: "s", scope: own},
+		{agent: "gone", session: "r", scope: session},
 	} {
 		w.name, w.worker, w.task = fmt.Sprintf("worker%d", i), true, fmt.Sprintf("t%d", i)
 		text := "kind: Task\nspec: {type: ai, prompt: p"

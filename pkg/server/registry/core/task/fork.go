@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -291,24 +290,6 @@ func (r forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.T
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the new task would have %d bytes, more than %d", len(b), maxForkTask))
 	}
 	return t, nil
-}
-
-// gatesAbove returns the tools whose calls need an approval in a task because of tasks above it, or above the one that it was
-// forked from. Those of its own agent come with the agent.
-func gatesAbove(t *v1alpha1.Task) []string {
-	gates := slices.Clone(t.Status.ApprovalRequiredTools)
-	if d := t.Status.Delegation; d != nil {
-		gates = append(gates, d.ApprovalRequiredTools...)
-	}
-	slices.Sort(gates)
-	return slices.Compact(gates)
-}
-
-// setForkGates records what a new fork takes over, so that later changes of its annotations do not matter.
-func setForkGates(t *v1alpha1.Task) {
-	if gates := t.Annotations[v1alpha1.AnnotationForkGates]; gates != "" {
-		t.Status.ApprovalRequiredTools = strings.Split(gates, ",")
-	}
 }
 
 // override changes the source's spec into that of the fork.
