@@ -4,6 +4,8 @@
 package apiserver
 
 import (
+	"bytes"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -16,7 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"sigs.k8s.io/yaml"
 
+	"github.com/platform-ai/platform/pkg/jsonsize"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
@@ -120,8 +124,13 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 			special, ours := limits[gvr]
 			if own, ok := special[info.Resource+"/"+info.Subresource]; ok {
 				limit, admit = own, intake.Admit // some of these are any bytes; DecodeBody looks at the others
-			} else if ours && isJSON(r) {
-				limit, admit = intake.MaxJSON, intake.AdmitJSON
+			} else if isJSON(r) {
+				admit = intake.AdmitObject
+				if ours {
+					limit = intake.MaxJSON
+				}
+			} else {
+				r = withYAMLCounted(r)
 			}
 		}
 		done, err := admit(r.Context(), who.GetName(), limit)
@@ -142,6 +151,43 @@ func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[s
 func isText(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err != nil || isJSON(r) || media == runtime.ContentTypeYAML || strings.HasSuffix(media, "+yaml")
+}
+
+// shortYAML is the length, in bytes, of a body of YAML that cannot exceed the bounds of an object: a value takes three bytes.
+const shortYAML = 64 << 10
+
+// withYAMLCounted returns a request whose body, if it is YAML, is refused when it is read if it exceeds the bounds of an object. YAML
+// cannot be counted as it arrives. Clients that apply objects send JSON under its name.
+func withYAMLCounted(r *http.Request) *http.Request {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || !strings.HasSuffix(media, "yaml") {
+		return r
+	}
+	r = r.WithContext(r.Context())
+	r.Body = &countedYAML{ReadCloser: r.Body}
+	return r
+}
+
+// countedYAML is a body that is read as a whole before any of it is given to the reader.
+type countedYAML struct {
+	io.ReadCloser
+	data io.Reader // nil before the first read
+}
+
+// Read returns the next part.
+func (c *countedYAML) Read(p []byte) (int, error) {
+	if c.data == nil {
+		all, err := io.ReadAll(c.ReadCloser)
+		if err != nil {
+			return 0, err
+		}
+		if len(all) > shortYAML {
+			if doc, err := yaml.YAMLToJSON(all); err == nil && jsonsize.Object.Check(doc) != nil {
+				return 0, intake.TooMany()
+			}
+		}
+		c.data = bytes.NewReader(all)
+	}
+	return c.data.Read(p)
 }
 
 // isJSON reports whether the body of a request is JSON, be it an object or a patch.

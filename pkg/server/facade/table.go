@@ -173,7 +173,7 @@ func Rows() []rest.Row {
 		{
 			Method: post, Path: worker + "/events/:namespace/:streamType/:streamID", Native: one("create", "tasks/:streamID/events"),
 			Only:   map[string]rest.Only{"streamType": {Value: "task", Else: "events are submitted to streams of type task"}},
-			Body:   &rest.Body{Max: maxEvent, Kind: "ExecutionEvent"},
+			Body:   &rest.Body{Max: maxEvent, AnyValues: true, Kind: "ExecutionEvent"},
 			Answer: rest.Answer{Code: http.StatusCreated, Fields: stored()},
 		},
 		{

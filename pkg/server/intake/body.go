@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/platform-ai/platform/pkg/jsonsize"
 )
 
 type bodyKey struct{}
@@ -37,8 +39,7 @@ type body struct {
 	failed   bool
 	user     string
 	limit    int64
-	values   *values // of a body that is JSON; nil for others
-	text     *text   // of a body that is JSON or YAML; nil for others
+	checks   checks
 	read     int64
 	taken    int64 // bytes taken from the budget
 	holders  int   // the request itself, and each caller of Admit
@@ -46,7 +47,7 @@ type body struct {
 	timer    *time.Timer
 }
 
-func (b *body) admit(user string, limit int64, count *values, check *text) error {
+func (b *body) admit(user string, limit int64, c checks) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.admitted {
@@ -61,7 +62,7 @@ func (b *body) admit(user string, limit int64, count *values, check *text) error
 		b.gate.refused.WithLabelValues("budget").Inc()
 		return busy()
 	}
-	b.admitted, b.user, b.limit, b.values, b.text, b.taken = true, user, limit, count, check, n
+	b.admitted, b.user, b.limit, b.checks, b.taken = true, user, limit, c, n
 	b.timer = time.AfterFunc(max(0, b.due().Sub(b.gate.o.Clock.Now())), b.expire)
 	return nil
 }
@@ -106,12 +107,12 @@ func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.read += int64(n)
-	if b.values != nil && b.values.add(p[:n]) > maxValues && b.read > shortJSON {
+	if err := b.count(p[:n]); err != nil {
 		b.gate.refused.WithLabelValues("too_large").Inc()
 		b.failed = true
-		return 0, tooMany()
+		return 0, err
 	}
-	if b.text != nil && (!b.text.add(p[:n]) || errors.Is(err, io.EOF) && !b.text.whole()) {
+	if text := b.checks.text; text != nil && (!text.add(p[:n]) || errors.Is(err, io.EOF) && !text.whole()) {
 		b.failed = true
 		return 0, notText()
 	}
@@ -129,6 +130,22 @@ func (b *body) Read(p []byte) (int, error) {
 		b.failed = true
 	}
 	return n, err
+}
+
+// count counts the values of the next part, and refuses too many.
+func (b *body) count(part []byte) error {
+	values := b.checks.values
+	if values == nil {
+		return nil
+	}
+	values.Add(part)
+	switch {
+	case b.checks.object && values.Exceeds(jsonsize.Object):
+		return TooMany()
+	case values.Values > maxValues && b.read > shortJSON:
+		return tooMany()
+	}
+	return nil
 }
 
 // room returns how many bytes may be read now.

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/jsonsize"
 	"github.com/platform-ai/platform/pkg/metric"
 	"github.com/platform-ai/platform/pkg/server/fair"
 )
@@ -143,27 +144,40 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 // if the request has no body, was admitted before or did not pass a Guard. Errors are API errors: 413 if the declared
 // length exceeds limit, 429 while the budget is used up. Call done when nothing holds what was read any more.
 func Admit(ctx context.Context, user string, limit int64) (done func(), err error) {
-	return admit(ctx, user, limit, nil, nil)
+	return admit(ctx, user, limit, checks{})
 }
 
 // AdmitText is Admit for a body that is text, such as YAML. One that is not UTF-8 is refused with 400 while it is read, whatever it
 // declares to be.
 func AdmitText(ctx context.Context, user string, limit int64) (done func(), err error) {
-	return admit(ctx, user, limit, nil, &text{})
+	return admit(ctx, user, limit, checks{text: &text{}})
 }
 
 // AdmitJSON is AdmitText for a body that is JSON and will be decoded. A body of more than 3 MiB with very many values is refused
 // with 413 while it is read.
 func AdmitJSON(ctx context.Context, user string, limit int64) (done func(), err error) {
-	return admit(ctx, user, limit, &values{}, &text{})
+	return admit(ctx, user, limit, checks{values: &jsonsize.Counter{}, text: &text{}})
 }
 
-func admit(ctx context.Context, user string, limit int64, count *values, check *text) (done func(), err error) {
+// AdmitObject is AdmitJSON for a body that is one object, or a patch of one. It is refused with 413 while it is read if it exceeds
+// jsonsize.Object.
+func AdmitObject(ctx context.Context, user string, limit int64) (done func(), err error) {
+	return admit(ctx, user, limit, checks{values: &jsonsize.Counter{}, object: true, text: &text{}})
+}
+
+// checks are made of a body while it is read.
+type checks struct {
+	values *jsonsize.Counter // of a body that is JSON; nil for others
+	object bool              // it is one object
+	text   *text             // of a body that is JSON or YAML; nil for others
+}
+
+func admit(ctx context.Context, user string, limit int64, c checks) (done func(), err error) {
 	b := bodyOf(ctx)
 	if b == nil {
 		return func() {}, nil
 	}
-	if err := b.admit(user, limit, count, check); err != nil {
+	if err := b.admit(user, limit, c); err != nil {
 		return nil, err
 	}
 	return b.hold(), nil
@@ -174,6 +188,14 @@ func TooLarge(limit int64) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
 		Message: fmt.Sprintf("the body must be at most %d bytes", limit),
+	}}
+}
+
+// TooMany returns the API error for the body of an object that has more values than it may have, or deeper ones.
+func TooMany() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
+		Message: fmt.Sprintf("the body must have %s", jsonsize.Object),
 	}}
 }
 

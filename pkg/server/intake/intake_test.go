@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -162,13 +161,43 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: %s", name, resp.Status)
 		}
 		resp.Body.Close()
-		var whole, cut values
-		whole.add([]byte(tt.body))
-		for part := range slices.Chunk([]byte(tt.body), 4099) {
-			cut.add(part)
+	}
+}
+
+// The body of an object has few values, which are not deep, and texts of any length.
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	g := gate(t, Options{})
+	address := serve(t, g, func(w http.ResponseWriter, r *http.Request) {
+		done, err := AdmitObject(r.Context(), user, MaxJSON)
+		if err != nil {
+			t.Error(err)
+			return
 		}
-		if whole != cut {
-			t.Errorf("%s: %+v as a whole, %+v in parts", name, whole, cut)
+		defer done()
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		}
+	})
+	for name, tt := range map[string]struct {
+		body string
+		want int
+	}{
+		"values":          {`[` + strings.Repeat("0,", 19_998) + `0]`, http.StatusOK},
+		"too many values": {`[` + strings.Repeat("0,", 20_000) + `0]`, http.StatusRequestEntityTooLarge},
+		"labels":          {`{"metadata":{"labels":{` + strings.Repeat(`"a":"b",`, 20_000) + `"c":"d"}}}`, http.StatusRequestEntityTooLarge},
+		"deep":            {strings.Repeat("[", 100) + strings.Repeat("]", 100), http.StatusOK},
+		"too deep":        {strings.Repeat("[", 101) + strings.Repeat("]", 101), http.StatusRequestEntityTooLarge},
+		"long text":       {`{"a":"` + strings.Repeat("[,", 1<<20) + `"}`, http.StatusOK},
+	} {
+		resp, err := http.Post("http://"+address, "application/json", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != tt.want || tt.want != http.StatusOK && !strings.Contains(string(text), "at most 20000 values (members, entries and elements), nested at most 100 deep") {
+			t.Errorf("%s: %s %s %v", name, resp.Status, text, err)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	"github.com/platform-ai/platform/pkg/jsonsize"
 )
 
 // storage.Interface returns API errors by contract: a 410 carries the token to continue
@@ -78,6 +80,20 @@ func watchError(err error, at, compacted uint64) watch.Event {
 func aheadError(at, now uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf(
 		"The resourceVersion for the provided watch is ahead of the store: %d, current: %d. List again and watch from there.", at, now))
+}
+
+// tooLarge returns the API error for an object that has too many values, or too deep ones, to be stored as it is now. One that
+// had as many before may stay so, and shrink: earlier versions had no bounds. Short ones are not looked at: a value takes two bytes
+// at least, and bodies of requests are not deep.
+func tooLarge(plain, before []byte) error {
+	if int64(len(plain)) < 2*jsonsize.Object.Values {
+		return nil
+	}
+	err := jsonsize.Object.Check(plain)
+	if err == nil || len(plain) <= len(before) && jsonsize.Object.Check(before) != nil {
+		return nil
+	}
+	return apierrors.NewRequestEntityTooLargeError("the object " + err.Error())
 }
 
 // maxUnreadable ends a list of many unreadable objects.

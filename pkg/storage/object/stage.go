@@ -54,6 +54,9 @@ func Stage(ctx context.Context, in storage.Interface, key string, mutate func(ru
 	if bytes.Equal(plain, st.plain) {
 		return nil, nil //nolint:nilnil // nothing to write
 	}
+	if err := tooLarge(plain, st.plain); err != nil {
+		return nil, err
+	}
 	stored, err := s.transform(ctx, k, plain)
 	if err != nil {
 		return nil, err

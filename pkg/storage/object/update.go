@@ -30,6 +30,9 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if err != nil {
 		return err
 	}
+	if err := tooLarge(plain, nil); err != nil {
+		return err
+	}
 	stored, err := s.transform(ctx, k, plain)
 	if err != nil {
 		return err
@@ -220,6 +223,9 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		if !st.stale {
 			return nil, true, s.decodeInto(st.plain, dest, st.rev)
 		}
+	}
+	if err := tooLarge(plain, st.plain); err != nil {
+		return nil, true, err
 	}
 	stored, err := s.transform(ctx, r.key, plain)
 	if err != nil {

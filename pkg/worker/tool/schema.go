@@ -19,6 +19,8 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	"k8s.io/utils/lru"
+
+	"github.com/platform-ai/platform/pkg/jsonsize"
 )
 
 // schema is a compiled JSON Schema; nil accepts every object.
@@ -37,6 +39,9 @@ func CheckSchema(raw json.RawMessage) error {
 	_, err := compile(raw)
 	return err
 }
+
+// schemaBounds are far above what models accept. Compiling takes quadratic time.
+var schemaBounds = jsonsize.Bounds{Values: 5000, Depth: 64}
 
 // compiled keeps the schemas that were compiled last, by their text: a server makes a catalogue of the same tools for each request of
 // a chat or a vendor's API, and compiling is most of that. A schema that is longer than maxKept is not kept, which bounds the memory.
@@ -65,6 +70,9 @@ func compile(raw json.RawMessage) (*schema, error) {
 }
 
 func compileNew(raw json.RawMessage) (*schema, error) {
+	if err := schemaBounds.Check(raw); err != nil {
+		return nil, fmt.Errorf("the schema %w", err)
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)

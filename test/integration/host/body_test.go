@@ -181,8 +181,52 @@ func TestLongObjects(t *testing.T) {
 	if err != nil || len(list.Items) != 2 {
 		t.Errorf("list: %v", err)
 	}
+}
+
+// TestManyValues: what costs time for each value is bounded by an error that names the bound, on every path and in every form, for
+// our kinds and those of the host.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	c := s.REST(t, "default", "editor", "platform-editor")
+	labels := strings.Repeat(`"x":"y",`, 20_000) + `"z":"z"`
+	const bound = "the body must have at most 20000 values (members, entries and elements), nested at most 100 deep"
 	many := `{"metadata":{"name":"many"},"spec":{"description":"d","tags":[` + strings.Repeat(`"x",`, 1<<20) + `"x"]}}`
-	c.Post("/api/v1/skills", many).Problem(t, http.StatusRequestEntityTooLarge, "at most 262144 values")
+	c.Post("/api/v1/skills", many).Problem(t, http.StatusRequestEntityTooLarge, bound)
+	var schema, yaml strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&schema, `"p%d":{"type":"string"},`, i)
+	}
+	for i := range 20_000 {
+		fmt.Fprintf(&yaml, "    l%d: v\n", i)
+	}
+	tool := `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Tool","metadata":{"name":"t"},"spec":{"description":"d","http":{"url":"https://example.com"},"parameters":{"type":"object","properties":{` + schema.String() + `"z":{}}}}}`
+	const tasks, tools = standalone.TasksPath, "/apis/core.platform.ai/v1alpha1/namespaces/default/tools"
+	for name, tt := range map[string]struct{ method, path, media, body, want string }{
+		"labels":       {http.MethodPost, tasks, "application/json", `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":"t","labels":{` + labels + `}},"spec":{"type":"ai","prompt":"p"}}`, bound},
+		"a dry run":    {http.MethodPost, tasks + "?dryRun=All", "application/json", `{"metadata":{"labels":{` + labels + `}}}`, bound},
+		"a patch":      {http.MethodPatch, tasks + "/t", "application/merge-patch+json", `{"metadata":{"labels":{` + labels + `}}}`, bound},
+		"an apply":     {http.MethodPatch, tasks + "/t?fieldManager=m", "application/apply-patch+yaml", "apiVersion: core.platform.ai/v1alpha1\nkind: Task\nmetadata:\n  name: t\n  labels:\n" + yaml.String(), bound},
+		"another kind": {http.MethodPost, "/api/v1/namespaces/default/configmaps", "application/json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"t"},"data":{` + labels + `}}`, bound},
+		"depth":        {http.MethodPost, tools, "application/json", `{"spec":{"parameters":` + strings.Repeat(`{"not":`, 100) + `{}` + strings.Repeat(`}`, 102), bound},
+		"a schema":     {http.MethodPost, tools + "?dryRun=All", "application/json", tool, "spec.parameters: Invalid value: must be a JSON Schema of an object: the schema must have at most 5000 values"},
+	} {
+		req := kit.Must[*http.Request](t)(http.NewRequestWithContext(t.Context(), tt.method, s.URL+tt.path, strings.NewReader(tt.body)))
+		req.Header.Set("Content-Type", tt.media)
+		resp, err := kit.Must[*http.Client](t)(restclient.HTTPClientFor(s.Admin)).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := kit.Must[[]byte](t)(io.ReadAll(resp.Body))
+		resp.Body.Close()
+		want := http.StatusRequestEntityTooLarge
+		if name == "a schema" {
+			want = http.StatusUnprocessableEntity
+		}
+		if resp.StatusCode != want || !strings.Contains(string(got), tt.want) {
+			t.Errorf("%s: %s %.300s", name, resp.Status, got)
+		}
+	}
 }
 
 // TestLogOfStrangers: requests with credentials that nobody knows cost one line of the log per interval, however many come

@@ -28,9 +28,12 @@ func (c *call) admit() error {
 	if c.r.ContentLength > c.limit {
 		return c.asREST(intake.TooLarge(c.limit))
 	}
-	admit := intake.AdmitJSON
-	if c.row.Body.Raw {
+	admit := intake.AdmitObject
+	switch {
+	case c.row.Body.Raw:
 		admit = intake.Admit
+	case c.row.Body.AnyValues:
+		admit = intake.AdmitJSON
 	}
 	done, err := admit(c.r.Context(), user, c.limit)
 	if err != nil {

@@ -116,6 +116,8 @@ type Native struct {
 type Body struct {
 	// Max is the maximum length of the body, in bytes.
 	Max int64
+	// AnyValues permits more values than an object of the API has.
+	AnyValues bool
 	// Raw passes the bytes on unchanged. All other fields are for JSON objects.
 	Raw bool
 	// Kind is the native kind.

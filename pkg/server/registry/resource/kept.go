@@ -163,6 +163,9 @@ func (r *keptREST[T]) Watch(ctx context.Context, opts *internalversion.ListOptio
 
 // Create creates the object in the store, if the guard allows it.
 func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
+	if err := ctx.Err(); err != nil { // the client has left meanwhile
+		return nil, err
+	}
 	if err := r.naming.k.allowed(ctx, "create", "", obj); err != nil {
 		return nil, err
 	}
@@ -189,6 +192,9 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 
 // Update updates the object in the store, if the guard allows it.
 func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if err := ctx.Err(); err != nil { // the client has left meanwhile
+		return nil, false, err
+	}
 	if err := r.naming.k.allowedStored(ctx, "update", "", name, r.Store); err != nil {
 		return nil, false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/jsonsize"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -23,7 +24,8 @@ func (w *wire) message(raw []byte) ([]byte, error) {
 	if !json.Valid(raw) {
 		return nil, nil
 	}
-	if depth(raw) > maxDepth {
+	var size jsonsize.Counter
+	if size.Add(raw); size.Depth > maxDepth {
 		return nil, w.fail(tool.Errorf(tool.TypeLimitReached, "the server of %s answers with values that are nested more than %d deep", w.server.name, maxDepth))
 	}
 	var m struct {
@@ -81,26 +83,6 @@ func asText(object map[string]json.RawMessage, name string) (changed bool, err e
 func fromText(part any) json.RawMessage {
 	text, _ := part.(string)
 	return json.RawMessage(text)
-}
-
-// depth returns how deeply the values of valid JSON are nested.
-func depth(raw []byte) int {
-	deepest, now, quoted := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[', c == '{':
-			now++
-			deepest = max(deepest, now)
-		case c == ']', c == '}':
-			now--
-		}
-	}
-	return deepest
 }
 
 // events reads a stream of server-sent events and writes it anew: one event for each answer. What the SDK parses is
