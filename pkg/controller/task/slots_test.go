@@ -418,8 +418,8 @@ func TestSlotMetrics(t *testing.T) {
 	f.ask(f.pending("a", "1"), "")
 	f.ask(f.pending("a", "2"), full)
 	registry := prometheus.NewRegistry()
-	ctx, end := context.WithCancel(t.Context())
 	for range 2 { // the controllers of a process may start again
+		ctx, end := context.WithCancel(t.Context())
 		if err := showSlots(ctx, registry, f.slots); err != nil {
 			t.Fatal(err)
 		}
@@ -443,7 +443,5 @@ platform_task_slots_waiting{namespace="a"} 1
 			families, err := registry.Gather()
 			return err == nil && len(families) == 0
 		})
-		ctx, end = context.WithCancel(t.Context())
 	}
-	end()
 }

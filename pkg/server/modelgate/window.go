@@ -106,7 +106,7 @@ func (w *window) before(l Limit, of place, s fairshare.Shares) []place {
 	}
 	// turns are the uses of the limit before each request that waits. The lower one is first.
 	turns := make([]float64, 0, len(w.places)+1)
-	for _, p := range append(w.places[:len(w.places):len(w.places)], of) { // of is in it twice if it has a place, and the last one is not used
+	for _, p := range append(slices.Clip(w.places), of) { // of is in it twice if it has a place, and the last one is not used
 		u := usedBy(p.namespace)
 		turns = append(turns, u.part(l)/s.Weight(p.namespace))
 		u.add(p.need)

@@ -90,7 +90,8 @@ func tooLarge(plain, before []byte) error {
 		return nil
 	}
 	err := jsonsize.Object.Check(plain)
-	if err == nil || len(plain) <= len(before) && jsonsize.Object.Check(before) != nil {
+	shrinks := len(plain) <= len(before) && jsonsize.Object.Check(before) != nil
+	if err == nil || shrinks {
 		return nil
 	}
 	return apierrors.NewRequestEntityTooLargeError("the object " + err.Error())

@@ -6,6 +6,7 @@ package timeline
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -93,8 +94,7 @@ func TestAhead(t *testing.T) {
 }
 
 func gapText(from, to int64) string {
-	raw, _ := json.Marshal(v1alpha1.EventGap{FromSeq: from, ToSeq: to, Reason: v1alpha1.GapAhead}) // of numbers and a text
-	return "0 gap " + string(raw)
+	return fmt.Sprintf(`0 gap {"fromSeq":%d,"toSeq":%d,"reason":"ahead"}`, from, to)
 }
 
 // TestFramesHaveUIDs: every frame says which object it is about; in the stream of a tree, the task that the event is of.

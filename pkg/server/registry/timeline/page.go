@@ -26,12 +26,13 @@ func (s *Server) page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventP
 	if err != nil {
 		return nil, err
 	}
+	ctx := req.Context()
 	read := func(span eventlog.Span) (*eventlog.StreamPage, error) {
 		span.Types, span.Text = q.types, q.text
 		if t.session() {
-			return s.opts.Log.SessionSpan(req.Context(), t.Namespace, t.Name, span)
+			return s.opts.Log.SessionSpan(ctx, t.Namespace, t.Name, span)
 		}
-		return s.opts.Log.TaskSpan(req.Context(), t.stream(), span)
+		return s.opts.Log.TaskSpan(ctx, t.stream(), span)
 	}
 	p := &v1alpha1.ExecutionEventPage{StreamNamespace: t.Namespace, StreamType: t.Type, StreamID: t.Name, StreamUID: t.UID}
 	switch {
@@ -40,7 +41,7 @@ func (s *Server) page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventP
 	case q.backward:
 		err = backward(p, q, read)
 	default:
-		if err = s.place(req.Context(), t, q); err != nil {
+		if err = s.place(ctx, t, q); err != nil {
 			return nil, err
 		}
 		p.AfterSeq, p.Gap = q.after, q.gap

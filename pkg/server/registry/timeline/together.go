@@ -109,12 +109,8 @@ func (t *together) serve(ctx context.Context) error {
 	if err := t.out.begin(); err != nil {
 		return err
 	}
-	for _, l := range t.lanes {
-		if l.gap != nil {
-			if err := t.send(l, event.FrameGap, frameOf{EventGap: l.gap}); err != nil {
-				return err
-			}
-		}
+	if err := t.sendGaps(); err != nil {
+		return err
 	}
 	timer := t.server.opts.Clock.NewTimer(t.server.opts.Heartbeat)
 	defer timer.Stop()
@@ -147,6 +143,19 @@ func (t *together) serve(ctx context.Context) error {
 		}
 	}
 	return errComplete
+}
+
+// sendGaps sends the gaps of parts that begin anew.
+func (t *together) sendGaps() error {
+	for _, l := range t.lanes {
+		if l.gap == nil {
+			continue
+		}
+		if err := t.send(l, event.FrameGap, frameOf{EventGap: l.gap}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // page sends what one part has that is new. It reports whether that part has ended.

@@ -22,7 +22,7 @@ type parent = resource.Parent[*v1alpha1.Session]
 // the order in which they were stored, or their counts.
 func (r *Resource) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		r.timelines.Answer(req, timelineOf(p), p.Path, respond) //nolint:contextcheck // the request has it
+		r.timelines.Answer(req, timelineOf(p), p.Path, respond)
 	}), nil
 }
 

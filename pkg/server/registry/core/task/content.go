@@ -167,15 +167,9 @@ func boolean(req *http.Request, name string) (bool, error) {
 func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
 	ended := !view.follow || t.Status.Phase.Terminal()
-	if view.after > 0 {
-		end, err := r.blobs.LogEnd(t.UID)
-		if err != nil {
-			respond.Error(err)
-			return
-		}
-		if view.gap = timeline.Ahead(view.after, end); view.gap != nil {
-			view.after, view.resumed = 0, false
-		}
+	if err := r.placeLog(t, &view); err != nil {
+		respond.Error(err)
+		return
 	}
 	offset := view.after
 	var out io.WriteCloser // nil until the answer begins
@@ -216,6 +210,21 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 		}
 		ended = r.ended(ctx, t)
 	}
+}
+
+// placeLog makes a view begin at the beginning if the log has not reached its position.
+func (r *contents) placeLog(t *v1alpha1.Task, v *logView) error {
+	if v.after == 0 {
+		return nil
+	}
+	end, err := r.blobs.LogEnd(t.UID)
+	if err != nil {
+		return err
+	}
+	if v.gap = timeline.Ahead(v.after, end); v.gap != nil {
+		v.after, v.resumed = 0, false
+	}
+	return nil
 }
 
 // write writes data to out, which writes to w, and flushes it. It reports whether the reader is

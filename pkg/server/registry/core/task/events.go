@@ -31,7 +31,7 @@ type appends struct{ *Resource }
 func (r appends) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
-			r.timelines.Answer(req, timelineOf(p), p.Path, respond) //nolint:contextcheck // the request has it
+			r.timelines.Answer(req, timelineOf(p), p.Path, respond)
 			return
 		}
 		if p.Path != "" {

@@ -145,7 +145,10 @@ type lines struct {
 func newLines(w io.Writer, c clock.PassiveClock, v logView) *lines {
 	l := &lines{w: w, clock: c, wrote: c.Now(), at: v.after}
 	if v.gap != nil {
-		data, _ := json.Marshal(v.gap) // of numbers and a text
+		data, err := json.Marshal(v.gap)
+		if err != nil { // never: numbers and a text
+			data = nil
+		}
 		l.out = sse.Append(nil, "0", event.FrameGap, data)
 	}
 	return l
