@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/backup"
@@ -52,7 +53,7 @@ func NewRestoreCommand(program string) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		stores := localStores()
 		if aside {
-			stores.Aside = filepath.Join(dir, archive.StoreFolder+"-"+time.Now().UTC().Format("20060102T150405Z"))
+			stores.Aside = filepath.Join(dir, archive.StoreFolder+"-"+clock.RealClock{}.Now().UTC().Format("20060102T150405Z"))
 		}
 		return restore(cmd.Context(), cmd, args[0], dir, stores)
 	}

@@ -50,10 +50,12 @@ func TestSchemasAreKept(t *testing.T) {
 		}
 		return s
 	}
-	if of("kept") != of("kept") || of("kept") == of("another") {
+	kept, again := of("kept"), of("kept")
+	if kept != again || kept == of("another") {
 		t.Error("one text must be one schema, and two texts two")
 	}
-	if long := strings.Repeat("a", maxKept); of(long) == of(long) {
+	text := strings.Repeat("a", maxKept)
+	if long, again := of(text), of(text); long == again {
 		t.Error("a long schema is kept")
 	}
 }
