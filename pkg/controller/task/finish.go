@@ -27,6 +27,8 @@ type outcome struct {
 type finisher struct {
 	now   func() time.Time
 	fresh func(context.Context, *v1alpha1.Task) error
+	// lost records the ends of calls that a worker which was killed did not record.
+	lost func(context.Context, *v1alpha1.Task) error
 	// unsettled returns the events that end the task's approvals that are still pending.
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	// terminal appends events, of which the last is the terminal one, and returns
@@ -46,7 +48,7 @@ type finisher struct {
 // end appends the terminal event and sets the terminal status in memory. It may be repeated
 // until that status is stored.
 func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
-	left, err := f.look(ctx, t, cmp.Or(o.message, "the task is over"))
+	left, err := f.look(ctx, t, o)
 	if err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ type remains struct {
 
 // look reads, in parallel, what the task has left, and makes sure that the cached task is not older than the
 // server's. A task that had no attempt has left nothing.
-func (f *finisher) look(ctx context.Context, t *v1alpha1.Task, why string) (remains, error) {
+func (f *finisher) look(ctx context.Context, t *v1alpha1.Task, o outcome) (remains, error) {
 	var left remains
 	if t.Status.Attempts == 0 {
 		return left, f.fresh(ctx, t)
@@ -116,7 +118,12 @@ func (f *finisher) look(ctx context.Context, t *v1alpha1.Task, why string) (rema
 		return err
 	})
 	all.Go(func() (err error) {
-		left.events, err = f.unsettled(ctx, t, why)
+		if o.phase != v1alpha1.TaskSucceeded { // a worker that succeeded has ended its calls
+			if err := f.lost(ctx, t); err != nil { // first, because the end of an approved call settles its approval, too
+				return err
+			}
+		}
+		left.events, err = f.unsettled(ctx, t, cmp.Or(o.message, "the task is over"))
 		return err
 	})
 	err := all.Wait() // before left is read

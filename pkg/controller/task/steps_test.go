@@ -492,7 +492,8 @@ func TestEnd(t *testing.T) {
 			released, touched, said := false, false, false
 			at := metav1.NewMicroTime(noon().Add(time.Second))
 			f := finisher{
-				now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return tc.fresh },
+				lost: func(context.Context, *v1alpha1.Task) error { return nil },
+				now:  noon, fresh: func(context.Context, *v1alpha1.Task) error { return tc.fresh },
 				unsettled: func(_ context.Context, _ *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error) {
 					return []v1alpha1.ExecutionEvent{*approval.Cancel(&v1alpha1.Approval{}, why)}, nil
 				},

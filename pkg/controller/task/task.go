@@ -239,7 +239,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 		return approvals.unsettled(ctx, t, why)
 	}
 	end := &finisher{
-		now: o.Clock.Now, fresh: tasks.fresh, unsettled: unsettled, terminal: events.terminalEvent,
+		now: o.Clock.Now, fresh: tasks.fresh, lost: lost.settle, unsettled: approvals.unsettled, terminal: events.terminalEvent,
 		usage: events.usage, result: resultAPI{w}.result, converse: talk.add, release: sess.release, touchAgent: agentAPI{w}.touchAgent,
 	}
 	hook := newWebhook(o.WebhookAllow)
@@ -251,7 +251,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 	}
 	warn := tell(corev1.EventTypeWarning)
 	family := offspring{stored: kids.stored, cancelBelow: kids.cancelBelow}
-	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: unsettled, end: family.before(end.end)}
+	iterate := iterations{plan: tasks.planOf, agent: agentAPI{w}.agentOf, append: appendEvents, unsettled: approvals.unsettled, end: family.before(end.end)}
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
 		append: appendEvents, unsettled: unsettled, end: family.before(end.end), iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),

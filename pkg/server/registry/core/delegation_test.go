@@ -198,9 +198,9 @@ func TestTimeOfChildren(t *testing.T) {
 // workers ask at a time, and never more than the server allows. The refusal says which limit it is.
 func TestTreesHaveASize(t *testing.T) {
 	k := newKinsfolk(t)
-	k.coordinate("few", `{enabled: true, maxTasks: 5}`)
-	k.coordinate("some", `{enabled: true, maxTasks: 2}`)
-	k.coordinate("many", `{enabled: true, maxTasks: 1000}`)
+	k.coordinate("few", `{enabled: true, maxTasks: 5, allowedAgents: [{name: "*"}]}`)
+	k.coordinate("some", `{enabled: true, maxTasks: 2, allowedAgents: [{name: "*"}]}`)
+	k.coordinate("many", `{enabled: true, maxTasks: 1000, allowedAgents: [{name: "*"}]}`)
 	k.root("top", `{type: ai, prompt: p, agentRef: {name: few}}`)
 	child := func(name, agent string) string {
 		return `{type: ai, prompt: "` + name + `", agentRef: {name: ` + agent + `}}`

@@ -32,23 +32,29 @@ func (r *run) judge(ctx context.Context, callID, name string, arguments json.Raw
 		judged, err = r.API.CoreV1alpha1().ToolCalls(r.Task.Namespace).Create(ctx, call, metav1.CreateOptions{})
 		return err
 	})
-	switch {
-	case ctx.Err() != nil:
-		return v1alpha1.ToolCallStatus{}, ctx.Err()
-	case unreadable(err):
-		return v1alpha1.ToolCallStatus{}, tool.InvalidArguments("policies cannot judge the call, so it was not made: %s", r.Scrub(err.Error())).
-			Suggest("correct or shorten the arguments")
-	case client.Temporary(err):
-		return v1alpha1.ToolCallStatus{}, tool.Errorf(tool.TypeUnavailable, "the server could not say whether policies allow the call, so it was not made").
-			Suggest("continue without it, or call it with other arguments")
-	case err != nil:
-		return v1alpha1.ToolCallStatus{}, fmt.Errorf("policies on a call of %s: %s", name, r.Scrub(err.Error()))
+	if err != nil {
+		return v1alpha1.ToolCallStatus{}, r.unjudged(ctx, name, err)
 	}
 	for i := range judged.Status.Findings {
 		f := &judged.Status.Findings[i]
 		f.Message = redact.Fragments(r.Scrub(f.Message), secrets)
 	}
 	return judged.Status, nil
+}
+
+// unjudged returns the error of a call over which the server gave no verdict.
+func (r *run) unjudged(ctx context.Context, name string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case unreadable(err):
+		return tool.InvalidArguments("policies cannot judge the call, so it was not made: %s", r.Scrub(err.Error())).
+			Suggest("correct or shorten the arguments")
+	case client.Temporary(err):
+		return tool.Errorf(tool.TypeUnavailable, "the server could not say whether policies allow the call, so it was not made").
+			Suggest("continue without it, or call it with other arguments")
+	}
+	return fmt.Errorf("policies on a call of %s: %s", name, r.Scrub(err.Error()))
 }
 
 // unreadable reports whether the server refused what a call consists of.
