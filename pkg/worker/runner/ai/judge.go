@@ -33,7 +33,7 @@ func (r *run) judge(ctx context.Context, callID, name string, arguments json.Raw
 		return err
 	})
 	if err != nil {
-		return v1alpha1.ToolCallStatus{}, r.unjudged(ctx, name, err)
+		return v1alpha1.ToolCallStatus{}, unjudged(ctx, name, err, r.Scrub)
 	}
 	for i := range judged.Status.Findings {
 		f := &judged.Status.Findings[i]
@@ -43,18 +43,18 @@ func (r *run) judge(ctx context.Context, callID, name string, arguments json.Raw
 }
 
 // unjudged returns the error of a call over which the server gave no verdict.
-func (r *run) unjudged(ctx context.Context, name string, err error) error {
+func unjudged(ctx context.Context, name string, err error, scrub func(string) string) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case unreadable(err):
-		return tool.InvalidArguments("policies cannot judge the call, so it was not made: %s", r.Scrub(err.Error())).
+		return tool.InvalidArguments("policies cannot judge the call, so it was not made: %s", scrub(err.Error())).
 			Suggest("correct or shorten the arguments")
 	case client.Temporary(err):
 		return tool.Errorf(tool.TypeUnavailable, "the server could not say whether policies allow the call, so it was not made").
 			Suggest("continue without it, or call it with other arguments")
 	}
-	return fmt.Errorf("policies on a call of %s: %s", name, r.Scrub(err.Error()))
+	return fmt.Errorf("policies on a call of %s: %s", name, scrub(err.Error()))
 }
 
 // unreadable reports whether the server refused what a call consists of.
