@@ -105,9 +105,9 @@ func newCommand(s Streams, name string) (*cobra.Command, *app) {
 	flags.Lookup("certificate-authority").Usage = "file with the certificate of the authority that signed the server's"
 	offer(cmd, "namespace", a.namespaces)
 	offer(cmd, "context", a.contexts)
-	cmd.AddCommand(a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
+	cmd.AddCommand(runCommand(a), a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
 	cmd.AddCommand(kindCommands(a)...)
-	cmd.AddCommand(policyCommand(a), usageCommand(a), a.authCommand(), configCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
+	cmd.AddCommand(modelsCommand(a), secretCommand(a), policyCommand(a), usageCommand(a), a.authCommand(), configCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
 	return cmd, a
 }
 

@@ -30,10 +30,12 @@ func kindCommands(a *app) []*cobra.Command {
 		cmd.AddCommand(listOf(a, resource, "List "+resource), getOf(a, "NAME", resource, "Show "+resource), remove(resource, word, of))
 		return cmd
 	}
+	skill := kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) })
+	skill.AddCommand(skillFileCommands(a)...)
 	return []*cobra.Command{
 		kind("agent", "Agents that perform tasks: a model with instructions and tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Agents(n) }),
 		kind("provider", "Accounts at vendors of models", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Providers(n) }),
-		kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) }),
+		skill,
 		kind("tool", "What agents may call besides the built-in tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Tools(n) }),
 	}
 }

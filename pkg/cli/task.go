@@ -173,11 +173,15 @@ func (a *app) taskWait() *cobra.Command {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return &outcome{codeUnknown, fmt.Sprintf("task %s has not ended within %s", args[0], timeout)}
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return a.say("task %s succeeded", args[0])
 	}
 	return cmd
 }
 
+// wait returns at the end of a task; the error says how it ended, unless it succeeded.
 func (a *app) wait(ctx context.Context, task string) error {
 	c, namespace, err := a.client()
 	if err != nil {
@@ -193,10 +197,7 @@ func (a *app) wait(ctx context.Context, task string) error {
 	if err != nil {
 		return err
 	}
-	if err := ended(task, last, why); err != nil {
-		return err
-	}
-	return a.say("task %s succeeded", task)
+	return ended(task, last, why)
 }
 
 func (a *app) taskResult() *cobra.Command {

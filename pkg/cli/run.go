@@ -1,0 +1,59 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// runCommand returns the command for whoever only wants an answer: it creates an AI task, waits for its end and prints its result.
+func runCommand(a *app) *cobra.Command {
+	var n newTask
+	var verbose bool
+	cmd := &cobra.Command{
+		Use: "run PROMPT", Short: "Let a model work on a prompt, and print the result", Args: cobra.ExactArgs(1),
+		Long: "Let a model work on a prompt, and print the result, alone on standard output. The task stays: its name is on standard error.\n" +
+			"platform task create has all that a task can say. The exit code reports the outcome.\n\n" + exitCodes,
+		Example: `  platform run "Find the largest prime below 1000" --agent coder
+  platform run "And the one before it?" --session primes --verbose`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&n.agent, "agent", "", "Agent that does the work")
+	f.StringVar(&n.provider, "provider", "", "Provider of the model")
+	f.StringVar(&n.model, "model", "", "model that is asked")
+	f.StringVar(&n.session, "session", "", "session that the task continues; made when it does not exist")
+	f.BoolVarP(&verbose, "verbose", "v", false, "print the events of the task as they arrive, too")
+	a.offerNames(cmd, "agents", "agent")
+	a.offerNames(cmd, "providers", "provider")
+	a.offerNames(cmd, "sessions", "session")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		t, err := a.describe(cmd, &n, args)
+		if err != nil {
+			return err
+		}
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
+		if err != nil {
+			return err
+		}
+		note(a.Err, "task "+made.Name+" created")
+		if verbose {
+			return a.followToResult(ctx, c.Tasks(namespace), made.Name)
+		}
+		if err := a.wait(ctx, made.Name); err != nil {
+			return err
+		}
+		r, err := c.Tasks(namespace).GetResult(ctx, made.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return a.printResult(r.Result)
+	}
+	return cmd
+}
