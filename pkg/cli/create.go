@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,7 @@ func (a *app) createTask(ctx context.Context, t *v1alpha1.Task, watch bool, f fo
 	if t.Namespace != "" {
 		namespace = t.Namespace
 	}
+	a.warnOfAgent(ctx, c, namespace, t)
 	made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
 	if err != nil {
 		return err
@@ -168,6 +170,18 @@ func (a *app) createTask(ctx context.Context, t *v1alpha1.Task, watch bool, f fo
 	}
 	a.overrides.Context.Namespace = namespace
 	return a.followToResult(ctx, c.Tasks(namespace), made.Name)
+}
+
+// warnOfAgent says that the Agent of a new task does not exist: the server accepts the task, since Agents may be made after it, and fails
+// it if that does not happen within seconds.
+func (a *app) warnOfAgent(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, t *v1alpha1.Task) {
+	ref := t.Spec.AgentRef
+	if ref == nil {
+		return
+	}
+	if _, err := c.Agents(cmp.Or(ref.Namespace, namespace)).Get(ctx, ref.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		note(a.Err, fmt.Sprintf("Warning: there is no agent %s; the task fails unless it is created within seconds", ref.Name))
+	}
 }
 
 // followToResult prints the events of a task as they arrive and, if it succeeds, its result.

@@ -38,6 +38,7 @@ func runCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.warnOfAgent(ctx, c, namespace, t)
 		made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
 		if err != nil {
 			return err

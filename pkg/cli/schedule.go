@@ -19,6 +19,13 @@ import (
 func taskSuspend(a *app, verb, short, done string, suspend bool) *cobra.Command {
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
 	return eachNamed(a, verb+" TASK...", short, "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		t, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if t.Status.Phase.Terminal() {
+			return fmt.Errorf("task %s has ended (%s), so there is nothing to %s", name, t.Status.Phase, verb)
+		}
 		if _, err := c.Tasks(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "platform"}); err != nil {
 			return err
 		}

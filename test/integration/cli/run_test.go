@@ -29,6 +29,7 @@ turns:
 		{"run really? --provider model --model scripted-1 --verbose", 0, "TaskSucceeded", " created"},
 		{"run fails --provider model --model scripted-1", 2, "", "refused"},
 		{"run", 1, "", "an argument is missing"},
+		{"task create hello --name lost --agent nope", 0, "task lost created", "Warning: there is no agent nope"},
 		{"models list", 0, "scripted-1   model\n", ""},
 		{"models list -o json", 0, `"provider": "model"`, ""},
 		{"models list --compat openai", 0, "scripted-1", ""},

@@ -75,6 +75,7 @@ func TestCommandVerbs(t *testing.T) {
 		{"task get nightly -o jsonpath={.spec.suspend}", 0, "", ""},
 		{"task suspend nightly", 0, "task nightly suspended", ""},
 		{"task get nightly -o jsonpath={.spec.suspend}", 0, "true", ""},
+		{"task suspend one", 1, "", "task one has ended (Succeeded), so there is nothing to suspend"},
 		{"task run-now one", 1, "", "task one has no schedule"},
 		{"task run-now nightly --name extra -w", 0, "TaskSucceeded", ""},
 		{"task children nightly", 0, "extra", ""},
