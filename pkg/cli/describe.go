@@ -59,6 +59,15 @@ func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, n
 	return a.newestEvents(ctx, c, namespace, name)
 }
 
+// lengthOf is how long a task took, from the start of its first attempt to its end; empty if that is not known, or less than the whole
+// seconds in which both are given. Every view of a task says this length.
+func lengthOf(start, end *metav1.Time) string {
+	if start == nil || end == nil || !end.After(start.Time) {
+		return ""
+	}
+	return duration(end.Sub(start.Time))
+}
+
 // head prints what the task is and how it stands.
 func (a *app) head(t *v1alpha1.Task) error {
 	s := &t.Status
@@ -69,10 +78,7 @@ func (a *app) head(t *v1alpha1.Task) error {
 		}
 		return v.Local().Format("2006-01-02 15:04:05")
 	}
-	took := ""
-	if s.StartTime != nil && s.CompletionTime != nil && s.CompletionTime.After(s.StartTime.Time) { // both are in whole seconds
-		took = duration(s.CompletionTime.Sub(s.StartTime.Time))
-	}
+	took := lengthOf(s.StartTime, s.CompletionTime)
 	used := ""
 	if u := s.Usage; u != nil {
 		used = fmt.Sprintf("%s in, %s out", tokens(u.InputTokens), tokens(u.OutputTokens))
