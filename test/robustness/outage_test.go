@@ -169,7 +169,7 @@ func (o *outages) makeTeam() {
 	agent["coordination"] = map[string]any{"approvalRequiredTools": []string{"code_exec"}}
 	o.create("agents", object("Agent", "gated", agent))
 	o.create("agents", object("Agent", "chief", map[string]any{
-		"providerRef": map[string]any{"name": "model"}, "systemPrompt": map[string]any{"inline": "You delegate."}, "coordination": map[string]any{"enabled": true},
+		"providerRef": map[string]any{"name": "model"}, "systemPrompt": map[string]any{"inline": "You delegate."}, "coordination": map[string]any{"enabled": true, "allowedAgents": []any{map[string]any{"name": "*"}}},
 	}))
 	o.create("sessions", object("Session", "talk", map[string]any{}))
 }
