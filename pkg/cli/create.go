@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
@@ -144,32 +145,48 @@ func ai(s *v1alpha1.TaskSpec) *v1alpha1.TaskAI {
 }
 
 func (a *app) createTask(ctx context.Context, t *v1alpha1.Task, watch bool, f format) error {
-	c, namespace, err := a.client()
+	made, c, err := a.submit(ctx, t)
 	if err != nil {
 		return err
+	}
+	if err := a.printCreated(made, "Task", f); err != nil || !watch {
+		return err
+	}
+	a.overrides.Context.Namespace = made.Namespace
+	return a.followToResult(ctx, c, made.Name)
+}
+
+// submit creates a task, and returns it and the client of its namespace.
+func (a *app) submit(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, typed.TaskInterface, error) {
+	c, namespace, err := a.client()
+	if err != nil {
+		return nil, nil, err
 	}
 	if t.Namespace != "" {
 		namespace = t.Namespace
 	}
 	a.warnOfAgent(ctx, c, namespace, t)
 	made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
-	if err != nil {
-		return err
-	}
+	return made, c.Tasks(namespace), err
+}
+
+// object is what all kinds of the API group have in common.
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// printCreated prints an object of the API group that was created.
+func (a *app) printCreated(obj object, kind string, f format) error {
+	word := strings.ToLower(kind)
 	switch f {
 	case asJSON, asYAML:
-		made.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Task"))
-		err = a.write(made, f)
+		obj.GetObjectKind().SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		return a.write(obj, f)
 	case asName:
-		_, err = fmt.Fprintln(a.Out, "task.core.platform.ai/"+made.Name)
-	default:
-		_, err = fmt.Fprintf(a.Out, "task %s created\n", made.Name)
+		return a.say("%s.%s/%s", word, v1alpha1.GroupName, obj.GetName())
 	}
-	if err != nil || !watch {
-		return err
-	}
-	a.overrides.Context.Namespace = namespace
-	return a.followToResult(ctx, c.Tasks(namespace), made.Name)
+	return a.say("%s %s created", word, obj.GetName())
 }
 
 // warnOfAgent says that the Agent of a new task does not exist: the server accepts the task, since Agents may be made after it, and fails
@@ -189,17 +206,19 @@ func (a *app) followToResult(ctx context.Context, c typed.TaskInterface, task st
 	if err := a.follow(ctx, task, eventFlags{}, asTable); err != nil {
 		return err
 	}
+	return a.printResultOf(ctx, c, task, "\n")
+}
+
+// printResultOf prints the result of a task that succeeded, after a text. A command may have printed nothing, and then this does so, too.
+func (a *app) printResultOf(ctx context.Context, c typed.TaskInterface, task, before string) error {
 	r, err := c.GetResult(ctx, task, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) { // a command may print nothing
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.say(""); err != nil {
-		return err
-	}
-	return a.printResult(r.Result)
+	return a.printResult(before + r.Result)
 }
 
 func (a *app) taskFork() *cobra.Command {

@@ -60,7 +60,7 @@ func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, n
 }
 
 // lengthOf is how long a task took, from the start of its first attempt to its end; empty if that is not known, or less than the whole
-// seconds in which both are given. Every view of a task says this length.
+// seconds in which both are given. A description of the task and its trace say this length.
 func lengthOf(start, end *metav1.Time) string {
 	if start == nil || end == nil || !end.After(start.Time) {
 		return ""

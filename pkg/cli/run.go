@@ -3,10 +3,7 @@
 
 package cli
 
-import (
-	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import "github.com/spf13/cobra"
 
 // runCommand returns the command for whoever only wants an answer: it creates an AI task, waits for its end and prints its result.
 func runCommand(a *app) *cobra.Command {
@@ -34,27 +31,18 @@ func runCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		c, namespace, err := a.client()
-		if err != nil {
-			return err
-		}
-		a.warnOfAgent(ctx, c, namespace, t)
-		made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
+		made, c, err := a.submit(ctx, t)
 		if err != nil {
 			return err
 		}
 		note(a.Err, "task "+made.Name+" created")
 		if verbose {
-			return a.followToResult(ctx, c.Tasks(namespace), made.Name)
+			return a.followToResult(ctx, c, made.Name)
 		}
 		if err := a.wait(ctx, made.Name); err != nil {
 			return err
 		}
-		r, err := c.Tasks(namespace).GetResult(ctx, made.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return a.printResult(r.Result)
+		return a.printResultOf(ctx, c, made.Name, "")
 	}
 	return cmd
 }

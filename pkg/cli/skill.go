@@ -130,14 +130,7 @@ func skillImport(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		switch *f {
-		case asJSON, asYAML:
-			made.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("Skill"))
-			return a.write(made, *f)
-		case asName:
-			return a.say("skill.core.platform.ai/%s", made.Name)
-		}
-		return a.say("skill %s created", made.Name)
+		return a.printCreated(made, "Skill", *f)
 	}
 	return cmd
 }
