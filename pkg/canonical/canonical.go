@@ -57,28 +57,103 @@ func Form(raw []byte) ([]byte, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	out, err := appendValue(nil, d)
+	v, err := read(d)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: not one JSON value", ErrNone)
 	}
-	return out, nil
+	return appendValue(make([]byte, 0, len(raw)), v)
 }
 
-// appendValue appends the canonical form of the decoder's next value.
-func appendValue(out []byte, d *json.Decoder) ([]byte, error) {
+// object is a JSON object, its members sorted by key.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// read returns the decoder's next value: an object, a []any or a token. It is written only once the whole is read: were each level
+// written into the one above, a deep value would be copied once for each level.
+func read(d *json.Decoder) (any, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	switch v := t.(type) {
-	case json.Delim:
-		if v == '{' {
-			return appendObject(out, d)
+	switch t {
+	case json.Delim('{'):
+		return readObject(d)
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := read(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
 		}
-		return appendArray(out, d)
+		return list, closing(d)
+	}
+	return t, nil
+}
+
+func readObject(d *json.Decoder) (object, error) {
+	o := object{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		}
+		v, err := read(d)
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, member{fmt.Sprint(key), v})
+	}
+	slices.SortFunc(o, func(a, b member) int { return slices.Compare(utf16.Encode([]rune(a.key)), utf16.Encode([]rune(b.key))) })
+	for i := range o {
+		if i > 0 && o[i].key == o[i-1].key {
+			return nil, fmt.Errorf("%w: an object has a key twice", ErrNone)
+		}
+	}
+	return o, closing(d)
+}
+
+// closing reads the bracket at the end of an object or a list.
+func closing(d *json.Decoder) error {
+	if _, err := d.Token(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return nil
+}
+
+// appendValue appends the canonical form of a value that was read.
+func appendValue(out []byte, v any) (_ []byte, err error) {
+	switch v := v.(type) {
+	case object:
+		out = append(out, '{')
+		for i, m := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if out, err = appendValue(append(appendText(out, m.key), ':'), m.value); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, '}'), nil
+	case []any:
+		out = append(out, '[')
+		for i, e := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if out, err = appendValue(out, e); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, ']'), nil
 	case string:
 		return appendText(out, v), nil
 	case json.Number:
@@ -87,53 +162,6 @@ func appendValue(out []byte, d *json.Decoder) ([]byte, error) {
 		return strconv.AppendBool(out, v), nil
 	}
 	return append(out, "null"...), nil
-}
-
-func appendArray(out []byte, d *json.Decoder) ([]byte, error) {
-	out = append(out, '[')
-	for first := true; d.More(); first = false {
-		if !first {
-			out = append(out, ',')
-		}
-		var err error
-		if out, err = appendValue(out, d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token() // the closing bracket
-	return append(out, ']'), err
-}
-
-func appendObject(out []byte, d *json.Decoder) ([]byte, error) {
-	members := map[string][]byte{}
-	keys := []string{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNone, err)
-		}
-		key, ok := t.(string)
-		if _, twice := members[key]; !ok || twice {
-			return nil, fmt.Errorf("%w: an object has a key twice", ErrNone)
-		}
-		if members[key], err = appendValue(nil, d); err != nil {
-			return nil, err
-		}
-		keys = append(keys, key)
-	}
-	if _, err := d.Token(); err != nil { // the closing brace
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b))) })
-	out = append(out, '{')
-	for i, k := range keys {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(appendText(out, k), ':')
-		out = append(out, members[k]...)
-	}
-	return append(out, '}'), nil
 }
 
 func appendText(out []byte, s string) []byte {

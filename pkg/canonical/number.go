@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
-// surelyInRange is a length that no number without an exponent needs to leave the range of a double.
+// surelyInRange is a number of digits: a number without an exponent that has fewer is within the range of a double.
 const surelyInRange = 300
 
 // Numbers returns an error that names the first number of a JSON text beyond the range of a double (1.8e308). Of a text that
@@ -62,41 +64,52 @@ func tooLarge(number []byte) bool {
 	return errors.Is(err, strconv.ErrRange)
 }
 
-// where returns the path of the first number that is out of range, for the beginning of a message; empty at the top.
+// maxPath limits the path in a message, in bytes.
+const maxPath = 512
+
+// where returns the path of the first number that is out of range, for the beginning of a message; empty at the top. Of a long path
+// it has the end.
 func where(raw []byte) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	path, found := search(d, "")
-	if !found || path == "" {
+	path, found := search(d)
+	if !found || len(path) == 0 {
 		return ""
 	}
-	return path[1:] + ": "
+	slices.Reverse(path)
+	text := strings.Join(path, ".")
+	if len(text) > maxPath {
+		text = "…" + strings.ToValidUTF8(text[len(text)-maxPath:], "")
+	}
+	return text + ": "
 }
 
-// search looks through the decoder's next value.
-func search(d *json.Decoder, path string) (string, bool) {
+// search looks through the decoder's next value for a number that is out of range, and returns its path, the last step first.
+func search(d *json.Decoder) (path []string, found bool) {
 	t, err := d.Token()
 	if err != nil {
-		return "", false
+		return nil, false
 	}
 	switch v := t.(type) {
 	case json.Number:
-		return path, tooLarge([]byte(v))
+		return nil, tooLarge([]byte(v))
 	case json.Delim:
 		for i := 0; d.More(); i++ {
-			at := fmt.Sprintf("%s.%d", path, i)
+			var key json.Token // nil in a list
 			if v == '{' {
-				key, err := d.Token()
-				if err != nil {
-					return "", false
+				if key, err = d.Token(); err != nil {
+					return nil, false
 				}
-				at = fmt.Sprintf("%s.%.64v", path, key)
 			}
-			if found, ok := search(d, at); ok {
-				return found, true
+			path, found = search(d)
+			switch {
+			case found && key == nil:
+				return append(path, strconv.Itoa(i)), true
+			case found:
+				return append(path, fmt.Sprintf("%.64v", key)), true
 			}
 		}
 		_, _ = d.Token() // the closing bracket
 	}
-	return "", false
+	return nil, false
 }
