@@ -40,7 +40,7 @@ func CheckWeights(flag string, weights map[string]int) error {
 	return nil
 }
 
-// CheckReserved returns what is wrong with reserved parts of a total that a flag sets. The total is that of the flag of.
+// CheckReserved returns what is wrong with the reserved parts that a flag sets of a total, which the flag named of sets.
 func CheckReserved(flag string, reserved map[string]int, of string, total int) error {
 	sum := 0
 	for _, namespace := range slices.Sorted(maps.Keys(reserved)) {

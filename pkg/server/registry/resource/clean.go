@@ -22,8 +22,7 @@ func (p parts) cleanStatus(obj any) {
 func cleanTexts(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		if s := v.String(); v.CanSet() && !printable(s) {
-			s, _ = redact.Text(visible.Plain(s)) // what control characters divided may be a secret
+		if s, changed := cleaned(v.String()); changed && v.CanSet() {
 			v.SetString(s)
 		}
 	case reflect.Pointer:
@@ -58,11 +57,18 @@ func cleanMap(v reflect.Value) {
 		return
 	}
 	for m := v.MapRange(); m.Next(); {
-		if s := m.Value().String(); !printable(s) {
-			s, _ = redact.Text(visible.Plain(s))
+		if s, changed := cleaned(m.Value().String()); changed {
 			v.SetMapIndex(m.Key(), reflect.ValueOf(s).Convert(v.Type().Elem()))
 		}
 	}
 }
 
-func printable(s string) bool { return visible.Plain(s) == s }
+// cleaned returns a text without control characters, and whether it had some. What they divided may be a secret.
+func cleaned(s string) (string, bool) {
+	plain := visible.Plain(s)
+	if plain == s {
+		return s, false
+	}
+	plain, _ = redact.Text(plain)
+	return plain, true
+}

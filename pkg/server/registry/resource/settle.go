@@ -52,26 +52,32 @@ func settleJSON(obj, old reflect.Value) {
 	}
 }
 
-// jsonHolders are the types that were looked at, and whether they hold JSON of any shape, in fields and lists.
+// jsonHolders says of the types that were looked at whether they hold JSON of any shape, in fields and lists.
 var jsonHolders sync.Map
 
 func holdsJSON(t reflect.Type) bool {
-	if t == typeJSON {
-		return true
+	known, ok := jsonHolders.Load(t)
+	if !ok {
+		known, _ = jsonHolders.LoadOrStore(t, reachesJSON(t, map[reflect.Type]bool{}))
 	}
-	if known, ok := jsonHolders.Load(t); ok {
-		return known.(bool)
+	return known.(bool)
+}
+
+// reachesJSON looks through a type. A type that is among seen is being looked through, as it holds itself.
+func reachesJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == typeJSON || seen[t] {
+		return t == typeJSON
 	}
-	found := false
-	jsonHolders.Store(t, found) // a type may hold itself
+	seen[t] = true
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
-		found = holdsJSON(t.Elem())
+		return reachesJSON(t.Elem(), seen)
 	case reflect.Struct:
 		for f := range t.Fields() {
-			found = found || f.IsExported() && holdsJSON(f.Type)
+			if f.IsExported() && reachesJSON(f.Type, seen) {
+				return true
+			}
 		}
 	}
-	jsonHolders.Store(t, found)
-	return found
+	return false
 }

@@ -56,7 +56,7 @@ func waiting(t *testing.T, phases map[string]v1alpha1.TaskPhase) (tool.Tool, *cl
 	return made, now, watched
 }
 
-// TestWaitForAStranger: a name that is none of the run's own tasks is not found, and the model reads which there are.
+// TestWaitForAStranger: a task that the run did not create is not found. The error lists the tasks that it created.
 func TestWaitForAStranger(t *testing.T) {
 	for want, phases := range map[string]map[string]v1alpha1.TaskPhase{
 		"your tasks: a":                     {"a": v1alpha1.TaskRunning},
