@@ -131,6 +131,8 @@ type Options struct {
 	RequireSecretHosts bool
 	// LockTimeout is how long the start waits while another server has the store open; 0 does not wait.
 	LockTimeout time.Duration
+	// ReadyWhileWaiting makes /readyz succeed while another server has the store open.
+	ReadyWhileWaiting bool
 
 	// Name is the name in the certificate with which the server answers while it waits for the store. Default: localhost.
 	Name string

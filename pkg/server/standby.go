@@ -25,10 +25,11 @@ import (
 const standbyHeaderTimeout = 5 * time.Second
 
 // standby answers on the server's ports while it cannot start, because files or the store cannot be opened: the server is alive but not
-// ready. If a port is taken, for example by another server on the same machine, that is no error.
+// ready, unless it is one of several that are to be ready while another one has the store (Options.ReadyWhileWaiting). If a port is taken, for example by another server on the same machine, that is no error.
 type standby struct {
 	o      *Options
 	reason atomic.Pointer[string]
+	ready  atomic.Bool // all that is missing is the end of the server that has the store
 
 	mu     sync.Mutex
 	served bool // or it must not be served any more
@@ -109,7 +110,7 @@ func (s *standby) secure(l net.Listener) (net.Listener, error) {
 }
 
 func (s *standby) respond(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/livez" && r.URL.Path != "/healthz" {
+	if r.URL.Path != "/livez" && r.URL.Path != "/healthz" && (r.URL.Path != "/readyz" || !s.ready.Load()) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = fmt.Fprintln(w, "waiting: "+*s.reason.Load())

@@ -95,7 +95,10 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 		e, err := local.Open(ctx, local.Options{
 			Dir: o.Path(archive.StoreFolder), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value(),
 			Mark: o.Path(local.MarkFile), Keys: []string{o.Path("pki/ca.crt"), o.Path("pki/secrets.key"), o.sealFile()}, AcceptLoss: o.AcceptDataLoss,
-			Waiting: func(cause error, _ time.Duration) { wait.waits(ctx, "the store cannot be opened: "+cause.Error()) },
+			Waiting: func(cause error, _ time.Duration) {
+				wait.ready.Store(false)
+				wait.waits(ctx, "the store cannot be opened: "+cause.Error())
+			},
 		})
 		if err == nil {
 			return e, nil
@@ -108,6 +111,7 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 		}
 		if !waiting {
 			klog.FromContext(ctx).Info("Another server has the store open; waiting until it ends", "dir", o.DataDir, "timeout", o.LockTimeout)
+			wait.ready.Store(o.ReadyWhileWaiting)
 			wait.waits(ctx, "another server has the store open")
 		}
 		timer := o.Clock.NewTimer(lockPoll)

@@ -235,24 +235,46 @@ func TestRegistrationIsRepaired(t *testing.T) {
 	}
 }
 
-// A server that waits for another server's store is alive but not ready, and serves when the other one has stopped.
+// A server that waits for another server's store is alive but not ready, and serves when the other one has stopped. With a Pod that is to
+// be ready meanwhile, it is, and moves the label by which the Service finds the one that serves.
 func TestStandby(t *testing.T) {
 	s := Start(t)
-	second := s.beside(s.DataDir, "--lock-timeout=1h")
-	second.Process = kit.Start(t, nil, kit.Bin(t, "platform-apiserver"), second.args...)
-	await := func(path string, code int) {
-		t.Helper()
-		s.c.MustShell(t, fmt.Sprintf(`until test "$(curl -ks -o /dev/null -w '%%{http_code}' https://127.0.0.1:%s%s)" = %d; do :; done`, second.port, path, code))
+	const label = "platform.ai/serving"
+	for _, pod := range []string{"0", "1"} {
+		s.c.Kubectl(t, "--namespace="+system, "run", service+"-"+pod, "--image=test.example/none", "--labels=standby=test")
 	}
-	await("/livez", http.StatusOK)
-	await("/readyz", http.StatusServiceUnavailable)
-	if err := s.Stop(); err != nil {
-		t.Error(err)
+	t.Cleanup(func() { s.c.Kubectl(t, "--namespace="+system, "delete", "pods", "--selector=standby=test", "--now") })
+	s.c.Kubectl(t, "--namespace="+system, "label", "pod", service+"-0", label+"=true")
+	for _, second := range []struct {
+		s     *Server
+		ready int
+	}{
+		{s.beside(s.DataDir, "--lock-timeout=1h"), http.StatusServiceUnavailable},
+		{s.beside(s.DataDir, "--lock-timeout=1h", "--pod-name="+service+"-1"), http.StatusOK},
+	} {
+		second.s.Process = kit.Start(t, nil, kit.Bin(t, "platform-apiserver"), second.s.args...)
+		await := func(path string, code int) {
+			t.Helper()
+			s.c.MustShell(t, fmt.Sprintf(`until test "$(curl -ks -o /dev/null -w '%%{http_code}' https://127.0.0.1:%s%s)" = %d; do :; done`, second.s.port, path, code))
+		}
+		await("/livez", http.StatusOK)
+		await("/readyz", second.ready)
+		await("/apis", http.StatusServiceUnavailable)
+		if serve := s.c.Kubectl(t, "--namespace="+system, "get", "pods", "--selector="+label, "-o", "name"); serve != "pod/"+service+"-0\n" {
+			t.Errorf("a server that waits moved the label: %s", serve)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		second.s.Await(t, "is ready after")
+		if code, body := s.get(second.s.direct(s.Config()), "/readyz"); code != http.StatusOK {
+			t.Errorf("it serves, and is not ready: %s", body)
+		}
+		s = second.s
 	}
-	second.Await(t, "is ready after")
-	if code, body := s.get(second.direct(s.Config()), "/readyz"); code != http.StatusOK {
-		t.Errorf("it serves, and is not ready: %s", body)
-	}
+	kit.Await(t, "the label is on the Pod of the server that serves, and on no other", func() bool {
+		return s.c.Kubectl(t, "--namespace="+system, "get", "pods", "--selector="+label, "-o", "name") == "pod/"+service+"-1\n"
+	})
 }
 
 // A controller cleans up Jobs of the store that is served. It does not touch Jobs of another store or Jobs that name no

@@ -20,17 +20,20 @@ import (
 	"github.com/platform-ai/platform/test/kit"
 )
 
-// TestUpgrade: with a standby, manifests/upgrade.sh replaces the servers by those of another version. What was written
-// before, meanwhile and afterwards is there, and the longest pause between two writes is printed.
+// TestUpgrade: with a standby, a rolling update replaces the servers by those of another version, the waiting one first. A standby that
+// waits is ready, and the Service goes to the one that serves. What was written before, meanwhile and afterwards is there, and the
+// longest pause between two writes is printed.
 func TestUpgrade(t *testing.T) {
 	p := newTeam(t)
 	t.Cleanup(func() {
 		p.MustShell(t, "kubectl apply -k testdata/cluster >/dev/null && kubectl -n "+system+" rollout status --timeout=300s statefulset/platform-apiserver")
 		p.awaitServer(t)
 	})
-	p.MustShell(t, "kubectl apply -k testdata/standby")
-	p.MustShell(t, "kubectl -n "+system+" wait --for=create --timeout=300s pod/platform-apiserver-1")
-	p.MustShell(t, "kubectl -n "+system+" wait --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=300s pod/platform-apiserver-1")
+	rollout := "kubectl -n " + system + " rollout status --timeout=300s statefulset/platform-apiserver"
+	p.MustShell(t, "kubectl apply -k testdata/standby && "+rollout)
+	if serves := p.serving(t); serves != "platform-apiserver-0" {
+		t.Fatalf("%s serves", serves)
+	}
 	client, err := versioned.NewForConfig(p.Config(t))
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +50,11 @@ func TestUpgrade(t *testing.T) {
 	}
 	written()
 	p.MustShell(t, "kubectl -n "+system+` patch statefulset platform-apiserver -p '{"spec":{"template":{"metadata":{"annotations":{"test.platform.ai/version":"next"}}}}}'`)
-	t.Log(p.MustShell(t, "../../manifests/upgrade.sh"))
+	t.Log(p.MustShell(t, rollout))
 	written()
+	if serves := p.serving(t); serves != "platform-apiserver-1" {
+		t.Errorf("%s serves after its replacement, and the other one was there", serves)
+	}
 	stop()
 	writing.Wait()
 	list, err := w.memories.List(t.Context(), metav1.ListOptions{})
@@ -68,6 +74,12 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("versions: %q", versions)
 	}
 	t.Logf("%d writes, the longest pause between two is %.2f s", len(w.acknowledged), w.pause.Seconds())
+}
+
+// serving returns the Pods that the Service selects.
+func (p team) serving(t *testing.T) string {
+	t.Helper()
+	return p.MustShell(t, "kubectl -n "+system+" get pods -l app.kubernetes.io/name=platform-apiserver,platform.ai/serving=true -o jsonpath='{.items[*].metadata.name}'")
 }
 
 // writer creates one object after the other, and each until it is there.

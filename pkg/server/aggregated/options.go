@@ -17,6 +17,7 @@
 //	secrets.go       the names of the cluster's Secrets
 //	identity.go      which store is served under the APIService
 //	registration.go  the APIService: its CA bundle, its availability after a restart, and repairs of it
+//	serving.go       which of the Pods that share a store serves
 //	run.go           the order in which a server starts
 //
 // Its ServiceAccount needs, in the cluster:
@@ -33,6 +34,7 @@
 //	flowcontrol.apiserver.k8s.io: flowschemas/status               patch
 //	apiregistration.k8s.io: apiservices v1alpha1.core.platform.ai  get, list, watch, create, patch
 //	pods; batch: jobs                                              get (to find which task a worker belongs to)
+//	pods NAME-0 to NAME-2 in its own namespace, with --pod-name    patch (which of them serves)
 //	secrets                                                        get (keys of Providers), list (their names, for REST), create
 //	                                                               (transaction tokens of tasks)
 //	configmaps SERVICE-ca in its own namespace                     get, list, watch, create, patch (the CA for clients
@@ -76,6 +78,8 @@ type Options struct {
 	Namespace string
 	// ServiceName is the Service in Namespace that kube-apiserver calls.
 	ServiceName string
+	// Pod is the name of this server's Pod, if the Service selects by LabelServing; empty if it selects by readiness.
+	Pod string
 	// ManageAPIService maintains the APIService of the group. It also keeps this server from being ready while
 	// another store than its own is registered there.
 	ManageAPIService bool
@@ -118,6 +122,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file that reaches the cluster (default: the pod's own ServiceAccount)")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of this server and its Service (default: the pod's own)")
 	fs.StringVar(&o.ServiceName, "service-name", o.ServiceName, "Service through which kube-apiserver reaches this server; the certificate that is made has its names")
+	fs.StringVar(&o.Pod, "pod-name", o.Pod, "name of this server's Pod, where the Service selects by the label "+LabelServing+": the server puts it on its Pod when it has the store, and is ready, as a Pod, while it waits for a server that serves")
 	fs.BoolVar(&o.ManageAPIService, "manage-apiservice", o.ManageAPIService, "keep the APIService in order: register this server's store on it, write the CA of the certificate that is made into it, make it again when it is deleted, and have kube-apiserver look at this server as soon as it is ready. The server is not ready while another store is registered")
 	fs.StringVar(&o.TakeOver, "take-over", o.TakeOver, "ID of the store that is registered on the APIService and gone for good, which this server's store replaces; \"unknown\" if none is named there. /readyz/registration and the log have the ID")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate that is issued elsewhere, for instance by cert-manager, which then writes the CA into the APIService, too; read again when it changes (default: one is made in the data folder, and renewed)")
@@ -145,6 +150,12 @@ func (o *Options) complete() error {
 	o.Chat.Blocked = []string{o.Namespace} // models must not work where the server itself runs
 	if msgs := validation.IsDNS1035Label(o.ServiceName); len(msgs) > 0 {
 		return fmt.Errorf("--service-name: %q: %s", o.ServiceName, strings.Join(msgs, ", "))
+	}
+	if o.Pod != "" {
+		if msgs := validation.IsDNS1123Subdomain(o.Pod); len(msgs) > 0 {
+			return fmt.Errorf("--pod-name: %q: %s", o.Pod, strings.Join(msgs, ", "))
+		}
+		o.ReadyWhileWaiting = true
 	}
 	if o.TakeOver != "" && !o.ManageAPIService {
 		return errors.New("--take-over changes the APIService, and --manage-apiservice=false leaves it to somebody else")

@@ -65,6 +65,7 @@ type registration struct {
 	changed   chan struct{} // receives at most one pending value when there is something to check
 	answering atomic.Bool   // this server is ready
 	repairs   *prometheus.CounterVec
+	place     *place // nil if the Service selects by readiness
 
 	mu     sync.Mutex // guards reason
 	reason error      // why this server may not serve the group; nil if it may
@@ -102,7 +103,7 @@ func (a *assembly) registration(store string) (*registration, error) {
 	}
 	return &registration{
 		client: client, host: a.host, namespace: a.Namespace, service: a.ServiceName, store: store, takeOver: a.TakeOver,
-		cert: a.cert, clock: a.Clock, changed: make(chan struct{}, 1), reason: errUnread, repairs: repairs,
+		cert: a.cert, clock: a.Clock, changed: make(chan struct{}, 1), reason: errUnread, repairs: repairs, place: a.place,
 	}, nil
 }
 
@@ -263,6 +264,11 @@ func (r *registration) knock(ctx context.Context, s *unstructured.Unstructured) 
 		return wait, nil
 	}
 	r.delay, r.before = min(max(2*r.delay, knockMin), knockMax), now
+	if r.place != nil { // somebody may have removed the label
+		if err := r.place.mark(ctx); err != nil {
+			return r.delay, err
+		}
+	}
 	at := now.UTC().Format(time.RFC3339Nano)
 	return r.delay, r.patch(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{AnnotationReadyAt: at}}})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +74,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	server.GiveBackMemory(ctx, o.Clock, object.Dropped(st.Objects))
 	a := &assembly{Options: &o, config: config, host: host, authorities: authorities}
+	if o.Pod != "" {
+		a.place = &place{host.CoreV1().Pods(o.Namespace), o.Pod}
+		marking, stop := context.WithCancel(ctx)
+		var marked sync.WaitGroup
+		marked.Go(func() { a.place.keep(marking) })
+		defer func() { stop(); marked.Wait() }()
+	}
 	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {
 		p, err := a.assemble(ctx, st)
 		if err != nil {
@@ -120,6 +128,8 @@ type assembly struct {
 	// authorities are the authorities of client certificates that the cluster published when this server started.
 	authorities *corev1.ConfigMap
 	cert        *certificate
+	// place is nil if the server does not say which Pod serves.
+	place *place
 	// registered is nil if the server does not manage the APIService.
 	registered *registration
 }
