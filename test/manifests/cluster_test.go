@@ -99,12 +99,13 @@ func TestPods(t *testing.T) {
 	c.Kubectl(t, "delete", "-f", file, "--timeout=5m")
 }
 
-// TestOneInstallation applies a second installation, in a namespace of its own. It gets neither the APIService nor the
-// rights of the first one. A server may still take over its own APIService.
+// TestOneInstallation applies a second installation, of another version and in a namespace of its own. It gets neither the APIService nor
+// the rights of the first one, and changes none of its roles. A server may still take over its own APIService.
 func TestOneInstallation(t *testing.T) {
 	c := cluster.Control(t)
-	shared := []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "APIService"}
-	dir := kustomization(t, "multi-namespace", nil, "namespace: elsewhere\n")
+	shared := []string{"Namespace", "PriorityClass", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "APIService"}
+	dir := kustomization(t, "multi-namespace", nil, "namespace: elsewhere\npatches:\n- target: {kind: ClusterRole}\n  patch: '[{\"op\": \"replace\", \"path\": \"/rules\", \"value\": []}]'\n"+
+		"- target: {kind: PriorityClass}\n  patch: '[{\"op\": \"replace\", \"path\": \"/description\", \"value\": \"another\"}]'\n")
 	first := write(t, ofKind(render(t, filepath.Join(dir, "..", "overlays", "multi-namespace")), shared...))
 	c.Kubectl(t, "apply", "-f", first)
 	t.Cleanup(func() {
@@ -114,9 +115,14 @@ func TestOneInstallation(t *testing.T) {
 	second := write(t, ofKind(render(t, dir), "ClusterRoleBinding", "APIService"))
 	const refusal = "the platform is installed in namespace platform-system, and a cluster has one installation"
 	c.MustShell(t, "until kubectl apply --dry-run=server -f "+second+" 2>&1 | grep '"+refusal+"'; do :; done") // until the policy is in force
+	const roles = "kubectl get priorityclasses,clusterroles --selector app.kubernetes.io/part-of=platform -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}'"
+	before := c.MustShell(t, roles)
 	out := c.Shell(t, "kubectl apply -k "+dir)
-	if out.Code == 0 || strings.Count(out.Output, refusal) != 7 {
-		t.Errorf("of 6 bindings and the APIService:\n%s", out.Output)
+	if refused := 6 + 1 + strings.Count(before, "\n"); out.Code == 0 || strings.Count(out.Output, refusal) != refused {
+		t.Errorf("%d refusals are wanted, of 6 bindings, the APIService, the class of priority and the roles:\n%s", refused, out.Output)
+	}
+	if after := c.MustShell(t, roles); after != before {
+		t.Errorf("the second installation changed\n%s\nto\n%s", before, after)
 	}
 	left := c.MustShell(t, "kubectl get clusterrolebindings --selector app.kubernetes.io/part-of=platform -o jsonpath='{.items[*].subjects[*].namespace} ';"+
 		" kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.spec.service.namespace}")
