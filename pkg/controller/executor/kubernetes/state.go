@@ -214,15 +214,23 @@ func over(job *batchv1.Job, pod *corev1.Pod, now time.Time) bool {
 		return job.DeletionTimestamp != nil && job.Status.Active == 0 && terminating(job) == 0
 	case !ended(pod):
 		return false
-	case pod.Status.Phase == corev1.PodSucceeded, pod.DeletionTimestamp == nil, job.DeletionTimestamp != nil:
+	case succeeded(pod), pod.DeletionTimestamp == nil, job.DeletionTimestamp != nil:
 		return true
 	}
 	return !now.Before(endOf(pod))
 }
 
 // ended reports whether all containers of a pod have ended for good.
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+func ended(pod *corev1.Pod) bool { return succeeded(pod) || pod.Status.Phase == corev1.PodFailed }
+
+// succeeded reports whether the worker of a pod has ended well. That can be seen before the pod's phase says so, which the kubelet writes
+// after it has removed network and volumes. Why a worker failed is known with the phase.
+func succeeded(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return true
+	}
+	t := terminated(pod)
+	return t != nil && t.ExitCode == runspec.ExitSucceeded && len(pod.Spec.Containers) <= 1
 }
 
 func terminating(job *batchv1.Job) int32 {

@@ -200,6 +200,9 @@ func TestAssess(t *testing.T) {
 		{name: "killed", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(137, "Error", "")), want: "Exited   killed "},
 		{name: "out of memory", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(137, "OOMKilled", "")), want: "Exited  OOMKilled killed the run needed more memory than its limit of 64Mi"},
 		{name: "its command out of memory", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(1, "OOMKilled", report)), want: "Exited  OOMKilled 1 the run needed more memory than its limit of 64Mi"},
+		{name: "succeeded, its sandbox remains", job: testJob(), pod: testPod(corev1.PodRunning, ranTo(0, "Completed", `{"reason":"Completed","exitCode":0}`)), want: "Exited   0 "},
+		{name: "succeeded and deleted, its sandbox remains", job: testJob(), pod: testPod(corev1.PodRunning, ranTo(0, "Completed", ""), deletedPod(time.Minute)), want: "Exited   0 "},
+		{name: "failed, its sandbox remains", job: testJob(), pod: testPod(corev1.PodRunning, ranTo(1, "Error", "")), want: "Running"},
 		{name: "a child out of memory, and done", job: testJob(complete), pod: testPod(corev1.PodSucceeded, ranTo(0, "OOMKilled", "")), want: "Exited   0 "},
 		{name: "does not start", job: testJob(failed), pod: testPod(corev1.PodFailed, ranTo(128, "StartError", "no such file")), want: "Exited  StartFailed 128 the container could not be started: no such file"},
 		{
