@@ -41,7 +41,7 @@ type Gate struct {
 	tools *tool.Catalogue
 	// callID is the id of the model's call that is being handled.
 	callID string
-	// unspent are approvals that request_approval obtained.
+	// unspent are approvals that request_approval or an earlier run of the task obtained.
 	unspent approval.Unspent
 	// failed is the error with which Ask failed within request_approval.
 	failed error
@@ -91,6 +91,11 @@ func (g *Gate) RequestApproval(ctx context.Context, r tool.ApprovalRequest) (too
 	}
 	g.unspent.Keep(r.Tool, q.ArgsDigest, d)
 	return tool.ApprovalAnswer{ApprovalID: d.ApprovalID, Decision: d.State, Reason: d.Reason}, nil
+}
+
+// Keep adds an approval that an earlier run of the task obtained for one call, and did not use.
+func (g *Gate) Keep(toolName, argsDigest string, a approval.Answer) {
+	g.unspent.Keep(toolName, argsDigest, a)
 }
 
 // request returns the approval request for a call, or a *tool.Error if the call could not be made.
@@ -183,8 +188,11 @@ func refused(name string, d approval.Answer) *tool.Error {
 		return tool.Errorf(tool.TypeApprovalExpired, "nobody approved this call of %s in time; it was not made", name).
 			Suggest("go on without it, or say what you cannot do")
 	case v1alpha1.ApprovalCancelled:
-		return tool.Errorf(tool.TypeApprovalCancelled, "the request to approve this call of %s was withdrawn; it was not made", name).
-			Suggest("go on without it, or say what you cannot do")
+		e := tool.Errorf(tool.TypeApprovalCancelled, "the request to approve this call of %s was withdrawn; it was not made", name)
+		if d.Reason == "" {
+			return e.Suggest("go on without it, or say what you cannot do")
+		}
+		return e.Suggest("the reason: %s; go on without it, or say what you cannot do", d.Reason)
 	default:
 		e := tool.Errorf(tool.TypeApprovalDeclined, "this call of %s was declined; it was not made", name)
 		if d.Reason == "" {

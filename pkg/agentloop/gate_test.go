@@ -138,6 +138,16 @@ func TestRefusedCall(t *testing.T) {
 	}
 }
 
+// TestWithdrawnForAReason: the model reads why a request was withdrawn.
+func TestWithdrawnForAReason(t *testing.T) {
+	p := &people{answers: []v1alpha1.ApprovalState{v1alpha1.ApprovalCancelled}, reason: "the Tool changed"}
+	s := newGated(t, p, oneCall)
+	r, err := s.run(t)
+	if err != nil || !strings.Contains(r.Text, "suggestion:the reason: the Tool changed; go on without it") {
+		t.Errorf("%v; the model was told %s", err, r.Text)
+	}
+}
+
 // TestClosedGate: a gate that refuses all calls asks nobody, and the model reads why.
 func TestClosedGate(t *testing.T) {
 	p := &people{}

@@ -12,8 +12,8 @@
 //	fold.go      the approvals derived from events
 //	parse.go     what one event says of an approval
 //	decide.go    a person's decision, and the response to it
-//	settle.go    how an approval ends without a decision: expiry, or the end of its attempt
-//	spend.go     one approval is valid for one call
+//	settle.go    how an approval ends without a decision: expiry, another Tool, or the end of its attempt
+//	spend.go     one approval is valid for one call, which a later iteration may make
 //	digest.go    the digest of arguments
 //	preview.go   arguments without secrets, in bounded size
 //	show.go      arguments as a person reads them

@@ -12,6 +12,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -25,6 +26,8 @@ type Call struct {
 	// Tool, Description and Parameters describe the tool as the model sees it.
 	Tool, Description string
 	Parameters        json.RawMessage
+	// Object is the Tool that the call uses; nil for a built-in tool.
+	Object *v1alpha1.Tool
 	// ID is the model's id of the waiting call.
 	ID string
 	// Arguments are the arguments as people may see them; the caller has already removed the secrets of the
@@ -51,7 +54,9 @@ func (c Call) Event() (e *v1alpha1.ExecutionEvent, id string, err error) {
 		TaskName: c.Task, TaskUID: c.TaskUID, Action: c.Action, RiskSummary: c.RiskSummary, Severity: c.Severity,
 		TargetTool: c.Tool, ToolCallID: c.ID, TargetArgsDigest: c.ArgsDigest, TargetSpecDigest: digest,
 		TargetArgsPreview: &apiextensionsv1.JSON{Raw: Preview(c.Arguments)},
-		Binding:           &v1alpha1.ApprovalBinding{TaskAttempt: int32(c.Attempt), CallIDDigest: hex.EncodeToString(call[:])},
+		Binding: &v1alpha1.ApprovalBinding{
+			TaskAttempt: int32(c.Attempt), Request: int32(c.Request), Tool: c.bound(), CallIDDigest: hex.EncodeToString(call[:]),
+		},
 	}
 	if c.Timeout > 0 {
 		spec.Timeout = c.Timeout.String()
@@ -60,9 +65,36 @@ func (c Call) Event() (e *v1alpha1.ExecutionEvent, id string, err error) {
 	return e, IDOf(e), nil
 }
 
+// bound returns the state of the Tool that the call uses.
+func (c Call) bound() *v1alpha1.ApprovalTool {
+	o := c.Object
+	if o == nil {
+		return nil
+	}
+	b := &v1alpha1.ApprovalTool{Namespace: o.Namespace, UID: o.UID, Generation: o.Generation}
+	if b.Namespace == c.Namespace {
+		b.Namespace = ""
+	}
+	return b
+}
+
+// Survives reports whether an approval of an earlier attempt is still valid for one call of c's tool, with the arguments that
+// were approved: the call was not begun, and the tool is the same, both as the model sees it and as an object.
+func (c Call) Survives(a *v1alpha1.Approval) bool {
+	b := a.Spec.Binding
+	if b == nil || b.Request == 0 || a.Status.State != v1alpha1.ApprovalApproved || a.Status.ExecutionOutcome != v1alpha1.ApprovalNotStarted {
+		return false
+	}
+	if a.Spec.TaskUID != c.TaskUID || a.Spec.TargetTool != c.Tool || !ptr.Equal(b.Tool, c.bound()) {
+		return false
+	}
+	c.Attempt, c.Request = int(b.TaskAttempt), int(b.Request)
+	digest, err := c.specDigest()
+	return err == nil && digest == a.Spec.TargetSpecDigest
+}
+
 // specDigest binds an approval to the tool as the model sees it, and to one request of one attempt. Equal
-// calls therefore have different approvals. An approval used by an earlier call, or given to an earlier
-// attempt, is never used again.
+// calls therefore have different approvals, and an approval used by an earlier call is never used again.
 func (c Call) specDigest() (string, error) {
 	raw, err := json.Marshal(map[string]any{
 		"name": c.Tool, "description": c.Description, "parameters": string(c.Parameters), "attempt": c.Attempt, "request": c.Request,

@@ -5,6 +5,7 @@ package approval
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func ofCall() Call {
 	}
 }
 
-// Stores contain the id and the content of requests, so neither may change.
+// Stores contain the id and the content of requests, so the id may not change, and members may only be added.
 func TestCallEvent(t *testing.T) {
 	e, id, err := ofCall().Event()
 	if err != nil {
@@ -31,7 +32,7 @@ func TestCallEvent(t *testing.T) {
 	const want = `{"approvalID":"e2b715c5a1f9a56cc3096e890829aff40c7aa5e9be4bff9e41fbca23dee0b877","taskUID":"u","action":"drop it","riskSummary":"data is lost","severity":"error",` +
 		`"targetTool":"drop","toolCallID":"call-1","targetArgsDigest":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862",` +
 		`"targetSpecDigest":"ebbede8e253c6b5c07f0933e8d221d38ad457ed78b16791ca0b90f868e56010d",` +
-		`"targetArgsPreview":{"table":"users"},"timeout":"10m0s","binding":{"taskAttempt":1,"callIDDigest":"5d7963c4f471e142f5a72214a9666fb164718f9ba1066a7862ac1c5041887940"}}`
+		`"targetArgsPreview":{"table":"users"},"timeout":"10m0s","binding":{"taskAttempt":1,"request":2,"callIDDigest":"5d7963c4f471e142f5a72214a9666fb164718f9ba1066a7862ac1c5041887940"}}`
 	if d := cmp.Diff(want, string(e.Content.Raw)); d != "" {
 		t.Error(d)
 	}
@@ -64,6 +65,48 @@ func TestCallsHaveApprovalsOfTheirOwn(t *testing.T) {
 	if _, id, err := c.Event(); err != nil || seen[id] != "itself" {
 		t.Errorf("words are part of the id: %s, %v", id, err)
 	}
+}
+
+// TestSurvives: an approval that was not used is valid in a later attempt for one call of the tool as it was approved.
+func TestSurvives(t *testing.T) {
+	type pair struct {
+		a *v1alpha1.Approval
+		c *Call
+	}
+	for name, change := range map[string]func(pair){
+		"": func(pair) {}, "a later attempt": func(p pair) { p.c.Attempt, p.c.Request = 7, 1 }, "other arguments, which the caller compares": func(p pair) { p.c.ArgsDigest = "x" },
+		"-declined":            func(p pair) { p.a.Status.State = v1alpha1.ApprovalDeclined },
+		"-pending":             func(p pair) { p.a.Status.State, p.a.Status.ExecutionOutcome = v1alpha1.ApprovalPending, "" },
+		"-begun":               func(p pair) { p.a.Status.ExecutionOutcome = v1alpha1.ApprovalRunning },
+		"-used":                func(p pair) { p.a.Status.ExecutionOutcome = v1alpha1.ApprovalSucceeded },
+		"-another description": func(p pair) { p.c.Description = "Drops nothing." },
+		"-other parameters":    func(p pair) { p.c.Parameters = nil },
+		"-another tool":        func(p pair) { p.c.Tool = "keep" },
+		"-another task":        func(p pair) { p.c.TaskUID = "before" },
+		"-a changed Tool":      func(p pair) { p.c.Object = approvaltest.Tool("tool", 4) },
+		"-another Tool":        func(p pair) { p.c.Object = approvaltest.Tool("other", 3) },
+		"-a built-in tool":     func(p pair) { p.c.Object = nil },
+		"-an earlier worker's": func(p pair) { p.a.Spec.Binding.Request = 0 },
+		"-without a binding":   func(p pair) { p.a.Spec.Binding = nil },
+	} {
+		c := ofCall()
+		c.Object = approvaltest.Tool("tool", 3)
+		e, id, err := c.Event()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Namespace = "ns"
+		a := Fold([]*v1alpha1.ExecutionEvent{e, inNamespace(DecisionEvent(v1alpha1.EventApprovalApproved, id, Decision{TaskUID: "u"}))})[0]
+		change(pair{&a, &c})
+		if got := c.Survives(&a); got == strings.HasPrefix(name, "-") {
+			t.Errorf("%q: survives: %t", name, got)
+		}
+	}
+}
+
+func inNamespace(e *v1alpha1.ExecutionEvent) *v1alpha1.ExecutionEvent {
+	e.Namespace = "ns"
+	return e
 }
 
 func TestVerify(t *testing.T) {

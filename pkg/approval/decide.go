@@ -56,6 +56,9 @@ func Refused(a *v1alpha1.Approval, verdict v1alpha1.EventType) string {
 		}
 		return "it expired"
 	case v1alpha1.ApprovalCancelled:
+		if a.Status.DecisionReason != "" {
+			return "it was cancelled: " + a.Status.DecisionReason
+		}
 		return "it was cancelled"
 	}
 	why := "it was already " + string(a.Status.State)

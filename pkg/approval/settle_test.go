@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval/approvaltest"
@@ -50,17 +51,27 @@ func TestSettle(t *testing.T) {
 		approvaltest.Asked("expired", 4, approvaltest.OfAttempt(2), approvaltest.Expiring(0)), approvaltest.Asked("in time", 5, approvaltest.OfAttempt(2), approvaltest.Expiring(time.Microsecond)),
 	}
 	pending[0].Spec.Binding.TaskAttempt = 2
-	waiting, over := Settle(pending, 2, noon())
+	current := approvaltest.Tool("tool", 2)
+	for id, of := range map[string]func(*v1alpha1.Approval){"changed": approvaltest.OfTool("tool", 1), "unchanged": approvaltest.OfTool("tool", 2)} {
+		pending = append(pending, approvaltest.Asked(id, 10, approvaltest.OfAttempt(2), of))
+	}
+	waiting, over := Settle(pending, 2, noon(), func(key types.NamespacedName) *v1alpha1.Tool {
+		if key != (types.NamespacedName{Namespace: "ns", Name: "drop"}) {
+			t.Errorf("looked for Tool %s", key)
+		}
+		return current
+	})
 	var ids []string
 	for i := range waiting {
 		ids = append(ids, waiting[i].Name)
 	}
-	if d := cmp.Diff([]string{"unbound", "in time", "late"}, ids); d != "" {
+	if d := cmp.Diff([]string{"unbound", "in time", "late", "unchanged"}, ids); d != "" {
 		t.Errorf("waiting: %s", d)
 	}
 	want := []string{
 		"ApprovalCancelled old   attempt 1, which asked, is over",
 		"ApprovalExpired expired   there was no decision until 2026-01-01T12:00:00Z",
+		`ApprovalCancelled changed   Tool "drop" changed (from generation 1 to 2), and this run would call what it was before`,
 	}
 	if d := cmp.Diff(want, inWords(t, over...)); d != "" {
 		t.Errorf("over: %s", d)
@@ -70,6 +81,29 @@ func TestSettle(t *testing.T) {
 	}
 	if left, ok := NextExpiry(waiting[:1], noon()); ok {
 		t.Errorf("one that never expires does in %s", left)
+	}
+}
+
+// TestVoid: an approval is void once the Tool of its name is not the one that the call would use.
+func TestVoid(t *testing.T) {
+	bound := approvaltest.OfTool("tool", 3)
+	for name, tc := range map[string]struct {
+		of  func(*v1alpha1.Approval)
+		now *v1alpha1.Tool
+		why string // a part of it; empty if the approval stays
+	}{
+		"built in":        {func(*v1alpha1.Approval) {}, nil, ""},
+		"no binding":      {func(a *v1alpha1.Approval) { a.Spec.Binding = nil }, nil, ""},
+		"the same":        {bound, approvaltest.Tool("tool", 3), ""},
+		"changed":         {bound, approvaltest.Tool("tool", 4), "from generation 3 to 4"},
+		"deleted":         {bound, nil, "was deleted"},
+		"made anew":       {bound, approvaltest.Tool("other", 3), "was replaced by another of that name"},
+		"changed earlier": {bound, approvaltest.Tool("tool", 9), "changed"},
+	} {
+		e := Void(new(approvaltest.Asked("a", 1, tc.of)), tc.now)
+		if (e != nil) != (tc.why != "") || e != nil && !strings.Contains(inWords(t, *e)[0], tc.why) {
+			t.Errorf("%s: %+v", name, e)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -36,4 +37,16 @@ func Expiring(after time.Duration) func(*v1alpha1.Approval) {
 // OfAttempt makes an approval belong to an attempt.
 func OfAttempt(n int32) func(*v1alpha1.Approval) {
 	return func(a *v1alpha1.Approval) { a.Spec.Binding = &v1alpha1.ApprovalBinding{TaskAttempt: n} }
+}
+
+// OfTool binds an approval to a generation of the Tool with the UID.
+func OfTool(uid types.UID, generation int64) func(*v1alpha1.Approval) {
+	return func(a *v1alpha1.Approval) {
+		a.Spec.Binding.Tool = &v1alpha1.ApprovalTool{UID: uid, Generation: generation}
+	}
+}
+
+// Tool returns a generation of the Tool drop, which approvals of Asked are for, with the UID.
+func Tool(uid types.UID, generation int64) *v1alpha1.Tool {
+	return &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "drop", UID: uid, Generation: generation}}
 }

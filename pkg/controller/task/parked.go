@@ -12,7 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -24,7 +27,7 @@ import (
 // parked comes before the step run. While an approval of the current attempt is pending, the
 // task is parked: its condition and message report it, its timeout does not run, and it takes
 // no slot. This step expires approvals that nobody decided in time, and cancels those that an
-// earlier attempt left pending.
+// earlier attempt left pending or whose Tool has changed.
 //
 // The timeout of a task does not run either while everything that it delegated and that has not
 // ended waits for people: it can do nothing about that. It is not parked for it, because its run
@@ -35,6 +38,8 @@ type parked struct {
 	park func(ctx context.Context, r executor.Ref, parked bool) error
 	// pending lists the pending approvals of a task that the cache has.
 	pending func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error)
+	// tool reads the Tool of an approval as it is stored; nil if it is gone.
+	tool func(context.Context, *v1alpha1.Approval) (*v1alpha1.Tool, error)
 	// children lists what the task delegated and the cache has.
 	children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
 	append   appendFunc
@@ -116,7 +121,17 @@ func (s parked) settle(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Approv
 	if err != nil {
 		return nil, err
 	}
-	waiting, over := approval.Settle(pending, t.Status.Attempts, s.now())
+	tools := map[types.NamespacedName]*v1alpha1.Tool{}
+	for i := range pending {
+		key, bound := approval.ToolOf(&pending[i])
+		if _, read := tools[key]; read || !bound {
+			continue
+		}
+		if tools[key], err = s.tool(ctx, &pending[i]); err != nil {
+			return nil, err
+		}
+	}
+	waiting, over := approval.Settle(pending, t.Status.Attempts, s.now(), func(key types.NamespacedName) *v1alpha1.Tool { return tools[key] })
 	if len(over) == 0 {
 		return waiting, nil
 	}
@@ -169,6 +184,32 @@ func taskOfApproval(o client.Object) []string {
 		return []string{string(a.Spec.TaskUID)}
 	}
 	return nil
+}
+
+// changedTool lets only those events of Tools pass after which a Tool is not what it was.
+func changedTool() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(ctrlevent.CreateEvent) bool { return false },
+		UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		},
+	}
+}
+
+// waitForTool wakes the tasks that wait for an approval of a call of the Tool.
+func (w approvalAPI) waitForTool(ctx context.Context, o client.Object) []reconcile.Request {
+	var list v1alpha1.ApprovalList
+	if err := w.List(ctx, &list); err != nil {
+		klog.FromContext(ctx).Error(err, "Approvals of calls of a changed Tool cannot be looked for", "tool", klog.KObj(o))
+		return nil
+	}
+	var wake []reconcile.Request
+	for i := range list.Items {
+		if key, ok := approval.ToolOf(&list.Items[i]); ok && key == client.ObjectKeyFromObject(o) {
+			wake = append(wake, waitingTask(ctx, &list.Items[i])...)
+		}
+	}
+	return wake
 }
 
 // waitingTask wakes a task when one of its approvals becomes pending or ends.

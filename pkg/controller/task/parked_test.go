@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -70,6 +72,12 @@ func TestParked(t *testing.T) {
 			name: "without a binding", task: task(isStarted, func(t *v1alpha1.Task) { t.Status.Attempts = 2 }), pending: []v1alpha1.Approval{approvaltest.Asked("a", 1, func(a *v1alpha1.Approval) { a.Spec.Binding = nil })},
 			next: step.ErrDone, want: "done", parked: "true", cond: "True ApprovalPending " + waits, message: waits,
 		},
+		{
+			name: "its Tool has changed", task: task(waiting),
+			pending: []v1alpha1.Approval{approvaltest.Asked("a", 1, approvaltest.OfTool("tool", 1)), approvaltest.Asked("b", 2, approvaltest.OfTool("tool", 2))},
+			next:    step.ErrDone, want: "done", parked: "true", events: []string{`ApprovalCancelled a u Tool "drop" changed (from generation 1 to 2), and this run would call what it was before`},
+			cond: "True ApprovalPending waiting for approval b to call drop", message: "waiting for approval b to call drop",
+		},
 		{name: "decided", task: task(waiting), next: step.ErrDone, want: "done", parked: "false", cond: "False ApprovalDecided no approval is pending"},
 		{name: "another message stays", task: task(waiting, func(t *v1alpha1.Task) { t.Status.Message = "x" }), next: step.ErrDone, want: "done", parked: "false", cond: "False ApprovalDecided no approval is pending", message: "x"},
 		{name: "not started yet", task: task(running), parkErr: executor.ErrNotFound, next: step.ErrDone, want: "done", parked: "false"},
@@ -92,6 +100,9 @@ func TestParked(t *testing.T) {
 					return tc.parkErr
 				},
 				pending: func(context.Context, *v1alpha1.Task) ([]v1alpha1.Approval, error) { return tc.pending, nil },
+				tool: func(context.Context, *v1alpha1.Approval) (*v1alpha1.Tool, error) {
+					return approvaltest.Tool("tool", 2), nil
+				},
 				append: func(_ context.Context, _ *v1alpha1.Task, all ...v1alpha1.ExecutionEvent) error {
 					events = append(events, settled(t, all)...)
 					return nil
@@ -157,6 +168,49 @@ func TestClockStopsWithChildren(t *testing.T) {
 		if stopped != c.stopped || saysChildrenWait(parent) != c.stopped || isParked(parent) {
 			t.Errorf("%s: the clock is stopped: %v, said: %v", c.name, stopped, saysChildrenWait(parent))
 		}
+	}
+}
+
+// TestChangedTool: a change of a Tool's spec wakes the tasks that wait for an approval of a call of it, and no other event does. What
+// the cache has of a Tool is not believed where it is older than the approval.
+func TestChangedTool(t *testing.T) {
+	approvals := []client.Object{}
+	for id, change := range map[string]func(*v1alpha1.Approval){
+		"of-the-tool": func(*v1alpha1.Approval) {}, "of-another": func(a *v1alpha1.Approval) { a.Spec.TargetTool = "keep" },
+		"elsewhere": func(a *v1alpha1.Approval) { a.Spec.Binding.Tool.Namespace = "other" }, "built-in": func(a *v1alpha1.Approval) { a.Spec.Binding.Tool = nil },
+	} {
+		approvals = append(approvals, new(approvaltest.Asked(id, 1, approvaltest.OfTool("tool", 2), func(a *v1alpha1.Approval) { a.Spec.TaskName = "task-" + id }, change)))
+	}
+	older, changed := approvaltest.Tool("tool", 1), approvaltest.Tool("tool", 2)
+	cached := testClient(t, append(approvals, older)...)
+	w := approvalAPI{&wire{Client: cached, live: testClient(t, changed)}}
+	var woken []string
+	for _, r := range w.waitForTool(t.Context(), changed) {
+		woken = append(woken, r.String())
+	}
+	if d := cmp.Diff([]string{"ns/task-of-the-tool"}, woken); d != "" {
+		t.Error(d)
+	}
+	for want, e := range map[string]ctrlevent.UpdateEvent{
+		"a probe":      {ObjectOld: older, ObjectNew: older},
+		"it changed":   {ObjectOld: older, ObjectNew: changed},
+		"it was gone":  {ObjectOld: older, ObjectNew: approvaltest.Tool("other", 1)},
+		"its metadata": {ObjectOld: changed, ObjectNew: changed},
+	} {
+		if changedTool().Update(e) != strings.HasPrefix(want, "it ") {
+			t.Error(want)
+		}
+	}
+	if changedTool().Create(ctrlevent.CreateEvent{Object: changed}) || !changedTool().Delete(ctrlevent.DeleteEvent{Object: changed}) {
+		t.Error("a Tool that is new, or deleted")
+	}
+	asked := approvaltest.Asked("a", 1, approvaltest.OfTool("tool", 2))
+	if now, err := w.tool(t.Context(), &asked); err != nil || now.Generation != 2 {
+		t.Errorf("%+v, %v", now, err)
+	}
+	asked.Spec.TargetTool = "gone"
+	if now, err := w.tool(t.Context(), &asked); err != nil || now != nil {
+		t.Errorf("%+v, %v", now, err)
 	}
 }
 

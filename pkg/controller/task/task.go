@@ -140,6 +140,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
 		Watches(&v1alpha1.Task{}, told.changes()).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(waitingTask)).
+		Watches(&v1alpha1.Tool{}, handler.EnqueueRequestsFromMapFunc(approvalAPI{w}.waitForTool), builder.WithPredicates(changedTool())).
 		WatchesRawSource(exits(o.Executor)).
 		WatchesRawSource(given(room)).
 		WatchesRawSource(given(kin)).
@@ -274,7 +275,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
 		{Name: "run", Do: parked{
-			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, children: kids.shown, append: appendEvents, next: attempt.do,
+			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, tool: approvals.tool, children: kids.shown, append: appendEvents, next: attempt.do,
 		}.do},
 	}
 	for i := range list {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -34,4 +35,21 @@ func (w approvalAPI) pendingApprovals(ctx context.Context, t *v1alpha1.Task) ([]
 		return nil, fmt.Errorf("approvals: %w", err)
 	}
 	return list.Items, nil
+}
+
+// tool reads the Tool of an approval as it is stored; nil if it is gone. The cache may be older than what the approval is bound
+// to, so it is only believed if it has the same.
+func (w approvalAPI) tool(ctx context.Context, a *v1alpha1.Approval) (*v1alpha1.Tool, error) {
+	key, _ := approval.ToolOf(a)
+	now := &v1alpha1.Tool{}
+	if err := w.Get(ctx, key, now); err == nil && approval.Void(a, now) == nil {
+		return now, nil
+	}
+	switch err := w.live.Get(ctx, key, now); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // it is gone
+	case err != nil:
+		return nil, fmt.Errorf("tool %s: %w", key, err)
+	}
+	return now, nil
 }

@@ -133,6 +133,13 @@ type ApprovalBinding struct {
 	// taskAttempt is the attempt of the task.
 	// +optional
 	TaskAttempt int32 `json:"taskAttempt,omitempty"`
+	// request is the number of the request in that attempt.
+	// +optional
+	Request int32 `json:"request,omitempty"`
+	// tool is the Tool that the call would use; absent for a built-in tool. The approval is void once the Tool is another.
+	// +optional
+	// +k8s:optional
+	Tool *ApprovalTool `json:"tool,omitempty"`
 	// promptID is the prompt at the runtime.
 	// +optional
 	PromptID string `json:"promptID,omitempty"`
@@ -160,6 +167,19 @@ type ApprovalBinding struct {
 	// requestDigest is the digest of the request.
 	// +optional
 	RequestDigest string `json:"requestDigest,omitempty"`
+}
+
+// ApprovalTool is one state of a Tool. Its name is spec.targetTool.
+type ApprovalTool struct {
+	// namespace is empty for that of the task.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// uid tells the Tool from others that had its name.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// generation counts the changes of its spec.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // ApprovalStatus is what was decided about an approval and what came of it.

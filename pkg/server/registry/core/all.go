@@ -141,7 +141,7 @@ func All(o Options) []resource.Resource {
 		memories.Searches(workers.MemorySearches()),
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
-		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Clock: o.Clock, Guard: workers.Approvals()}),
+		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: tools.Get, Clock: o.Clock, Guard: workers.Approvals()}),
 		taskquery.Definition(taskquery.Options{
 			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Guard: guard.Closed[*v1alpha1.TaskQuery](workers, "taskqueries"), Summary: task.Summary,
 		}),

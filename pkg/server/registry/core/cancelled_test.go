@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
@@ -155,4 +156,49 @@ func TestApprovalAfterCancel(t *testing.T) {
 			t.Errorf("%d, %s: %v", i, decision, err)
 		}
 	}
+}
+
+// TestApprovalOfAChangedTool: whoever approves a call of a Tool that has changed since it was asked for is refused, and the approval
+// is void with an event that says why, as the controller would have made it. It can be declined, and one of the present Tool approved.
+func TestApprovalOfAChangedTool(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	task := s.mustTask("a", `{type: ai, prompt: go}`)
+	made := s.MustApply("tools", withHead("kind: Tool\nspec: {description: d, http: {url: 'https://one.example/'}}", "deploy")).(*v1alpha1.Tool)
+	asked := 0
+	ask := func(o *v1alpha1.Tool) string {
+		asked++
+		e, id, err := approval.Call{
+			Namespace: "default", Task: "a", TaskUID: task.UID, Attempt: 1, Request: asked, Tool: "deploy", Object: o, ArgsDigest: fmt.Sprintf("%064x", asked),
+		}.Event()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CreateNamed(s.User(), "tasks/events", "a", e); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	decide := func(id, decision string) error {
+		_, err := s.CreateNamed(s.User(), "approvals/decision", id, &v1alpha1.ApprovalDecision{Spec: v1alpha1.ApprovalDecisionSpec{Decision: decision}})
+		return err
+	}
+	before, first, second, declined := ask(made), ask(made), ask(made), ask(made)
+	if err := decide(before, "approve"); err != nil {
+		t.Fatal(err)
+	}
+	obj, err := s.Update(s.User(), "tools", "deploy", func(o runtime.Object) { o.(*v1alpha1.Tool).Spec.HTTP.URL = "https://two.example/" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		checkStatus(t, decide(first, "approve"), 409, `it was cancelled: Tool "deploy" changed (from generation 1 to 2), and this run would call what it was before`)
+	}
+	for id, decision := range map[string]string{before: "approve", declined: "decline", ask(obj.(*v1alpha1.Tool)): "approve", ask(nil): "approve"} {
+		if err := decide(id, decision); err != nil {
+			t.Errorf("%s: %v", decision, err)
+		}
+	}
+	s.Remove("tools", "deploy")
+	checkStatus(t, decide(second, "approve"), 409, `Tool "deploy" was deleted`)
 }

@@ -61,7 +61,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
-	gate := r.gate(p)
+	gate, asks := r.gate(p)
 	about.restrict(gate)
 	files, err := r.skills(p)
 	if err != nil {
@@ -76,6 +76,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
+	about.carry(gate, asks, tools)
 	messages, err := r.conversation(ctx, p.Agent, p.Prompt, plan.JoinTexts([]string{p.System(), files.note(p), r.memories(ctx, p.Prompt)}))
 	if err != nil {
 		return runner.Result{}, err

@@ -17,12 +17,24 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // gate returns the gate that asks people, through the API, to approve calls of the tools that need it.
-func (r *run) gate(p *plan.Plan) *agentloop.Gate {
-	a := &Approvals{Run: r.Run, Timeout: p.ApprovalTimeout}
-	return &agentloop.Gate{Names: p.Gated, Ask: a.Ask, Commit: r.Recorder.Commit}
+func (r *run) gate(p *plan.Plan) (*agentloop.Gate, *Approvals) {
+	a := &Approvals{Run: r.Run, Timeout: p.ApprovalTimeout, Objects: objects(p)}
+	return &agentloop.Gate{Names: p.Gated, Ask: a.Ask, Commit: r.Recorder.Commit}, a
+}
+
+// objects returns the Tools of the plan by their names.
+func objects(p *plan.Plan) map[string]*v1alpha1.Tool {
+	all := map[string]*v1alpha1.Tool{}
+	for _, use := range p.Tools {
+		if use.Object != nil {
+			all[use.Name] = use.Object
+		}
+	}
+	return all
 }
 
 // Approvals requests the approvals of one attempt.
@@ -30,6 +42,8 @@ type Approvals struct {
 	*runner.Run
 	// Timeout is how long a decision may take; 0 means no limit.
 	Timeout time.Duration
+	// Objects are the Tools that the run calls, by name.
+	Objects map[string]*v1alpha1.Tool
 	// asked counts the requests of this attempt.
 	asked int
 }
@@ -41,12 +55,11 @@ func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (appro
 	if err != nil {
 		return approval.Answer{}, err
 	}
-	e, id, err := approval.Call{
-		Namespace: a.Task.Namespace, Task: a.Task.Name, TaskUID: a.Task.UID, Attempt: a.Attempt, Request: a.asked,
-		Tool: r.Tool.Name, Description: r.Tool.Description, Parameters: r.Tool.Parameters,
-		ID: r.CallID, Arguments: []byte(a.Scrub(string(r.Arguments))), ArgsDigest: r.ArgsDigest,
-		Action: r.Action, RiskSummary: risk, Severity: r.Severity, Timeout: a.Timeout,
-	}.Event()
+	c := a.call(r.Tool)
+	c.Attempt, c.Request = a.Attempt, a.asked
+	c.ID, c.Arguments, c.ArgsDigest = r.CallID, []byte(a.Scrub(string(r.Arguments))), r.ArgsDigest
+	c.Action, c.RiskSummary, c.Severity, c.Timeout = r.Action, risk, r.Severity, a.Timeout
+	e, id, err := c.Event()
 	if err != nil {
 		return approval.Answer{}, err
 	}
@@ -60,6 +73,14 @@ func (a *Approvals) Ask(ctx context.Context, r agentloop.ApprovalRequest) (appro
 	s := got.Status
 	a.Log.Line("approval %s of %s: %s %s", id, r.Tool.Name, s.State, s.DecisionReason)
 	return approval.Answer{ApprovalID: id, State: s.State, Reason: s.DecisionReason}, nil
+}
+
+// call describes calls of a tool by this task.
+func (a *Approvals) call(d tool.Definition) approval.Call {
+	return approval.Call{
+		Namespace: a.Task.Namespace, Task: a.Task.Name, TaskUID: a.Task.UID,
+		Tool: d.Name, Description: d.Description, Parameters: d.Parameters, Object: a.Objects[d.Name],
+	}
 }
 
 // Waiting for a decision.

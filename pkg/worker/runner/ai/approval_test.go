@@ -21,7 +21,7 @@ func TestGate(t *testing.T) {
 		if asks {
 			p.Tools = []plan.Tool{{Name: plan.ToolRequestApproval}}
 		}
-		g := r.gate(p)
+		g, _ := r.gate(p)
 		if !slices.Equal(g.Names, p.Gated) {
 			t.Errorf("%v", g.Names)
 		}

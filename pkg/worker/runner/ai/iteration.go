@@ -17,14 +17,18 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // Limits of the decisions that an iteration is told of.
 const (
 	maxDecisions     = 32
 	maxDecisionBytes = 32 << 10
+	// unusedOverhead is what the JSON of an unused call has besides its members.
+	unusedOverhead = 40
 )
 
 // decision is a decided approval of the task, for the model.
@@ -46,6 +50,17 @@ type iteration struct {
 	decisions []byte             // JSON
 	// overflow is set if the decisions are too long to be told.
 	overflow bool
+	// approvals are those of the task.
+	approvals []v1alpha1.Approval
+	// unused are the calls that were approved in earlier iterations and not begun, as JSON; empty if there are none.
+	unused []byte
+}
+
+// unusedCall is a call that was approved in an earlier iteration, for the model.
+type unusedCall struct {
+	ID        string          `json:"id"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
 }
 
 // iteration reads what the iteration begins with. It is nil for a run that is not an iteration.
@@ -66,8 +81,36 @@ func (r *run) iteration(ctx context.Context, p *plan.Plan) (*iteration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("approvals: %w", err)
 	}
+	i.approvals = list.Items
 	i.decisions, i.overflow = decisionsOf(list.Items)
 	return i, nil
+}
+
+// carry gives the gate the approvals that earlier iterations got and did not use: each is for one call of the same tool with
+// the same arguments. The agent is told of those whose arguments are stored as they were approved, as far as there is room.
+func (i *iteration) carry(g *agentloop.Gate, a *Approvals, tools *tool.Catalogue) {
+	if i == nil || i.overflow {
+		return
+	}
+	var told []unusedCall
+	room := maxDecisionBytes
+	for _, p := range i.approvals {
+		d, ok := tools.Definition(p.Spec.TargetTool)
+		if !ok || !a.call(d).Survives(&p) {
+			continue
+		}
+		g.Keep(d.Name, p.Spec.TargetArgsDigest, approval.Answer{ApprovalID: p.Name, State: p.Status.State, Reason: p.Status.DecisionReason})
+		if !p.Status.ArgumentsExact || p.Spec.TargetArgsPreview == nil {
+			continue
+		}
+		call := unusedCall{p.Name, d.Name, p.Spec.TargetArgsPreview.Raw}
+		if size := len(call.ID) + len(call.Tool) + len(call.Arguments) + unusedOverhead; size <= room {
+			told, room = append(told, call), room-size
+		}
+	}
+	if raw, err := json.Marshal(told); err == nil && len(told) > 0 {
+		i.unused = raw
+	}
 }
 
 // decisionsOf returns the newest decisions, oldest first, as JSON. If they are too long, it returns a marker and true.
@@ -105,7 +148,10 @@ func (i *iteration) preface() string {
 	case i.overflow:
 		parts = append(parts, "## Decisions of people\nThere are too many to show. Tools that need approval cannot be called in this iteration.")
 	case string(i.decisions) != "[]":
-		parts = append(parts, "## Decisions of people\nPeople decided as follows on calls that you asked for, oldest first. Each approval was for one call in its own iteration: ask again before you make another call.\n"+string(i.decisions))
+		parts = append(parts, "## Decisions of people\nPeople decided as follows on calls that you asked for, oldest first. Each approval is for one call with exactly the approved arguments: ask again before you make another call.\n"+string(i.decisions))
+	}
+	if len(i.unused) > 0 {
+		parts = append(parts, "## Approved calls that you have not made\nYou may make each of them once, with exactly these arguments, and nobody is asked again.\n"+string(i.unused))
 	}
 	if len(parts) == 0 {
 		return ""

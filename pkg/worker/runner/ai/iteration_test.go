@@ -4,16 +4,26 @@
 package ai
 
 import (
+	"context"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/openai"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
+	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 // approvals returns n decided approvals, newest first, with a reason.
@@ -68,7 +78,7 @@ func TestPrefaceOfIterations(t *testing.T) {
 		"plan":         {&iteration{plan: stored, decisions: []byte("[]")}, "## Your plan (stored in iteration 2, 50% done)\nHalf is done.\n\n# Steps\n\n## Your task\n", "[]"},
 		"decisions": {
 			&iteration{decisions: []byte(`[{"id":"a"}]`)},
-			"## Decisions of people\nPeople decided as follows on calls that you asked for, oldest first. Each approval was for one call in its own iteration: ask again before you make another call.\n[{\"id\":\"a\"}]\n\n## Your task\n",
+			"## Decisions of people\nPeople decided as follows on calls that you asked for, oldest first. Each approval is for one call with exactly the approved arguments: ask again before you make another call.\n[{\"id\":\"a\"}]\n\n## Your task\n",
 			`[{"id":"a"}]`,
 		},
 		"too many": {
@@ -87,5 +97,86 @@ func TestPrefaceOfIterations(t *testing.T) {
 		if refuses := g.Refused != ""; refuses != (tc.i != nil && tc.i.overflow) {
 			t.Errorf("%s: calls are refused: %t", name, refuses)
 		}
+	}
+}
+
+type dropped struct {
+	Key string `json:"key"`
+}
+
+// TestApprovalsSurviveIterations: an approval that an earlier iteration got and did not use lets the next one make the call, once and
+// with the same arguments, without asking again. The agent is told of it with the arguments.
+func TestApprovalsSurviveIterations(t *testing.T) {
+	r := &run{runnertest.New(t, "", v1alpha1.TaskSpec{}).Run}
+	object := func(generation int64) *v1alpha1.Tool {
+		return &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "drop", UID: "tool", Generation: generation}}
+	}
+	p := &plan.Plan{Gated: []string{"drop"}, Tools: []plan.Tool{{Name: "drop", Object: object(3)}}}
+	var made []string
+	tools, err := tool.NewCatalogue(tool.New("drop", "drops", func(ctx context.Context, a dropped) (any, error) {
+		made = append(made, a.Key+" with "+tool.ApprovalOf(ctx))
+		return nil, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := tools.Definition("drop")
+	// got is an approval that an earlier iteration got.
+	got := func(arguments string, o *v1alpha1.Tool, request int, outcome v1alpha1.ApprovalOutcome) v1alpha1.Approval {
+		digest, err := approval.Digest([]byte(arguments))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, id, err := approval.Call{
+			Namespace: "ns", Task: "t", TaskUID: "uid", Attempt: 1, Request: request, Object: o,
+			Tool: d.Name, Description: d.Description, Parameters: d.Parameters, Arguments: []byte(arguments), ArgsDigest: digest,
+		}.Event()
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := []*v1alpha1.ExecutionEvent{e, approval.DecisionEvent(v1alpha1.EventApprovalApproved, id, approval.Decision{}), approval.OutcomeEvent(id, approval.Outcome{Outcome: outcome})}
+		return approval.Fold(events)[0]
+	}
+	unused := got(`{"key":"x"}`, object(3), 1, v1alpha1.ApprovalNotStarted)
+	i := &iteration{decisions: []byte("[]"), approvals: []v1alpha1.Approval{
+		got(`{"key":"used"}`, object(3), 2, v1alpha1.ApprovalSucceeded), got(`{"key":"z"}`, object(2), 3, v1alpha1.ApprovalNotStarted), unused,
+	}}
+	gate, asks := r.gate(p)
+	i.carry(gate, asks, tools)
+	want := `[{"id":"` + unused.Name + `","tool":"drop","arguments":{"key":"x"}}]` + "\n\n## Your task\n"
+	if text := i.preface(); !strings.HasSuffix(text, want) || !strings.HasPrefix(text, "## Approved calls that you have not made\n") {
+		t.Error(text)
+	}
+
+	var asked []string
+	gate.Ask, gate.Commit = func(_ context.Context, q agentloop.ApprovalRequest) (approval.Answer, error) {
+		asked = append(asked, string(q.Arguments))
+		return approval.Answer{State: v1alpha1.ApprovalDeclined}, nil
+	}, nil
+	parsed, err := script.Parse([]byte(`
+turns:
+- match: {turn: 1}
+  reply: {toolCalls: [{id: a, name: drop, arguments: {key: z}}, {id: b, name: drop, arguments: {key: x}}, {id: c, name: drop, arguments: {key: x}}]}
+- match: {turn: 2}
+  reply: {text: done}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(script.New(parsed, t.Output()))
+	defer srv.Close()
+	model, err := openai.New(openai.Config{APIKey: "k", BaseURL: srv.URL + "/v1", Clock: clock.RealClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agentloop.Run(t.Context(), agentloop.Config{
+		Candidates: []llm.Candidate{{Provider: "p", Name: "m", Model: model}}, Tools: tools, Gate: gate, Recorder: r.Recorder, Clock: r.Clock,
+	}, []llm.Message{{Role: llm.RoleUser, Text: "go"}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`{"key":"z"}`, `{"key":"x"}`}, asked); diff != "" {
+		t.Errorf("people were asked about: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"x with " + unused.Name}, made); diff != "" {
+		t.Errorf("calls: %s", diff)
 	}
 }

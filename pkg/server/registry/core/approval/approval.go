@@ -44,6 +44,8 @@ type Tasks interface {
 type Options struct {
 	Log   *eventlog.Log
 	Tasks Tasks
+	// Tool reads a Tool of the request's namespace.
+	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Clock is used to determine which approvals have expired.
 	Clock clock.PassiveClock
 	// Guard limits workers to the approvals of their tasks.
@@ -52,7 +54,7 @@ type Options struct {
 
 // Definition returns the resource approvals.
 func Definition(o Options) resource.Resource {
-	v := &view{log: o.Log, tasks: o.Tasks, clock: o.Clock, places: lru.New(maxPlaces), waiting: newWaiting()}
+	v := &view{log: o.Log, tasks: o.Tasks, tool: o.Tool, clock: o.Clock, places: lru.New(maxPlaces), waiting: newWaiting()}
 	return &resource.Definition[*v1alpha1.Approval]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("approvals"),
 		Kind:       "Approval",
@@ -93,6 +95,7 @@ const (
 type view struct {
 	log   *eventlog.Log
 	tasks Tasks
+	tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	clock clock.PassiveClock
 	// places caches the name of the task that has an approval. An entry is only a hint and is
 	// always verified.

@@ -4,6 +4,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,13 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 		return nil, conflict(a.Name, fmt.Sprintf("task %q was cancelled, so the call will not be made", t.Name))
 	}
 	e := approval.Decide(a, verdict, actor, d.Spec.Reason, v.clock.Now())
+	if e.Type == v1alpha1.EventApprovalApproved {
+		void, err := v.void(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		e = cmp.Or(void, e)
+	}
 	if p.DryRun {
 		a = a.DeepCopy()
 		a.Status.State = approval.StateOf(e.Type)
@@ -76,6 +84,22 @@ func (v *view) decide(ctx context.Context, p parent, obj runtime.Object) (runtim
 	}
 	v.nudge(ctx, t, a)
 	return settled(a, verdict)
+}
+
+// void returns the event that ends an approval whose Tool has changed, or nil.
+func (v *view) void(ctx context.Context, a *v1alpha1.Approval) (*v1alpha1.ExecutionEvent, error) {
+	key, ok := approval.ToolOf(a)
+	if !ok {
+		return nil, nil //nolint:nilnil // nothing ends it
+	}
+	now, err := v.tool(request.WithNamespace(ctx, key.Namespace), key.Name)
+	if apierrors.IsNotFound(err) {
+		now, err = nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return approval.Void(a, now), nil
 }
 
 // decider returns the caller's name.
