@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/readmodel/trace"
 )
 
 // outcome is how a task is to end.
@@ -34,7 +35,7 @@ type finisher struct {
 	// terminal appends events, of which the last is the terminal one, and returns
 	// the one that closed the stream.
 	terminal func(ctx context.Context, t *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error)
-	usage    func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error)
+	usage    func(context.Context, *v1alpha1.Task) (trace.Usage, error)
 	// result returns what the worker submitted, if anything.
 	result func(context.Context, *v1alpha1.Task) (text string, ok bool, err error)
 	// converse adds the prompt and the result of a task that succeeded to its session. If that is
@@ -71,7 +72,8 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	if !stands.CreatedAt.IsZero() {
 		at = metav1.NewTime(stands.CreatedAt.Time)
 	}
-	if err := f.release(ctx, t, left.usage); err != nil {
+	usage := left.usage.Sum()
+	if err := f.release(ctx, t, usage); err != nil {
 		return err
 	}
 	if t.Status.Attempts > 0 {
@@ -84,7 +86,10 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	waitsForNoChild(t, v1alpha1.ReasonJobEnded, "the task is over")
 	iteratesNoMore(t)
 	setTerminal(&t.Status, t.Generation, o, at)
-	t.Status.Usage = left.usage
+	t.Status.Usage = usage
+	if provider, model := left.usage.Answered(); provider != "" {
+		t.Status.Provider, t.Status.Model = provider, model
+	}
 	if left.submitted {
 		t.Status.ResultRef = &v1alpha1.TaskResultReference{Available: true}
 	}
@@ -93,7 +98,7 @@ func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 
 // remains is what a task that is over has left.
 type remains struct {
-	usage     *v1alpha1.TaskUsage
+	usage     trace.Usage
 	result    string
 	submitted bool
 	// events settle the approvals that nobody decided.

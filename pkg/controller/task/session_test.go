@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/readmodel/trace"
 )
 
 // member returns a task of session s, created the given number of seconds after noon.
@@ -399,8 +400,9 @@ func TestEndOnASessionIsRepeatable(t *testing.T) {
 	}
 	f := finisher{
 		now: noon, fresh: func(context.Context, *v1alpha1.Task) error { return nil }, converse: said.add, release: s.release,
-		usage: func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
-			return &v1alpha1.TaskUsage{OutputTokens: new(int64(5))}, nil
+		usage: func(context.Context, *v1alpha1.Task) (u trace.Usage, err error) {
+			u.Add(&v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelRequestCompleted, OutputTokens: new(int64(5))})
+			return u, nil
 		},
 		result: func(context.Context, *v1alpha1.Task) (string, bool, error) { return "done", true, nil },
 		terminal: func(_ context.Context, _ *v1alpha1.Task, events ...v1alpha1.ExecutionEvent) (v1alpha1.ExecutionEvent, error) {

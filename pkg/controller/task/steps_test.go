@@ -473,6 +473,20 @@ func TestClosedStreamDecides(t *testing.T) {
 	}
 }
 
+// seven is the use of seven requests; the first Provider did not answer the last one.
+func seven() trace.Usage {
+	var u trace.Usage
+	for i, e := range []v1alpha1.ExecutionEvent{
+		{Type: v1alpha1.EventModelRequestCompleted, Provider: "first", Model: "m1"}, {Type: v1alpha1.EventModelRequestFailed, Provider: "first", Model: "m1"},
+		{Type: v1alpha1.EventModelRequestCompleted, Provider: "second", Model: "m2"}, {Type: v1alpha1.EventModelRequestFailed, Provider: "third", Model: "m3"},
+		{Type: v1alpha1.EventModelRequestFailed}, {Type: v1alpha1.EventModelRequestFailed}, {Type: v1alpha1.EventModelRequestFailed},
+	} {
+		e.Seq = int64(i + 1)
+		u.Add(&e)
+	}
+	return u
+}
+
 func TestEnd(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -508,9 +522,7 @@ func TestEnd(t *testing.T) {
 					e.Type, e.CreatedAt = tc.stands, at
 					return e, nil
 				},
-				usage: func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
-					return &v1alpha1.TaskUsage{ModelRequests: 7}, nil
-				},
+				usage:  func(context.Context, *v1alpha1.Task) (trace.Usage, error) { return seven(), nil },
 				result: func(context.Context, *v1alpha1.Task) (string, bool, error) { return "42", true, nil },
 				converse: func(_ context.Context, _ *v1alpha1.Task, result string) (string, error) {
 					said = result == "42"
@@ -542,6 +554,9 @@ func TestEnd(t *testing.T) {
 			}
 			if succeeds := tc.o.phase == v1alpha1.TaskSucceeded; said != succeeds || succeeds && st.Message != "ok; a note" {
 				t.Errorf("messages were added: %v; message %q", said, st.Message)
+			}
+			if st.Provider != "second" || st.Model != "m2" {
+				t.Errorf("%s %s answered, want the second provider", st.Provider, st.Model)
 			}
 			if err != nil || !released || !touched || st.CompletionTime == nil || st.Usage.ModelRequests != 7 || !st.ResultRef.Available ||
 				meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionJobCreated) {
@@ -625,6 +640,14 @@ func TestUsageSum(t *testing.T) {
 	want := &v1alpha1.TaskUsage{InputTokens: new(int64(15)), OutputTokens: new(int64(2)), ModelRequests: 4, UnreportedRequests: 3}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	first, second := seven(), trace.Usage{}
+	second.Add(&v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelRequestCompleted, Seq: 2, Provider: "earlier"})
+	for _, sums := range [][2]trace.Usage{{first, second}, {second, first}} {
+		sums[0].Merge(&sums[1])
+		if provider, model := sums[0].Answered(); provider != "second" || model != "m2" {
+			t.Errorf("%s %s answered last", provider, model)
+		}
 	}
 	none := trace.Usage{}
 	none.Add(ev(v1alpha1.EventModelRequestCompleted, -1, -1))

@@ -94,9 +94,9 @@ func (w eventAPI) eachEvent(ctx context.Context, t *v1alpha1.Task, typ v1alpha1.
 }
 
 // usage sums the model events of a task. Only tasks of type ai have any.
-func (w eventAPI) usage(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TaskUsage, error) {
+func (w eventAPI) usage(ctx context.Context, t *v1alpha1.Task) (all trace.Usage, err error) {
 	if t.Spec.Type == v1alpha1.TaskTypeContainer {
-		return nil, nil //nolint:nilnil // no model was asked
+		return all, nil // no model was asked
 	}
 	types := trace.UsageTypes()
 	sums := make([]trace.Usage, len(types))
@@ -105,11 +105,10 @@ func (w eventAPI) usage(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TaskUs
 		lists.Go(func() error { return w.eachEvent(ctx, t, typ, sums[i].Add) })
 	}
 	if err := lists.Wait(); err != nil {
-		return nil, err
+		return all, err
 	}
-	var all trace.Usage
 	for i := range sums {
 		all.Merge(&sums[i])
 	}
-	return all.Sum(), nil
+	return all, nil
 }

@@ -18,10 +18,20 @@ func UsageTypes() []v1alpha1.EventType {
 type Usage struct {
 	started, ended, reported int64
 	total                    v1alpha1.TaskUsage
+	answered                 answered
+}
+
+// answered is which model answered, in the event of a sequence number.
+type answered struct {
+	seq             int64
+	provider, model string
 }
 
 // Add counts an event. It ignores types other than UsageTypes.
 func (u *Usage) Add(e *v1alpha1.ExecutionEvent) {
+	if e.Type == v1alpha1.EventModelRequestCompleted && e.Provider != "" {
+		u.latest(answered{e.Seq, e.Provider, e.Model})
+	}
 	switch e.Type {
 	case v1alpha1.EventModelRequestStarted:
 		u.started++
@@ -43,7 +53,17 @@ func (u *Usage) Merge(o *Usage) {
 	AddTokens(&u.total.InputTokens, o.total.InputTokens)
 	AddTokens(&u.total.OutputTokens, o.total.OutputTokens)
 	AddTokens(&u.total.CachedInputTokens, o.total.CachedInputTokens)
+	u.latest(o.answered)
 }
+
+func (u *Usage) latest(a answered) {
+	if a.seq > u.answered.seq {
+		u.answered = a
+	}
+}
+
+// Answered returns the Provider and the model that answered the last request that was answered; both are empty if none was.
+func (u *Usage) Answered() (provider, model string) { return u.answered.provider, u.answered.model }
 
 // Sum returns the totals, or nil if no request was seen. Either event of a request may be missing.
 func (u *Usage) Sum() *v1alpha1.TaskUsage {
