@@ -118,6 +118,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	return &apiserver.Config{
 		Generic: g, Scheme: scheme, Intake: gate, Lists: lists, Sparse: log, Panics: counter,
+		Names: ownHost(g.SecureServing.Listener, certified(g.SecureServing)),
 		Resources: core.All(core.Options{
 			Options: tokens.apply(task.Options{
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,

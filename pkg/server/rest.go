@@ -8,10 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -36,10 +34,7 @@ func (p *Process) serveREST(ctx context.Context) error {
 	mux.HandleFunc("/healthz", health.Alive)
 	mux.HandleFunc("/readyz", health.Ready)
 	mux.Handle("/", p.API.REST)
-	handler := http.Handler(mux)
-	if addr, ok := p.Listeners.Plain.Addr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
-		handler = ownHost(mux)
-	}
+	handler := ownHost(p.Listeners.Plain, nil)(mux)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -64,26 +59,6 @@ func (p *Process) serveREST(ctx context.Context) error {
 		return fmt.Errorf("REST listener: %w", err)
 	}
 	return <-stopped
-}
-
-// ownHost refuses requests for other names than those of this machine. A page may have its own name lead to a loopback
-// address, and would then be of the same origin as the listener.
-func ownHost(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.Host
-		if host, _, err := net.SplitHostPort(name); err == nil {
-			name = host
-		}
-		name = strings.ToLower(strings.TrimSuffix(name, "."))
-		if net.ParseIP(strings.Trim(name, "[]")) == nil && name != "localhost" && !strings.HasSuffix(name, ".localhost") {
-			w.Header().Set("Connection", "close") // or the listener would wait for the body first
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusMisdirectedRequest)
-			_, _ = io.WriteString(w, `{"error":{"code":421,"message":"this listener is for localhost; use that name or an address"}}`+"\n") // the client may be gone
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // newHealth answers probes as the REST paths do. ready checks the store, and the API server is asked whether it is ready.

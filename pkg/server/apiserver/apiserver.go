@@ -94,6 +94,8 @@ type Config struct {
 	// Console, if set, is put before each listener. It gets the handler of the listener and that of the whole API, which
 	// the listener with the REST paths alone does not serve.
 	Console func(listener, api http.Handler) http.Handler
+	// Names, if set, is put before the secure listener, and refuses requests that mean another host.
+	Names func(http.Handler) http.Handler
 	// Handlers serve paths outside the API groups. Each key is an exact path, for callers whose role names it under
 	// nonResourceURLs. Their requests have no deadline; their contexts end when the server begins to stop. A key that ends
 	// with a slash is the beginning of paths of resources that Storage does not serve; these are ordinary requests.

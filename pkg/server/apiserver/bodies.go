@@ -34,14 +34,18 @@ func (c *Config) guard(h http.Handler) http.Handler {
 	return c.Intake.Guard(h)
 }
 
-// guardListener makes guard the outermost handler of the secure listener, and withoutAmbient the next.
+// guardListener makes guard the outermost handler of the secure listener, but for Names, and withoutAmbient the next.
 func (c *Config) guardListener() {
 	chain := c.Generic.BuildHandlerChainFunc
 	c.Generic.BuildHandlerChainFunc = func(api http.Handler, g *genericapiserver.Config) http.Handler {
 		if g.RequestInfoResolver != nil {
 			g.RequestInfoResolver = lenient{g.RequestInfoResolver}
 		}
-		return onLargeStack(c.guard(withoutAmbient(c.probes(chain(api, g)))))
+		inside := c.guard(withoutAmbient(c.probes(chain(api, g))))
+		if c.Names != nil {
+			inside = c.Names(inside)
+		}
+		return onLargeStack(inside)
 	}
 }
 

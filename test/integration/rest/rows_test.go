@@ -65,6 +65,13 @@ func TestRESTWorkerPaths(t *testing.T) {
 			t.Errorf("%s: %v", path, a.Header)
 		}
 	}
+	// The secure port is for the names of this machine, too.
+	evil := kit.Must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/tasks", nil))
+	evil.Header, evil.Host = c.Header.Clone(), "evil.example"
+	misled := kit.Must[*http.Response](t)(c.HTTP.Do(evil))
+	if _ = misled.Body.Close(); misled.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("for another name: %s", misled.Status)
+	}
 	c.Get("/api/v1/tasks/mine/result").Want(t, 200)
 	if r := host.Decode[map[string]any](t, c.Get("/api/v1/tasks/mine/result")); !cmp.Equal(r, map[string]any{"result": "forty-two\n"}) {
 		t.Errorf("result: %v", r)
