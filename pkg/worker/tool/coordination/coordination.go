@@ -206,6 +206,9 @@ func explain(ctx context.Context, err error) error {
 		if _, why, ok := strings.Cut(text, " is forbidden: "); ok {
 			text = why
 		}
+		if isLimit(err, text) {
+			return tool.Errorf(tool.TypeLimitReached, "%s", text).Suggest("do the rest yourself, or work with the tasks that you have")
+		}
 		return tool.Errorf(tool.TypePermissionDenied, "%s", text)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return tool.InvalidArguments("%s", text)
@@ -216,6 +219,12 @@ func explain(ctx context.Context, err error) error {
 	default:
 		return tool.Errorf(tool.TypeUnavailable, "%s", text)
 	}
+}
+
+// isLimit reports whether the server refused a request because of a number that may not be exceeded, and not because of who asks:
+// the size of the tree of tasks, or a ResourceQuota, whose refusals have no cause.
+func isLimit(err error, text string) bool {
+	return apierrors.HasStatusCause(err, v1alpha1.ReasonTreeLimitReached) || strings.HasPrefix(text, "exceeded quota: ")
 }
 
 // textOf returns the server's message, without what Go says about the request.
