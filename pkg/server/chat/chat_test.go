@@ -196,3 +196,54 @@ func TestTaskNames(t *testing.T) {
 		t.Error("two sessions share names")
 	}
 }
+
+// TestOrdinaryTextIsNotHeldBack: words of ordinary text are shown as soon as they are complete. Only what may begin a secret, or
+// announces one, waits.
+func TestOrdinaryTextIsNotHeldBack(t *testing.T) {
+	t.Parallel()
+	var shown text
+	for i, c := range []struct{ piece, want string }{
+		{"Sure", ""}, {", I", "Sure, "}, {" can. There are", "I can. There "}, {" 12 tasks (", "are 12 tasks "}, {"all done), ", "(all done), "},
+		{"and the run r4nd0m took ", "and the run "}, // may be a part of a secret
+		{"a while.\n", "r4nd0m took a while.\n"}, {"Il y a ", "Il y a "},
+		{"the password of ", "the "}, // may announce one
+		{"the account", ""},
+	} {
+		if got := shown.add(c.piece); got != c.want {
+			t.Errorf("%d: after %q %q was shown, want %q", i, c.piece, got, c.want)
+		}
+	}
+	if got := shown.rest(); got != "password of the account" {
+		t.Errorf("the rest: %q", got)
+	}
+}
+
+// TestPiecesHideWhatTheWholeHides: whatever is removed from a line is removed however the line arrives, also if what says that it is a
+// secret was shown before it.
+func TestPiecesHideWhatTheWholeHides(t *testing.T) {
+	t.Parallel()
+	const secret = "swordF1sh7"
+	for _, line := range []string{
+		"Txn-Token: gateway.session.SECRET", "Cookie: a.b.SECRET", "password: a.b.SECRET", "Then api_key=a.b.SECRET and more of it", `It is {"user":"bob","pass": "SECRET"}`, "run tool --pass SECRET run",
+		"master_key: SECRET", "Das Passwort ist SECRET.", "La contraseña es SECRET.", "Le mot de passe est SECRET.", "The token is SECRET and it works",
+		"CREATE USER bob IDENTIFIED BY SECRET", "Use the following password:\n\nSECRET\n", "see https://bob:SECRET@example.com/a for it", "the unseal key of the vault, which nobody else may have, is below, so keep it:\nSECRET\n",
+	} {
+		whole := strings.ReplaceAll("Here is what I found for you in the logs. "+line, "SECRET", secret)
+		if clean := (cleaner{}).text(whole); strings.Contains(clean, secret) {
+			t.Errorf("%q is not hidden at all", line)
+			continue
+		}
+		for size := 1; size < len(whole); size++ {
+			var shown text
+			var out strings.Builder
+			for at := 0; at < len(whole); at += size {
+				out.WriteString(shown.add(whole[at:min(at+size, len(whole))]))
+			}
+			out.WriteString(shown.rest())
+			if strings.Contains(out.String(), secret) || !strings.HasPrefix(out.String(), "Here is what I found for you in the logs. ") {
+				t.Errorf("in pieces of %d: %q", size, out.String())
+				break
+			}
+		}
+	}
+}
