@@ -11,11 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -46,18 +44,19 @@ func taskArtifacts(a *app) *cobra.Command {
 
 // artifactTable prints the files as kubectl draws a table, or only their names.
 func (a *app) artifactTable(files []v1alpha1.TaskArtifact, f format) error {
-	w := printers.GetNewTabWriter(a.Out)
-	if f != asName {
-		note(w, "NAME\tSIZE\tTYPE\tAGE")
-	}
+	rows := [][]string{{"NAME", "SIZE", "TYPE", "AGE"}}
 	for i := range files {
-		cells := []string{clean(files[i].Filename)}
-		if f != asName {
-			cells = append(cells, strconv.FormatInt(files[i].Size, 10), clean(files[i].ContentType), a.age(files[i].CreatedAt.Time))
+		name := clean(files[i].Filename)
+		if f == asName {
+			note(a.Out, name)
+			continue
 		}
-		note(w, strings.Join(cells, "\t"))
+		rows = append(rows, []string{name, strconv.FormatInt(files[i].Size, 10), clean(files[i].ContentType), a.age(files[i].CreatedAt.Time)})
 	}
-	return w.Flush()
+	if f == asName {
+		return nil
+	}
+	return a.columns(rows)
 }
 
 func taskDownload(a *app) *cobra.Command {
@@ -88,7 +87,7 @@ func taskDownload(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.say("%s: %s bytes", clean(to), count(n))
+		return a.say("%s: %s", clean(to), many(int(n), "byte"))
 	}
 	return cmd
 }

@@ -93,7 +93,7 @@ func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 	case err != nil:
 		return err
 	}
-	text := fmt.Sprintf("backup of revision %d, %s in %d files", m.Revision, archive.Bytes(m.Size()), len(m.Files))
+	text := fmt.Sprintf("backup of revision %d, %s in %s", m.Revision, archive.Bytes(m.Size()), many(len(m.Files), "file"))
 	if file == "-" {
 		note(a.Err, text)
 		return nil

@@ -107,7 +107,7 @@ func newCommand(s Streams, name string) (*cobra.Command, *app) {
 	offer(cmd, "context", a.contexts)
 	cmd.AddCommand(runCommand(a), a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
 	cmd.AddCommand(kindCommands(a)...)
-	cmd.AddCommand(modelsCommand(a), secretCommand(a), policyCommand(a), usageCommand(a), a.authCommand(), configCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
+	cmd.AddCommand(modelsCommand(a), secretCommand(a), policyCommand(a), usageCommand(a), auditCommand(a), statusCommand(a), a.authCommand(), configCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
 	return cmd, a
 }
 

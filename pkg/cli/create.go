@@ -280,7 +280,7 @@ func (a *app) printFork(f *v1alpha1.TaskFork, o format) (err error) {
 		if s.ForkContext != nil && s.ForkContext.Truncated {
 			cut = ", shortened"
 		}
-		_, err = fmt.Fprintf(a.Out, "task %s %s: %s after event %d (%d events of history%s)\n", s.NewTaskName, word, s.SourceTaskName, s.AfterSeq, historyOf(s), cut)
+		_, err = fmt.Fprintf(a.Out, "task %s %s: %s after event %d (%s of history%s)\n", s.NewTaskName, word, s.SourceTaskName, s.AfterSeq, many(historyOf(s), "event"), cut)
 	}
 	return err
 }

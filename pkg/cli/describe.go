@@ -52,7 +52,7 @@ func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, n
 		return err
 	}
 	if err := section(a, "Artifacts", files.Artifacts, func(f *v1alpha1.TaskArtifact) string {
-		return fmt.Sprintf("%s  %s bytes", pad(f.Filename, nameColumns), count(f.Size))
+		return fmt.Sprintf("%s  %s", pad(f.Filename, nameColumns), many(int(f.Size), "byte"))
 	}); err != nil {
 		return err
 	}

@@ -27,7 +27,11 @@ func kindCommands(a *app) []*cobra.Command {
 	kind := func(word, short string, of func(typed.CoreV1alpha1Interface, string) remover) *cobra.Command {
 		resource := word + "s"
 		cmd := &cobra.Command{Use: word, Aliases: []string{resource}, Short: short}
-		cmd.AddCommand(listOf(a, resource, "List "+resource), getOf(a, "NAME", resource, "Show "+resource), remove(resource, word, of))
+		list := listOf(a, resource, "List "+resource)
+		if resource == "tools" {
+			list = toolList(a)
+		}
+		cmd.AddCommand(list, getOf(a, "NAME", resource, "Show "+resource), remove(resource, word, of))
 		return cmd
 	}
 	skill := kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) })
@@ -38,6 +42,28 @@ func kindCommands(a *app) []*cobra.Command {
 		skill,
 		kind("tool", "What agents may call besides the built-in tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Tools(n) }),
 	}
+}
+
+// toolList lists what tasks of the namespace can call. Built-in tools are no objects, so they are in tables only.
+func toolList(a *app) *cobra.Command {
+	var l listFlags
+	var own bool
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List tools: the built-in ones and the Tools of the namespace", Args: cobra.NoArgs,
+		Long: "List the built-in tools and the Tools of the namespace. Formats that print objects, --watch and --field-selector are about\n" +
+			"Tools alone, because built-in tools are no objects.",
+	}
+	l.add(cmd)
+	cmd.Flags().BoolVar(&own, "custom", false, "only Tools, with their types and addresses")
+	f := addOutput(cmd, objectFormats...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		resource := "catalogtools"
+		if own || !f.table() || l.follow || l.fields != "" {
+			resource = "tools"
+		}
+		return a.list(cmd.Context(), resource, &l, *f)
+	}
+	return cmd
 }
 
 // remover removes objects of a kind.

@@ -28,7 +28,7 @@ func memoryCommand(a *app) *cobra.Command {
 	body := &v1alpha1.MemoryChange{}
 	cmd.AddCommand(
 		proposalCommand(a), // also a command of its own
-		listOf(a, "memories", "List memories"), getOf(a, "MEMORY", "memories", "Show a memory"), memorySearch(a),
+		memoryList(a), getOf(a, "MEMORY", "memories", "Show a memory"), memorySearch(a),
 		change("disable", "Keep memories from being recalled", func(ctx context.Context, c typed.MemoryInterface, name string) error {
 			_, err := c.Disable(ctx, name, body, metav1.CreateOptions{})
 			return err
@@ -56,15 +56,8 @@ func memoryCommand(a *app) *cobra.Command {
 func memorySearch(a *app) *cobra.Command {
 	var s v1alpha1.MemorySearchSpec
 	cmd := &cobra.Command{Use: "search [WORD...]", Short: "Find memories by their text, the best first", Args: cobra.ArbitraryArgs}
-	flags := cmd.Flags()
-	flags.StringSliceVar(&s.Tags, "tags", nil, "tags that a memory must all have")
-	flags.StringVar(&s.Source, "source", "", "source of the memory")
-	flags.StringVar(&s.AgentName, "agent", "", "agent that the memory is for")
-	flags.StringVar(&s.SessionName, "session", "", "session that the memory is for")
-	flags.StringVar(&s.TaskName, "task", "", "task that the memory is about")
-	flags.BoolVar(&s.IncludeDisabled, "include-disabled", false, "also disabled memories")
-	flags.BoolVar(&s.IncludeDeleted, "include-deleted", false, "also discarded memories")
-	flags.Int32Var(&s.Limit, "limit", 0, "at most this many; 0 is 50")
+	searchedBy(cmd.Flags(), &s)
+	cmd.Flags().Int32Var(&s.Limit, "limit", 0, "at most this many; 0 is 50")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := a.client()
@@ -127,26 +120,6 @@ func proposalCommand(a *app) *cobra.Command {
 			}
 			return a.say("proposal %s archived", name)
 		}))
-	return cmd
-}
-
-func proposalList(a *app) *cobra.Command {
-	var l listFlags
-	var state string
-	states := []string{"pending", "accepted", "rejected", "applied", "archived", "all"}
-	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List proposals; by default those that wait for a review", Args: cobra.NoArgs}
-	l.add(cmd)
-	cmd.Flags().StringVar(&state, "state", string(v1alpha1.ProposalPending), "only in this state; all for every state")
-	f := addOutput(cmd, objectFormats...)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := oneOf("--state", state, states...); err != nil {
-			return err
-		}
-		if state != "all" {
-			l.fields = strings.Trim(l.fields+",status.state="+state, ",")
-		}
-		return a.list(cmd.Context(), "memoryproposals", &l, *f)
-	}
 	return cmd
 }
 

@@ -6,8 +6,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,17 +109,6 @@ func (a *app) compatModels(cmd *cobra.Command, vendor string) ([]modelRow, error
 		rows = append(rows, modelRow{Name: m.ID, Provider: m.OwnedBy})
 	}
 	return rows, nil
-}
-
-// columns prints rows of cells below each other.
-func (a *app) columns(rows [][]string) error {
-	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
-	for _, r := range rows {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(r, "\t"), "\t")); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
 }
 
 // secretCommand lists the names of Secrets, which Providers and tasks refer to. What they hold is left to kubectl.

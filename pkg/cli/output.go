@@ -102,6 +102,9 @@ func (a *app) objectPrinter(f format, namespaced bool) printers.ResourcePrinter 
 	case asName:
 		return &printers.NamePrinter{}
 	default:
+		if a.Width > 0 && f == asTable {
+			return &narrowPrinter{screen: a.Width, namespaced: namespaced}
+		}
 		return printers.NewTablePrinter(printers.PrintOptions{Wide: f == asWide, WithNamespace: namespaced})
 	}
 }

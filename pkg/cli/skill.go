@@ -104,7 +104,7 @@ func skillValidate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.say("skill %s is valid: %d characters, files beside it: %d", s.Name, utf8.RuneCountInString(s.Spec.Content.Inline), len(s.Spec.Content.Files))
+		return a.say("skill %s is valid: %s, files beside it: %d", s.Name, many(utf8.RuneCountInString(s.Spec.Content.Inline), "character"), len(s.Spec.Content.Files))
 	}
 	return cmd
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -145,12 +144,11 @@ func (a *app) printSummaries(q *v1alpha1.TaskQuery, f format) error {
 		note(a.Err, "nothing found")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
-	heading := "NAME\tPHASE\tAGENT\tTOKENS\tDURATION\tSTARTED\tAGE"
+	heading := []string{"NAME", "PHASE", "AGENT", "TOKENS", "DURATION", "STARTED", "AGE"}
 	if f == asWide {
-		heading += "\tTYPE\tMODEL\tPARENT"
+		heading = append(heading, "TYPE", "MODEL", "PARENT")
 	}
-	note(w, heading)
+	rows := [][]string{heading}
 	for i := range found.Items {
 		s := &found.Items[i]
 		cells := []string{s.Name, s.Phase, s.Agent, tokensOf(s), "", "", a.age(s.CreationTimestamp.Time)}
@@ -166,9 +164,13 @@ func (a *app) printSummaries(q *v1alpha1.TaskQuery, f format) error {
 		for i := range cells {
 			cells[i] = clean(cells[i])
 		}
-		note(w, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
-	if err := w.Flush(); err != nil {
+	show := a.columns
+	if f == asWide {
+		show = a.wholeColumns
+	}
+	if err := show(rows); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	if found.Continue != "" {

@@ -127,7 +127,7 @@ func (p *tracePrinter) print(t *v1alpha1.TaskTrace) {
 			p.line("%s", p.paint(dim, fmt.Sprintf("The next part: platform task trace %s --spans %d --after %d", t.Task.Name, p.spans, part.ThroughSeq)))
 		}
 	}
-	p.line("%s", p.paint(dim, fmt.Sprintf("All %s events: platform task events %s", count(t.LatestSeq), t.Task.Name)))
+	p.line("%s", p.paint(dim, fmt.Sprintf("All %s: platform task events %s", many(int(t.LatestSeq), "event"), t.Task.Name)))
 }
 
 // rowsOf merges the groups in the order in which the spans began.

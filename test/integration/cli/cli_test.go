@@ -54,7 +54,7 @@ esac
 		{[]string{"task", "watch", "slow"}, 3, "TaskCancelled", "task slow was cancelled: the task was cancelled: enough"},
 		{[]string{"task", "watch", "good", "slow", "bad"}, 3, "TaskCancelled", "task bad failed: "},
 		{[]string{"task", "approve", "good"}, 1, "", "task good waits for no approval"},
-		{[]string{"task", "fork", "good", "--after", "1", "--name", "good-2", "-w"}, 0, "task good-2 created: good after event 1 (1 events of history)", ""},
+		{[]string{"task", "fork", "good", "--after", "1", "--name", "good-2", "-w"}, 0, "task good-2 created: good after event 1 (1 event of history)", ""},
 		{[]string{"task", "delete", "good"}, 0, "task good deleted", ""},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)

@@ -18,6 +18,22 @@ import (
 // LabelValue is the name of an object as the value of a label.
 func LabelValue(name string) string { return ShortName(name, "", validation.LabelValueMaxLength) }
 
+// TransactionLabel is the id of a transaction as the value of the label transaction-id. Characters that a label cannot have are
+// replaced.
+func TransactionLabel(id string) string {
+	value := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
+			return c
+		}
+		return '_'
+	}, id)
+	value = LabelValue(strings.Trim(value, "-_."))
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		return ""
+	}
+	return value
+}
+
 // sessionDigest is how many bytes of a digest the label of a session with a long name has.
 const sessionDigest = 6
 

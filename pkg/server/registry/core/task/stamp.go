@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -182,7 +180,7 @@ func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
 	profile := external.TypeOIDC
 	if x := s.transaction; x != nil {
 		profile = x.Profile
-		t.Labels[v1alpha1.LabelTransactionID] = labelOf(x.ID)
+		t.Labels[v1alpha1.LabelTransactionID] = v1alpha1.TransactionLabel(x.ID)
 		for key, value := range map[string]string{
 			v1alpha1.LabelTransactionID: x.ID, v1alpha1.AnnotationContextTokenProfile: x.Profile, v1alpha1.AnnotationTransactionIssuer: x.Issuer,
 			v1alpha1.AnnotationTransactionSubject: x.Subject, v1alpha1.AnnotationTransactionWorkload: x.RequestingWorkload,
@@ -199,21 +197,6 @@ func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
 		t.Annotations[v1alpha1.AnnotationTransactionTokenPending] = "true"
 		t.Annotations[v1alpha1.AnnotationTransactionTokenPendingSince] = s.pending.UTC().Format(time.RFC3339)
 	}
-}
-
-// labelOf returns an ID as the value of a label. Characters that a label cannot have are replaced.
-func labelOf(id string) string {
-	value := strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
-			return c
-		}
-		return '_'
-	}, id)
-	value = v1alpha1.LabelValue(strings.Trim(value, "-_."))
-	if len(validation.IsValidLabelValue(value)) > 0 {
-		return ""
-	}
-	return value
 }
 
 // prepareForStatus preserves what the server recorded, and reports a requester whose seal is not this server's. The
