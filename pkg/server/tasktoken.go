@@ -18,12 +18,11 @@ import (
 type taskTokens struct {
 	tokens  *external.TaskTokens
 	secrets kubernetes.Interface
-	own     bool
 }
 
 // taskTokens makes a client for Secrets if a token service is configured.
 func (o *Options) taskTokens(loopback *rest.Config, callers *external.Service) (taskTokens, error) {
-	t := taskTokens{tokens: callers.TaskTokens(), own: o.Host == nil}
+	t := taskTokens{tokens: callers.TaskTokens()}
 	if t.tokens == nil {
 		return t, nil
 	}
@@ -39,7 +38,7 @@ func (o *Options) taskTokens(loopback *rest.Config, callers *external.Service) (
 // apply completes the options of tasks.
 func (t taskTokens) apply(o task.Options) task.Options {
 	if t.tokens != nil {
-		o.Transactions, o.Secrets, o.OwnSecrets = t.tokens, t.secrets, t.own
+		o.Transactions, o.Secrets = t.tokens, t.secrets
 	}
 	return o
 }

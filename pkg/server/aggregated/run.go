@@ -179,7 +179,7 @@ func (a *assembly) build(ctx context.Context, st *server.Stores, l *server.Liste
 	}
 	config.REST.NoCore = true
 	config.Handlers[secretsPath] = secretNames{a.host.CoreV1().RESTClient(), apiserver.Codecs(scheme)}
-	config.Host, config.PriorityAndFairness, config.GarbageCollector = a.config, a.PriorityAndFairness, true
+	config.Host, config.PriorityAndFairness = a.config, a.PriorityAndFairness
 	parts := []server.Part{{Name: "certificates", Run: a.cert.run}}
 	if a.ManageAPIService {
 		if a.registered, err = a.registration(st.Engine.ID()); err != nil {

@@ -81,8 +81,6 @@ type Config struct {
 	Immortal []string
 	// Healthy is called by /readyz and /livez, under the name "store".
 	Healthy func() error
-	// GarbageCollector is set if a garbage collector follows owner references; see resource.Config.
-	GarbageCollector bool
 	// Clock is used to compute ages in tables.
 	Clock clock.PassiveClock
 	// REST, if set, serves the documented REST paths in addition to the Kubernetes API.
@@ -291,7 +289,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // groups sorts the resources' storage into API groups, in the order in which the groups first appear.
 func (c CompletedConfig) groups(ctx context.Context, host informers.SharedInformerFactory) ([]*genericapiserver.APIGroupInfo, error) {
-	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock, GarbageCollector: c.GarbageCollector}
+	conf := resource.Config{Scheme: c.Scheme, RESTOptions: c.Generic.RESTOptionsGetter, Clock: c.Clock}
 	conf.Namespaces = host.Core().V1().Namespaces().Lister() // NamespaceLifecycle reads them, too
 	if len(c.Admission) > 0 {                                // without NamespaceLifecycle: events are still recorded in a namespace that is being deleted
 		conf.Admission = admission.NewChainHandler(c.Admission...)

@@ -179,7 +179,7 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run maintains namespaces, aggregated roles and certificates until ctx ends.
+// Run maintains namespaces, owned objects, aggregated roles and certificates until ctx ends.
 // renewed, if set, is called after certificates were renewed.
 func (h *Host) Run(ctx context.Context, renewed func() error) error {
 	namespaces, err := h.namespaceController()
@@ -196,6 +196,7 @@ func (h *Host) Run(ctx context.Context, renewed func() error) error {
 	}}
 	var wg sync.WaitGroup
 	wg.Go(func() { namespaces.Run(ctx) })
+	wg.Go(func() { h.collector().Run(ctx) })
 	wg.Go(func() { aggregator.Run(ctx) })
 	wg.Go(func() { h.renew(ctx, renewed) })
 	wg.Wait()

@@ -56,7 +56,7 @@ func (h *Host) namespace(ctx context.Context, name string) (*corev1.Namespace, e
 // finalize removes Kubernetes' finalizer from a namespace. It is the last one
 // unless a user added another.
 func (h *Host) finalize(ctx context.Context, ns *corev1.Namespace) error {
-	_, err := change(ctx, h.storage.finalize, ns.Name, func(cur *corev1.Namespace) {
+	_, err := change(asAdmin(ctx), h.storage.finalize, ns.Name, func(cur *corev1.Namespace) {
 		if cur.UID == ns.UID {
 			cur.Spec.Finalizers = slices.DeleteFunc(cur.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		}
@@ -68,7 +68,7 @@ func (h *Host) finalize(ctx context.Context, ns *corev1.Namespace) error {
 // time changes only with its status.
 func (h *Host) setConditions(ctx context.Context, name string, conditions []corev1.NamespaceCondition) error {
 	now := metav1.NewTime(h.c.Clock.Now())
-	_, err := change(ctx, h.storage.status, name, func(ns *corev1.Namespace) {
+	_, err := change(asAdmin(ctx), h.storage.status, name, func(ns *corev1.Namespace) {
 		for _, c := range conditions {
 			c.LastTransitionTime = now
 			i := slices.IndexFunc(ns.Status.Conditions, func(have corev1.NamespaceCondition) bool { return have.Type == c.Type })
@@ -85,17 +85,17 @@ func (h *Host) setConditions(ctx context.Context, name string, conditions []core
 	return err
 }
 
-// change reads, changes and writes a namespace, and retries until no other
-// writer interferes.
-func change(ctx context.Context, u rest.Updater, name string, mutate func(*corev1.Namespace)) (runtime.Object, error) {
+// change reads, changes and writes an object of the context's namespace on behalf of the host, and retries until no other writer
+// interferes.
+func change[T runtime.Object](ctx context.Context, u rest.Updater, name string, mutate func(T)) (runtime.Object, error) {
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		ns, ok := old.DeepCopyObject().(*corev1.Namespace)
+		obj, ok := old.DeepCopyObject().(T)
 		if !ok {
-			return nil, fmt.Errorf("namespace %s: stored as %T", name, old)
+			return nil, fmt.Errorf("%s: stored as %T", name, old)
 		}
-		mutate(ns)
-		return ns, nil
+		mutate(obj)
+		return obj, nil
 	})
-	out, _, err := u.Update(asAdmin(ctx), name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	out, _, err := u.Update(ctx, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return out, err
 }

@@ -110,6 +110,7 @@ func (s *server) start() {
 	c := apiserver.Config{
 		Generic: g, Scheme: scheme, Resources: s.host.Resources(tasks()), Immortal: host.Namespaces(),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
+		Admission:   must(s.host.Admission())(t),
 	}
 	srv := must(must(c.Complete())(t).New(ctx))(t)
 	if err := s.host.Start(ctx); err != nil {

@@ -6,11 +6,10 @@ package host
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,13 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/host/namespace"
+	"github.com/platform-ai/platform/pkg/server/host/garbage"
 	"github.com/platform-ai/platform/pkg/server/host/rbac"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
@@ -36,6 +36,7 @@ var (
 	serviceAccountsResource = schema.GroupResource{Resource: "serviceaccounts"}
 	secretsResource         = schema.GroupResource{Resource: "secrets"}
 	tasksResource           = schema.GroupResource{Group: "core.platform.ai", Resource: "tasks"}
+	eventsResource          = corev1.SchemeGroupVersion.WithResource("events")
 )
 
 // storages holds the built storages of all resources of the server, so that the
@@ -43,13 +44,27 @@ var (
 // while the server is built and only read afterwards.
 type storages struct {
 	byResource map[schema.GroupResource]rest.Storage
+	// kept are those whose objects are stored, and kinds are their kinds.
+	kept  []kept
+	kinds garbage.Kinds
 	// finalize is the storage of namespaces/finalize, status that of
 	// namespaces/status.
 	finalize, status rest.Updater
+	// admission holds the administrator's policies; it may be nil.
+	admission admission.Interface
+	objects   admission.ObjectInterfaces
+}
+
+// kept is a resource whose objects are stored.
+type kept struct {
+	rest.StandardStorage
+	resource   schema.GroupVersionResource
+	kind       schema.GroupVersionKind
+	namespaced bool
 }
 
 func newStorages() *storages {
-	return &storages{byResource: map[schema.GroupResource]rest.Storage{}}
+	return &storages{byResource: map[schema.GroupResource]rest.Storage{}, kinds: garbage.Kinds{}}
 }
 
 // seen is a resource whose storage is recorded when it is built.
@@ -60,8 +75,13 @@ type seen struct {
 
 // Storage returns the resource's own storage.
 func (r seen) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
+	c.Owners = r.s.kinds.Check
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
+		return nil, err
+	}
+	r.s.admission, r.s.objects = c.Admission, admission.NewObjectInterfacesFromScheme(c.Scheme)
+	if err := r.s.keep(r.GroupVersionResource(), paths, c.Scheme); err != nil {
 		return nil, err
 	}
 	gr := r.GroupVersionResource().GroupResource()
@@ -75,6 +95,25 @@ func (r seen) Storage(ctx context.Context, c resource.Config) (map[string]rest.S
 		r.s.status, _ = paths["namespaces/status"].(rest.Updater)
 	}
 	return paths, nil
+}
+
+// keep records a resource whose objects are stored.
+func (s *storages) keep(gvr schema.GroupVersionResource, paths map[string]rest.Storage, scheme *runtime.Scheme) error {
+	st, ok := paths[gvr.Resource].(rest.StandardStorage)
+	scope, scoped := paths[gvr.Resource].(rest.Scoper)
+	if !ok || !scoped {
+		return nil
+	}
+	kinds, _, err := scheme.ObjectKinds(st.New())
+	if err != nil {
+		return fmt.Errorf("resource %s: %w", gvr.Resource, err)
+	}
+	for _, k := range kinds {
+		if k.GroupVersion() == gvr.GroupVersion() {
+			s.kept, s.kinds[k] = append(s.kept, kept{st, gvr, k, scope.NamespaceScoped()}), scope.NamespaceScoped()
+		}
+	}
+	return nil
 }
 
 // as returns a resource's storage as an interface that it must implement.
@@ -169,13 +208,22 @@ func (s *storages) source(gr schema.GroupResource) (cache.ListerWatcher, error) 
 	if err != nil {
 		return nil, err
 	}
+	return reads(st, func(list runtime.Object) (runtime.Object, error) { return list, nil }, unwrap), nil
+}
+
+// reads lists and watches a resource in all namespaces. What it reads goes through list and event.
+func reads(st rest.StandardStorage, list func(runtime.Object) (runtime.Object, error), event watch.FilterFunc) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			opts, err := internalOptions(o)
 			if err != nil {
 				return nil, err
 			}
-			return st.List(request.WithNamespace(ctx, ""), opts)
+			obj, err := st.List(request.WithNamespace(ctx, ""), opts)
+			if err != nil {
+				return nil, err
+			}
+			return list(obj)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			opts, err := internalOptions(o)
@@ -186,9 +234,9 @@ func (s *storages) source(gr schema.GroupResource) (cache.ListerWatcher, error) 
 			if err != nil {
 				return nil, err
 			}
-			return watch.Filter(w, unwrap), nil
+			return watch.Filter(w, event), nil
 		},
-	}, listsFirst{}), nil
+	}, listsFirst{})
 }
 
 // unwrap returns the object inside the wrapper with which the storage lets all
@@ -253,43 +301,4 @@ func client[T resource.Object](st rest.StandardStorage) rbac.Client[T] {
 			return err
 		},
 	}
-}
-
-// contents returns the namespaced resources whose objects are stored, by name.
-func (s *storages) contents() []namespace.Content {
-	byName := func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }
-	var out []namespace.Content
-	for _, gr := range slices.SortedFunc(maps.Keys(s.byResource), byName) {
-		st, ok := s.byResource[gr].(rest.StandardStorage)
-		if scope, scoped := s.byResource[gr].(rest.Scoper); !ok || !scoped || !scope.NamespaceScoped() {
-			continue
-		}
-		out = append(out, namespace.Content{
-			Resource: gr,
-			DeleteAll: func(ctx context.Context, ns string) error {
-				_, err := st.DeleteCollection(request.WithNamespace(asAdmin(ctx), ns), rest.ValidateAllObjectFunc,
-					metav1.NewDeleteOptions(0), &metainternal.ListOptions{})
-				return err
-			},
-			Count: func(ctx context.Context, ns string) (int, error) { return count(request.WithNamespace(ctx, ns), st) },
-		})
-	}
-	return out
-}
-
-// count counts objects without reading more than one.
-func count(ctx context.Context, l rest.Lister) (int, error) {
-	list, err := l.List(ctx, &metainternal.ListOptions{Limit: 1})
-	if err != nil {
-		return 0, err
-	}
-	m, err := meta.ListAccessor(list)
-	if err != nil {
-		return 0, err
-	}
-	n := meta.LenList(list)
-	if more := m.GetRemainingItemCount(); more != nil {
-		n += int(*more)
-	}
-	return n, nil
 }

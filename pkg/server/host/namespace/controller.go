@@ -6,8 +6,10 @@
 // is emptied and then removed.
 //
 // The controller works directly on the storage of the resources, below
-// admission and authorization. It follows watches, so that after a restart it
-// continues what a crash interrupted.
+// authorization. Policies are asked about each deletion, as for single deletes;
+// what they refuse stays, and the namespace with it, with a condition that says
+// so. It follows watches, so that after a restart it continues what a crash
+// interrupted.
 package namespace
 
 import (
@@ -46,7 +48,8 @@ const (
 // their namespace.
 type Content struct {
 	Resource schema.GroupResource
-	// DeleteAll starts the deletion of all objects of a namespace.
+	// DeleteAll starts the deletion of all objects of a namespace that policies
+	// allow to delete.
 	DeleteAll func(ctx context.Context, namespace string) error
 	// Count returns how many objects are left in a namespace.
 	Count func(ctx context.Context, namespace string) (int, error)

@@ -72,11 +72,9 @@ func All(o Options) []resource.Resource {
 	tools := tool.Definition(workers.Tools())
 	agents := agent.New(agent.Options{
 		LocalRuns: o.LocalRuns, Tool: tools.Get, Caller: workers.Caller,
-		Task: func(ctx context.Context, name string) (*v1alpha1.Task, error) { return workers.Task(ctx, name) },
 	}, workers.Agents())
 	providers := provider.Definition(workers.Providers())
-	o.Agent, o.Tool, o.Provider, o.Deleted = agents.Get, tools.Get, providers.Get, agents.TaskDeleted
-	o.UpdateProvider, o.Orphaned = providers.UpdateStored, agents.TaskOrphaned
+	o.Agent, o.Tool, o.Provider, o.UpdateProvider = agents.Get, tools.Get, providers.Get, providers.UpdateStored
 	budgets := budget.New(budget.Options{Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()})
 	o.Budgets = budgets.Of
 	if o.Limits != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -149,4 +150,42 @@ func TestLeftovers(t *testing.T) {
 	k.Remove("tasks", "a")
 	k.Remove("tasks", "lead")
 	is("without the new root", "b", "c", "new")
+}
+
+// TestRunsOfADeletedSchedule: whatever a deletion keeps, no run goes on without its schedule. Runs that have ended, and tasks that
+// only have the label of runs, stay as they are.
+func TestRunsOfADeletedSchedule(t *testing.T) {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
+		k := newKinsfolk(t)
+		schedule := k.mustTask("nightly", `{type: container, command: [x], schedule: "@daily"}`)
+		for _, name := range []string{"active", "over", "stranger"} {
+			obj, err := k.Decode(withHead("kind: Task\nspec: {type: container, command: [x]}", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := obj.(*v1alpha1.Task)
+			run.ObjectMeta = schedule.RunOfSchedule().ObjectMeta
+			run.Name = name
+			if name != "stranger" {
+				run.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(schedule, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
+			}
+			if _, err := k.Create(k.User(), "tasks", run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := k.Update(k.User(), "tasks/status", "over", func(o runtime.Object) { o.(*v1alpha1.Task).Status.Phase = v1alpha1.TaskSucceeded }); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := k.Storage["tasks"].(rest.GracefulDeleter).Delete(coretest.WithPath(k.User(), "tasks"), "nightly", rest.ValidateAllObjectFunc,
+			&metav1.DeleteOptions{PropagationPolicy: &policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]bool{"active": true, "over": false, "stranger": false} {
+			asked := meta.FindStatusCondition(k.Task(name).Status.Conditions, v1alpha1.ConditionCancelRequested)
+			if got := asked != nil && asked.Status == metav1.ConditionTrue; got != want {
+				t.Errorf("%s: run %s is cancelled: %v, want %v", policy, name, got, want)
+			}
+		}
+	}
 }

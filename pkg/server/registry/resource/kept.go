@@ -80,10 +80,6 @@ type Kept[T Object] struct {
 	// BeforeDelete runs after everything has accepted a deletion, and before it is stored. Its error, an API error,
 	// refuses the deletion.
 	BeforeDelete func(ctx context.Context, obj T) error
-	// Orphan runs after BeforeDelete if the deletion is to keep what the object owns (propagationPolicy Orphan) and there
-	// is no garbage collector. It removes the owner references to the object, as a garbage collector does. Its error, an
-	// API error, refuses the deletion.
-	Orphan func(ctx context.Context, obj T) error
 	// AfterDelete runs once, after the object has left the store, even when the removal of its last finalizer caused that. It
 	// is not part of the write, so a crash may prevent it: it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
@@ -103,7 +99,6 @@ type keptREST[T Object] struct {
 	naming         naming[T]
 	validateDelete func(context.Context, T) error // may be nil
 	beforeDelete   func(context.Context, T) error // may be nil
-	orphan         func(context.Context, T) error // may be nil
 	begin          func(context.Context, T, bool) (context.Context, func(bool), error)
 	answers        answers[T]
 }
@@ -220,8 +215,11 @@ func (r *keptREST[T]) DeleteCollection(ctx context.Context, admit rest.ValidateO
 }
 
 func (r *keptREST[T]) deletable(admit rest.ValidateObjectFunc, opts *metav1.DeleteOptions) rest.ValidateObjectFunc {
-	before := r.before(opts)
-	if r.validateDelete == nil && len(before) == 0 {
+	before := r.beforeDelete
+	if opts != nil && dryrun.IsDryRun(opts.DryRun) {
+		before = nil
+	}
+	if r.validateDelete == nil && before == nil {
 		return admit
 	}
 	return func(ctx context.Context, obj runtime.Object) error {
@@ -239,36 +237,11 @@ func (r *keptREST[T]) deletable(admit rest.ValidateObjectFunc, opts *metav1.Dele
 				return err
 			}
 		}
-		for _, f := range before {
-			if err := f(ctx, o); err != nil {
-				return err
-			}
+		if before != nil {
+			return before(ctx, o)
 		}
 		return nil
 	}
-}
-
-// before returns what is to be called before a deletion is stored.
-func (r *keptREST[T]) before(opts *metav1.DeleteOptions) (list []func(context.Context, T) error) {
-	if opts != nil && dryrun.IsDryRun(opts.DryRun) {
-		return nil
-	}
-	if r.beforeDelete != nil {
-		list = append(list, r.beforeDelete)
-	}
-	if r.orphan != nil && orphans(opts) {
-		list = append(list, r.orphan)
-	}
-	return list
-}
-
-// orphans reports whether a deletion is to keep what the object owns.
-func orphans(opts *metav1.DeleteOptions) bool {
-	if opts == nil {
-		return false
-	}
-	old := opts.OrphanDependents //nolint:staticcheck // deprecated, and still accepted by Kubernetes
-	return opts.PropagationPolicy != nil && *opts.PropagationPolicy == metav1.DeletePropagationOrphan || old != nil && *old
 }
 
 // Stage prepares an update of a stored object that is committed together with other changes. mutate changes a copy; its
@@ -325,9 +298,6 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 		return none, err
 	}
 	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, answers: answers[T]{s.Show, s.Reduce}}
-	if !k.GarbageCollector {
-		kept.orphan = s.Orphan
-	}
 	paths[k.Resource.Resource] = kept
 	p := parent[T]{get: getter[T](store), list: store.List, update: updater[T](store)}
 	if main.hasStatus() {

@@ -288,29 +288,6 @@ func TestDryRunChangesNothing(t *testing.T) {
 	must[*unstructured.Unstructured](t)(c.Get(ctx, "a", metav1.GetOptions{}))
 }
 
-// TestDeletionDoesNotWaitForACollectorThatIsNotThere: without a garbage collector, the resource itself keeps what a
-// deletion with the policy Orphan is to keep.
-func TestDeletionDoesNotWaitForACollectorThatIsNotThere(t *testing.T) {
-	orphaned := 0
-	d := widgetDefinition()
-	kept := d.Shape.(resource.Kept[*Widget])
-	kept.Orphan = func(context.Context, *Widget) error { orphaned++; return nil }
-	d.Shape = kept
-	ctx, c := t.Context(), client(t, serve(t, d), widgetsGVR)
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
-		must[*unstructured.Unstructured](t)(c.Create(ctx, newObject("Widget", "a", nil), metav1.CreateOptions{}))
-		if err := c.Delete(ctx, "a", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Get(ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("after a deletion with policy %s: %v", policy, err)
-		}
-	}
-	if orphaned != 1 {
-		t.Errorf("Orphan was called %d times for one deletion that keeps dependents", orphaned)
-	}
-}
-
 func TestAfterDeleteRunsOnceWhenTheObjectIsGone(t *testing.T) {
 	gone := make(chan string, 10)
 	d := widgetDefinition()

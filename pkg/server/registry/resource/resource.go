@@ -49,6 +49,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -71,10 +72,8 @@ type Config struct {
 	RESTOptions generic.RESTOptionsGetter
 	// Clock is used to compute ages in tables.
 	Clock clock.PassiveClock
-	// GarbageCollector is set if a garbage collector follows owner references, as in a cluster. Without one, a
-	// deletion that waits for it (foreground, orphan) would wait forever, so such a deletion is then treated as an
-	// ordinary one, except that Orphan of Kept is called.
-	GarbageCollector bool
+	// Owners, if set, refuses references to owners that no garbage collector follows. old is nil for a new object.
+	Owners func(obj, old metav1.Object) field.ErrorList
 	// Admission holds the policies, webhooks and quotas of the server. A resource uses it for what it stores of
 	// another one. May be nil.
 	Admission admission.Interface

@@ -30,7 +30,6 @@ type strategy[T Object] struct {
 var (
 	_ rest.RESTCreateUpdateStrategy        = &strategy[Object]{}
 	_ rest.RESTGracefulDeleteStrategy      = &strategy[Object]{}
-	_ rest.GarbageCollectionDeleteStrategy = &strategy[Object]{}
 	_ rest.DeclarativeValidationStrategy   = &strategy[Object]{}
 	_ rest.CreateUpdateResetFieldsStrategy = &strategy[Object]{}
 )
@@ -103,6 +102,9 @@ func (s *strategy[T]) Validate(ctx context.Context, o runtime.Object) field.Erro
 	for _, msg := range s.s.ValidateName(obj.GetName(), false) {
 		errs = append(errs, field.Invalid(path, obj.GetName(), msg))
 	}
+	if s.k.Owners != nil {
+		errs = append(errs, s.k.Owners(obj, nil)...)
+	}
 	if s.s.Validate != nil {
 		errs = append(errs, s.s.Validate(ctx, obj)...)
 	}
@@ -116,6 +118,9 @@ func (s *strategy[T]) ValidateUpdate(ctx context.Context, o, oldO runtime.Object
 		if v := f.Value(obj); !equality.Semantic.DeepEqual(v, f.Value(old)) {
 			errs = append(errs, field.Invalid(f.Path, v, apivalidation.FieldImmutableErrorMsg).WithOrigin("immutable"))
 		}
+	}
+	if s.k.Owners != nil {
+		errs = append(errs, s.k.Owners(obj, old)...)
 	}
 	if s.s.Validate != nil && (s.p.spec == nil || s.p.specChanged(obj, old)) {
 		errs = append(errs, s.s.Validate(ctx, obj)...)
@@ -173,12 +178,4 @@ func (s *strategy[T]) CheckGracefulDelete(_ context.Context, obj runtime.Object,
 		s.s.Deleting(obj.(T))
 	}
 	return false
-}
-
-// DefaultGarbageCollectionPolicy deletes dependents in the background if there is a garbage collector to do it.
-func (s *strategy[T]) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
-	if s.k.GarbageCollector {
-		return rest.DeleteDependents
-	}
-	return rest.Unsupported
 }

@@ -28,8 +28,6 @@ type Options struct {
 	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
-	// Task reads a task in the context's namespace. Errors are API errors.
-	Task func(ctx context.Context, name string) (*v1alpha1.Task, error)
 }
 
 // Resource is the resource agents.
@@ -39,14 +37,8 @@ type Resource struct {
 
 	making sync.Mutex // held while a worker creates an agent, so that their number stays within its limit
 
-	mu     sync.Mutex // guards agents
-	agents store      // nil until Storage has been called
-}
-
-// store is what this package needs of the agents' own storage.
-type store interface {
-	rest.Lister
-	rest.GracefulDeleter
+	mu     sync.Mutex  // guards agents
+	agents rest.Lister // nil until Storage has been called
 }
 
 // New makes the resource agents.

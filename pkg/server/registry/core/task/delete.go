@@ -5,82 +5,55 @@ package task
 
 import (
 	"context"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/storage/engine"
-	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // beforeDelete cancels what a task has delegated before the task is deleted, and the task itself, so that it delegates
-// nothing more.
+// nothing more. It cancels the runs of a schedule, too: a deletion that keeps them (propagationPolicy Orphan) leaves nothing that
+// works without the task that asked for it.
 func (r kin) beforeDelete(ctx context.Context, t *v1alpha1.Task) error {
+	const why = "the task above was deleted"
+	if t.Spec.Schedule != "" || t.Status.LastScheduleTime != nil {
+		runs, err := r.activeRuns(ctx, t)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			if err := r.cancelTree(ctx, run, true, why); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // it ended or was deleted meanwhile
+				return err
+			}
+		}
+	}
 	if !t.Status.HasChildren {
 		return nil
 	}
-	err := r.cancelTree(ctx, t, !t.Status.Phase.Terminal(), "the task above was deleted")
+	err := r.cancelTree(ctx, t, !t.Status.Phase.Terminal(), why)
 	if apierrors.IsConflict(err) { // it ended meanwhile
-		err = r.cancelTree(ctx, t, false, "the task above was deleted")
+		err = r.cancelTree(ctx, t, false, why)
 	}
 	return err
 }
 
-// orphan removes, in one commit, the owner references to a task that is being deleted, so that the tasks and agents that
-// it owns stay. It does so where there is no garbage collector.
-func (r kin) orphan(ctx context.Context, t *v1alpha1.Task) error {
-	ctx = request.WithNamespace(ctx, t.Namespace)
-	if r.orphaned != nil {
-		if err := r.orphaned(ctx, t); err != nil {
-			return err
-		}
-	}
+// activeRuns returns the runs of a schedule that have not ended. One that is created from now on has an owner that is being
+// deleted, so it goes with that, or is collected.
+func (r kin) activeRuns(ctx context.Context, t *v1alpha1.Task) (runs []*v1alpha1.Task, err error) {
 	tasks, err := r.storage()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	refersTo := func(o metav1.OwnerReference) bool { return o.UID == t.UID }
-	for {
-		var parts []engine.Part
-		selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
-		var owned []string
-		err := eachPage(request.WithUser(ctx, nil), tasks, &internalversion.ListOptions{LabelSelector: selector}, func(c *v1alpha1.Task) {
-			if slices.ContainsFunc(c.OwnerReferences, refersTo) {
-				owned = append(owned, c.Name)
-			}
-		})
-		if err != nil {
-			return err
+	ctx = request.WithUser(request.WithNamespace(ctx, t.Namespace), nil)
+	selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
+	err = eachPage(ctx, tasks, &internalversion.ListOptions{LabelSelector: selector}, func(run *v1alpha1.Task) {
+		if metav1.IsControlledBy(run, t) && run.Status.Delegation == nil && !run.Status.Phase.Terminal() {
+			runs = append(runs, run.DeepCopy())
 		}
-		for _, name := range owned {
-			part, err := tasks.Stage(ctx, name, func(c *v1alpha1.Task) error {
-				c.OwnerReferences = slices.DeleteFunc(c.OwnerReferences, refersTo)
-				return nil
-			})
-			switch {
-			case storage.IsNotFound(err):
-			case err != nil:
-				return resource.StatusError(v1alpha1.Resource("tasks"), name, err)
-			case part != nil:
-				parts = append(parts, part)
-			}
-		}
-		if len(parts) == 0 {
-			return nil
-		}
-		err = r.log.Commit(engine.Upkeep, parts...)
-		switch {
-		case err == nil:
-			return nil
-		case !object.IsConflict(err) || ctx.Err() != nil:
-			return resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
-		}
-	}
+	})
+	return runs, err
 }

@@ -39,7 +39,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Deleted, Orphaned, Transactions, Retention and TreeTasks.
+// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Transactions, Retention and TreeTasks.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -74,11 +74,6 @@ type Options struct {
 	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
 	// Gate applies rate limits and token budgets. Default: one that only tasks use.
 	Gate *modelgate.Gate
-	// Deleted, if it is set, is called with each task that was deleted. A crash may prevent that.
-	Deleted func(ctx context.Context, t *v1alpha1.Task)
-	// Orphaned, if it is set, removes the owner references that other objects than tasks have to a task. It is called if
-	// a deletion of the task is to keep what it owns and there is no garbage collector.
-	Orphaned func(ctx context.Context, t *v1alpha1.Task) error
 	// Seal seals who asked for a task. Without it, no requester is verified.
 	Seal *external.Seal
 	// CheckTask, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil,
@@ -88,9 +83,8 @@ type Options struct {
 	CheckTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
 	// Transactions gives tasks transaction tokens of their own, which Secrets stores. Without it they get none.
 	Transactions TransactionTokens
-	// Secrets is a client of the server that has the Secrets; OwnSecrets says that it is this one.
-	Secrets    kubernetes.Interface
-	OwnSecrets bool
+	// Secrets is a client of the server that has the Secrets.
+	Secrets kubernetes.Interface
 	// Retention removes old events of ended tasks.
 	Retention Retention
 	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
@@ -111,8 +105,6 @@ type Resource struct {
 	pendings   *pendings
 	meters     meters
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
-	gone       func(ctx context.Context, t *v1alpha1.Task)       // may be nil
-	orphaned   func(ctx context.Context, t *v1alpha1.Task) error // may be nil
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
@@ -130,7 +122,6 @@ type Resource struct {
 
 	transactions TransactionTokens // may be nil
 	secrets      kubernetes.Interface
-	ownSecrets   bool
 
 	checkTask func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error // may be nil
 	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string                           // may be nil
@@ -170,10 +161,10 @@ type rules struct {
 // New makes the resource tasks. The guard limits workers to their own task.
 func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
-	r.models, r.agent, r.provider, r.gone, r.orphaned = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider, o.Deleted, o.Orphaned
+	r.models, r.agent, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
-	r.transactions, r.secrets, r.ownSecrets = o.Transactions, o.Secrets, o.OwnSecrets
+	r.transactions, r.secrets = o.Transactions, o.Secrets
 	r.treeTasks = o.TreeTasks
 	r.attendance, r.runs = newAttendance(o.Clock), newRuns()
 	r.trees.known = make(chan struct{})
@@ -205,7 +196,6 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			AfterStatus:      r.afterStatus,
 			AfterCreate:      r.afterCreate,
 			BeforeDelete:     kin{r}.beforeDelete,
-			Orphan:           kin{r}.orphan,
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
@@ -365,10 +355,6 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	r.runs.remove(t)
 	r.models.Forget(t.UID)
 	r.meters.forget(t.UID)
-	if r.gone != nil {
-		r.gone(ctx, t)
-	}
-	transacted{r}.remove(ctx, t)
 	if err := r.forget(ctx, stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}

@@ -205,17 +205,3 @@ func secretWith(t *v1alpha1.Task, token string) *corev1.Secret {
 		Type: v1alpha1.SecretTypeTransactionToken, Immutable: new(true), Data: map[string][]byte{v1alpha1.TransactionTokenKey: []byte(token)},
 	}
 }
-
-// remove deletes the Secret of a deleted task where there is no garbage collector.
-func (r transacted) remove(ctx context.Context, t *v1alpha1.Task) {
-	name := t.Annotations[v1alpha1.AnnotationTransactionTokenSecret]
-	if !r.ownSecrets || name == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTimeout)
-	defer cancel()
-	err := r.secrets.CoreV1().Secrets(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		klog.FromContext(ctx).Error(err, "Cannot delete the transaction token of a deleted task", "task", klog.KObj(t), "secret", name)
-	}
-}
