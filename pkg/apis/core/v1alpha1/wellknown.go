@@ -194,7 +194,7 @@ const (
 	ConditionCanDelegate = "CanDelegate"
 	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
-	// ConditionExhausted is True on a Budget that is used up.
+	// ConditionExhausted is True on a Budget that is used up, or whose rest is reserved.
 	ConditionExhausted = "Exhausted"
 	// ConditionContentSizeWarning is True on a Skill with very long content.
 	ConditionContentSizeWarning = "ContentSizeWarning"

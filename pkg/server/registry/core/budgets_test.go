@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -34,6 +35,14 @@ func (s *server) checkBudget(when, name string, spent, reserved int64) {
 	s.t.Helper()
 	if b := s.budget(name); b.Status.Spent != spent || b.Status.Reserved != reserved {
 		s.t.Errorf("%s: %s has %d spent and %d reserved, want %d and %d", when, name, b.Status.Spent, b.Status.Reserved, spent, reserved)
+	}
+}
+
+func (s *server) checkExhausted(when, name string, want bool, message string) {
+	s.t.Helper()
+	c := meta.FindStatusCondition(s.budget(name).Status.Conditions, v1alpha1.ConditionExhausted)
+	if (c.Status == metav1.ConditionTrue) != want || !strings.HasPrefix(c.Message, message) {
+		s.t.Errorf("%s: %s is %s: %s", when, name, c.Status, c.Message)
 	}
 }
 
@@ -86,8 +95,11 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("a third request: %v", err)
 	}
 	s.checkBudget("refused", "all", 0, 300)
+	s.checkExhausted("the rest is reserved", "p-only", true, "0 of 300 tokens are spent and 300 are reserved by requests")
+	s.checkExhausted("half is reserved", "all", false, "700 of 1000 tokens are left")
 	must(s.model(me, "one", v1alpha1.EventModelRequestCompleted, 1, map[string]any{"inputTokens": 40, "outputTokens": 60}))
 	s.checkBudget("ended", "p-only", 100, 150)
+	s.checkExhausted("a request has ended", "p-only", false, "50 of 300 tokens are left")
 	must(s.model(me, "one", v1alpha1.EventModelRequestFailed, 2, map[string]any{"errorClass": "auth"}))
 	s.checkBudget("refused by the vendor", "p-only", 100, 0)
 	must(begin(4))

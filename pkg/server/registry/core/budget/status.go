@@ -76,16 +76,24 @@ func money(unit budget.Charge, o spending.Balance) *v1alpha1.BudgetMoney {
 	return &v1alpha1.BudgetMoney{Currency: unit.Currency, Spent: unit.Show(o.Spent), Reserved: unit.Show(o.Reserved), Limit: unit.Show(unit.Limit)}
 }
 
-// exhausted returns the condition. Nobody notes when a budget became exhausted, so its time is that of the window.
+// exhausted returns the condition. Nobody notes when a budget became exhausted, so its time is that of the window. What requests
+// have reserved is not left for others, so a budget whose rest is reserved is exhausted until they end.
 func exhausted(b *v1alpha1.Budget, s *v1alpha1.BudgetStatus, unit budget.Charge, o spending.Balance) metav1.Condition {
+	left := unit.Limit - min(o.Spent, unit.Limit) // the sum with the reserved may be larger than any number
+	left -= min(o.Reserved, left)
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionExhausted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBudgetAvailable,
 		ObservedGeneration: b.Generation, LastTransitionTime: *s.WindowStart,
-		Message: fmt.Sprintf("%s of %s %s are left", unit.Show(max(0, unit.Limit-o.Spent-o.Reserved)), unit.Show(unit.Limit), unit.Unit()),
+		Message: fmt.Sprintf("%s of %s %s are left", unit.Show(left), unit.Show(unit.Limit), unit.Unit()),
 	}
-	if o.Spent >= unit.Limit {
-		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonBudgetExhausted
-		c.Message = fmt.Sprintf("%s of %s %s are spent; the budget begins again at %s", unit.Show(o.Spent), unit.Show(unit.Limit), unit.Unit(), s.RenewsAt.UTC().Format(time.RFC3339))
+	if left > 0 {
+		return c
 	}
+	c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonBudgetExhausted
+	c.Message = fmt.Sprintf("%s of %s %s are spent", unit.Show(o.Spent), unit.Show(unit.Limit), unit.Unit())
+	if o.Spent < unit.Limit {
+		c.Message += fmt.Sprintf(" and %s are reserved by requests that have not ended; what they do not use is free again at their end", unit.Show(o.Reserved))
+	}
+	c.Message += "; the budget begins again at " + s.RenewsAt.UTC().Format(time.RFC3339)
 	return c
 }
