@@ -93,6 +93,36 @@ func BenchmarkMemories(b *testing.B) {
 	}
 }
 
+// BenchmarkUnspaced measures searches among 100,000 documents of 60 letters that are written without spaces, as BenchmarkMemories
+// does: by a question of 12 letters and by a prompt of 400.
+func BenchmarkUnspaced(b *testing.B) {
+	for name, letters := range map[string]struct {
+		first rune
+		many  uint64
+	}{"Han": {0x4E00, 3000}, "Thai": {0x0E01, 46}} {
+		e, x := open(b)
+		zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 4, letters.many-1)
+		text := func(n int) string {
+			out := make([]rune, n)
+			for i := range out {
+				out[i] = letters.first + rune(zipf.Uint64())
+			}
+			return string(out)
+		}
+		fill(b, e, x, 100_000, func(i int) *fulltext.Document {
+			return &fulltext.Document{Space: "ns", Group: strings.Repeat("a", i%2), Name: fmt.Sprintf("mem-%d", i), Rank: uint64(i), Text: text(60)}
+		})
+		for query, n := range map[string]int{"question": 12, "prompt": 400} {
+			b.Run(name+"-"+query, func(b *testing.B) {
+				measure(b, func() error {
+					_, err := x.Search(fulltext.Query{Space: "ns", Groups: []string{"", "a"}, Text: text(n), Limit: 100})
+					return err
+				})
+			})
+		}
+	}
+}
+
 // BenchmarkTranscripts measures searches in one session, as a task makes them, and in all sessions, as a person does,
 // by queries of five words. FULLTEXT_MESSAGES is how many messages there are in 100 sessions; by default 10,000 and
 // 100,000.

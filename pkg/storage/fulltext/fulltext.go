@@ -20,15 +20,18 @@
 // each word, the newest first, and spends the rest on the words that are rarest by the ranks of those. Of a word that
 // very many documents have, only the newest documents are found.
 //
-// A change of the rule that makes words of texts needs an index with another letter.
+// Texts in scripts without spaces are indexed by pairs of letters, and by single ones. What a query makes of them is decided when it
+// is asked (query.go), so all stored rows serve it: it divides its text into probable words, each of which is a set of pairs that a
+// document must all have. There is no dictionary: those for Chinese, Japanese and Thai take tens of megabytes of memory, and a word
+// that they lack, such as a name, would not be found.
+//
+// A change of the rule that makes rows of texts needs an index with another letter.
 package fulltext
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,8 +185,3 @@ func (x *Index) size(it engine.Iter, space string) (int64, error) {
 // maxCounted bounds the first count of a space, so that a search after a start takes milliseconds. The ranking takes
 // words that more documents have as equally common.
 const maxCounted = 1 << 15
-
-// slicesByLength sorts the longest first.
-func slicesByLength(s []string) {
-	slices.SortStableFunc(s, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-}

@@ -19,8 +19,8 @@ import (
 // Bounds of a search. They hold for all its words and groups together, so its cost grows neither with the number of
 // documents nor with the length of the query.
 const (
-	// maxAsked is the number of different words of a query that count.
-	maxAsked = 64
+	// maxAsked is the number of different terms of a query that count, and maxProbed among how many they are chosen.
+	maxAsked, maxProbed = 64, 512
 	// rowsRead is how many rows a search reads by its words, apart from the first ones of each word and group.
 	rowsRead = 2048
 	// rowsMarked is how many rows a search with marks reads: of its marks, and once more of its words.
@@ -127,8 +127,8 @@ func (s *search) run() error {
 			return err
 		}
 	}
-	text, marked := asked(s.query.Text, maxAsked), len(s.query.Marks) > 0
-	s.words, s.lone = len(text) > 0, len(text) < 2 && len(s.query.Marks) == 0
+	text, marked := asked(s.query.Text), len(s.query.Marks) > 0
+	s.words, s.lone = len(text) > 0, len(text) == 0 && !marked || len(text) == 1 && len(text[0].terms) == 1 && !marked
 	switch {
 	case s.words:
 		return s.score(text, marked)
@@ -139,24 +139,27 @@ func (s *search) run() error {
 	return l.read([]string{termAll})
 }
 
-// part is what a word contributes to the score of a document, before the weight of the word.
+// part is what a term contributes to the score of a document, before the weight of the term.
 type part struct {
 	doc   int32
-	word  int32
+	term  int32
 	value float64
 }
 
 // score adds the scores of the words. Without marks, their documents are the candidates.
-func (s *search) score(text []string, marked bool) error {
+func (s *search) score(text []wanted, marked bool) error {
 	size, err := s.index.size(s.it, s.query.Space)
 	if err != nil {
 		return err
 	}
-	terms := make([]string, len(text))
-	for i, w := range text {
-		terms[i] = termWord + w
+	if text, err = s.stored(text); err != nil {
+		return err
 	}
-	slices.Sort(terms) // seeks in the order of the keys are cheaper
+	text, terms := few(text, maxAsked)
+	keys := make([]string, len(terms))
+	for i, t := range terms {
+		keys[i] = termWord + t
+	}
 	parts := make([]part, 0, rowsRead)
 	l := &lists{search: s, budget: rowsRead, take: func(p posting) {
 		at := s.place(p, !marked)
@@ -170,7 +173,7 @@ func (s *search) score(text []string, marked bool) error {
 	if marked {
 		l.budget = rowsMarked
 	}
-	if err := l.read(terms); err != nil {
+	if err := l.read(keys); err != nil {
 		return err
 	}
 	weights := make([]float64, len(terms))
@@ -178,10 +181,57 @@ func (s *search) score(text []string, marked bool) error {
 		all := max(float64(size), have)
 		weights[i] = math.Log(1 + (all-have+0.5)/(have+0.5))
 	}
-	for _, p := range parts {
-		s.docs[p.doc].score += weights[p.word] * p.value
-	}
+	s.add(text, terms, weights, parts)
 	return nil
+}
+
+// stored leaves out the words of a long query that no document of the space has, so that those count of which something can be
+// found.
+func (s *search) stored(text []wanted) ([]wanted, error) {
+	if _, terms := few(text, maxAsked+1); len(terms) <= maxAsked {
+		return text, nil
+	}
+	text, terms := few(text, maxProbed)
+	has := make(map[string]bool, len(terms))
+	for _, t := range terms {
+		prefix := s.index.prefix(s.query.Space, termWord+t)
+		has[t] = s.it.SeekGE(prefix) && bytes.HasPrefix(s.it.Key(), prefix)
+	}
+	text = slices.DeleteFunc(text, func(w wanted) bool { return slices.ContainsFunc(w.terms, func(t string) bool { return !has[t] }) })
+	return text, s.it.Error()
+}
+
+// add adds to the score of each document what the words contribute that it has: of all terms of a word, the one that counts most.
+func (s *search) add(text []wanted, terms []string, weights []float64, parts []part) {
+	of := make([][]int32, len(terms)) // the words of each term
+	for i, w := range text {
+		for _, t := range w.terms {
+			at, _ := slices.BinarySearch(terms, t)
+			of[at] = append(of[at], int32(i))
+		}
+	}
+	type key struct{ doc, word int32 }
+	type partly struct {
+		terms int
+		best  float64
+	}
+	have := map[key]partly{}
+	for _, p := range parts {
+		for _, i := range of[p.term] {
+			w := &text[i]
+			value := w.weight * weights[p.term] * p.value
+			if len(w.terms) == 1 {
+				s.docs[p.doc].score += value
+				continue
+			}
+			k := key{p.doc, i}
+			so := have[k]
+			if so = (partly{so.terms + 1, max(so.best, value)}); so.terms == len(w.terms) {
+				s.docs[p.doc].score += so.best
+			}
+			have[k] = so
+		}
+	}
 }
 
 // place returns the place of the document of a row in docs, or -1 if it is not there and add is not set.

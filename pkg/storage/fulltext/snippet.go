@@ -36,9 +36,10 @@ func firstMatch(runes []rune, query string) int {
 	}
 	text := string(folded)
 	first := -1
-	for _, w := range asked(query, maxAsked) {
+	words, _ := few(asked(query), maxAsked)
+	for _, w := range words {
 		for from := 0; ; {
-			i := strings.Index(text[from:], w)
+			i := strings.Index(text[from:], w.text)
 			if i < 0 {
 				break
 			}
@@ -49,7 +50,7 @@ func firstMatch(runes []rune, query string) int {
 				}
 				break
 			}
-			from = i + len(w)
+			from = i + len(w.text)
 		}
 	}
 	return max(first, 0)

@@ -19,7 +19,7 @@ const (
 )
 
 // unspaced reports whether a letter belongs to a script that is written without spaces, or whose words are hard to
-// separate. Such text is found by pairs of letters.
+// separate. Such text is indexed by pairs of letters.
 func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
@@ -111,20 +111,4 @@ func words(text string, limit int) (counts map[string]int, n int) {
 		}
 	})
 	return counts, n
-}
-
-// asked returns the different words of a query, at most limit. Of more, the longest are kept: short words are common.
-func asked(text string, limit int) []string {
-	seen, out := map[string]bool{}, []string(nil)
-	eachWord(text, func(w string) {
-		if !seen[w] {
-			seen[w] = true
-			out = append(out, w)
-		}
-	}, func(string) {})
-	if len(out) > limit {
-		slicesByLength(out)
-		out = out[:limit]
-	}
-	return out
 }
