@@ -3,7 +3,17 @@
 
 package tool
 
-import "io"
+import (
+	"bytes"
+	"io"
+	"mime"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
 
 // ReadAtMost returns the first limit bytes of r, and whether there are more.
 func ReadAtMost(r io.Reader, limit int) (data []byte, more bool, err error) {
@@ -12,4 +22,36 @@ func ReadAtMost(r io.Reader, limit int) (data []byte, more bool, err error) {
 		return nil, false, err
 	}
 	return data[:min(len(data), limit)], len(data) > limit, nil
+}
+
+// UTF8 returns a text that came with a content type in UTF-8, without its byte order mark. A mark says how the text is encoded,
+// before the charset of the content type. A text with neither is UTF-8. What cannot be read becomes U+FFFD.
+func UTF8(text []byte, contentType string) []byte {
+	_, parameters, err := mime.ParseMediaType(contentType)
+	var declared encoding.Encoding
+	if err == nil {
+		declared, _ = charset.Lookup(parameters["charset"])
+	}
+	if declared == nil {
+		declared = unicode.UTF8
+	}
+	out, err := io.ReadAll(transform.NewReader(bytes.NewReader(text), unicode.BOMOverride(declared.NewDecoder())))
+	if err != nil {
+		out = text
+	}
+	return bytes.ToValidUTF8(out, []byte("\uFFFD"))
+}
+
+// WholeRunes returns text that was cut at its end without the part of a character there.
+func WholeRunes(text []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		tail := text[len(text)-n:]
+		if utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return text[:len(text)-n]
+			}
+			break
+		}
+	}
+	return text
 }

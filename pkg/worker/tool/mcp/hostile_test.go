@@ -161,8 +161,12 @@ func TestHostileAnswers(t *testing.T) {
 		"endless line": {func(w http.ResponseWriter, _ request) { stream(w); endless(w, filler) }, "more than 2 MiB"},
 		"endless notifications": {func(w http.ResponseWriter, _ request) {
 			stream(w)
-			endless(w, []byte("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\n"))
+			endless(w, []byte("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n"))
 		}, "more than 2 MiB"},
+		"endless requests": {func(w http.ResponseWriter, _ request) {
+			stream(w)
+			endless(w, []byte("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\n"))
+		}, "more than 256 requests"},
 		"decompression bomb": {func(w http.ResponseWriter, _ request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
@@ -228,7 +232,7 @@ func TestHostileAnswers(t *testing.T) {
 		}, "asks for more input"},
 		"not for a model": {func(w http.ResponseWriter, r request) {
 			answer(w, r, `{"content":[{"type":"resource_link","uri":"file:///etc/passwd","name":"x"}]}`)
-		}, "not only text and structured content"},
+		}, "it is 1 resource link, and only text and structured content"},
 	}
 	for name, tc := range calls {
 		t.Run("call "+name, func(t *testing.T) {

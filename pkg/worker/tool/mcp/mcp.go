@@ -6,9 +6,15 @@
 // with one, by the versions from 2025-03-26 on.
 //
 // The server is not trusted. It may be reached at a public address only, unless the operator allows its host and port.
-// Whatever it sends is limited in size, depth and time before it is decoded. The model reads the description of the Tool
+// Whatever it sends is limited in size, depth and time before it is decoded, and of each message only what is used reaches
+// the SDK. The model reads the description of the Tool
 // object and never that of the server. The server must offer what was reviewed, at the start of the run and before each
-// call. Each call has a session of its own, so a server keeps no state from one call to the next.
+// call. Each call has a session of its own, so a server keeps no state from one call to the next. If the server forgets that
+// session, the call is made in another one. A ping of the server is answered; for its other requests there is no method. A
+// stream that ends before the answer is resumed if its events have ids. Otherwise whether the call was carried out is unknown.
+//
+// A server is asked for the newest version first. If it gives no usable answer within a few seconds, a session is begun as
+// earlier versions do.
 package mcp
 
 import (
@@ -19,6 +25,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/canonical"
@@ -44,6 +52,8 @@ type Options struct {
 	Guard egress.Guard
 	// Timeout, if not 0, limits a call further than the Tool does.
 	Timeout time.Duration
+	// Clock defaults to the real clock. It times what happens within a call, not the call.
+	Clock clock.WithDelayedExecution
 }
 
 // Open asks the server for the tool that a Tool object describes, and checks it. If the tool cannot be used, the error is
@@ -90,6 +100,9 @@ func newServer(name string, spec *v1alpha1.ToolSpec, o Options) (*server, error)
 	}
 	if spec.MCP == nil {
 		return nil, errors.New("spec.mcp: required")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	u, err := url.Parse(spec.MCP.Remote.URL)
 	if err != nil {
@@ -169,6 +182,8 @@ type Response struct {
 	Text string `json:"text,omitempty"`
 	// Structured is the structured content of the answer.
 	Structured json.RawMessage `json:"structured,omitempty"`
+	// LeftOut says which parts of the answer cannot be shown; empty if there are none.
+	LeftOut string `json:"leftOut,omitempty"`
 }
 
 // Call checks that the server still offers what was reviewed, and calls the tool.

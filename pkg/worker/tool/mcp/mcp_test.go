@@ -147,7 +147,7 @@ func TestCall(t *testing.T) {
 				{"data", `{"success":true,"data":{"structured":{"degrees":7}}}`},
 				{"digits", `{"success":true,"data":{"text":"x","structured":{"id":1972435959496572929}}}`},
 				{"nowhere", `{"success":false,"error":"weather reports that the call failed: no such city, key [REDACTED]","errorType":"unavailable","suggestion":"call it again only if you can correct what it reports"}`},
-				{"picture", `{"success":false,"error":"weather was called, but its result cannot be shown: it is not only text and structured content","errorType":"unavailable","suggestion":"do not call it again for its result; go on without it"}`},
+				{"picture", `{"success":false,"error":"weather was called, but its result cannot be shown: it is 1 image, and only text and structured content can be shown","errorType":"unavailable","suggestion":"do not call it again for its result; go on without it"}`},
 				{"large", `{"success":false,"error":"the result of weather is larger than 1 MiB","errorType":"limit_reached","suggestion":"ask for less"}`},
 			} {
 				if r := c.Call(t.Context(), "weather", `{"city":"`+tt.city+`"}`); r.Text != tt.want {

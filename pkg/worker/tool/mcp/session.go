@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,6 +22,12 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
+
+// earlierVersion is the newest version of the protocol with sessions.
+const earlierVersion = "2025-11-25"
+
+// maxDiscoveryTime bounds the first request of the newest version, which servers of earlier ones may leave without an answer.
+const maxDiscoveryTime = 5 * time.Second
 
 // called is the suggestion about a call that was carried out.
 const called = "do not call it again for its result; go on without it"
@@ -46,6 +53,8 @@ type server struct {
 	timeout  time.Duration
 	options  Options
 	hidden   redact.Known // the credential, which the server may repeat
+	// earlier is set while the server is known to begin sessions by an earlier version of the protocol.
+	earlier atomic.Bool
 }
 
 // conversation is one session with the server.
@@ -56,32 +65,61 @@ type conversation struct {
 	wire    *wire
 }
 
-// do connects, runs f and ends the session. Its errors are *tool.Errors.
+// do connects, runs f and ends the session. If the server forgets the session meanwhile, which it says before it does
+// anything, all of this is done once more. Its errors are *tool.Errors.
 func (s *server) do(ctx context.Context, f func(*conversation) error) error {
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	ctx, stop := context.WithCancelCause(limited)
-	defer stop(nil)
+	lost, err := s.converse(ctx, f)
+	if lost {
+		_, err = s.converse(ctx, f)
+	}
+	return err
+}
+
+// converse is one session. It reports whether the server forgot the session before f was done.
+func (s *server) converse(ctx context.Context, f func(*conversation) error) (lost bool, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
 	w := newWire(ctx, stop, s)
 	defer w.next.CloseIdleConnections()
+	defer w.replies.Wait()
+	defer stop(nil)
+	session, err := s.connect(ctx, w)
+	if err == nil {
+		err = f(&conversation{s, ctx, session, w})
+		if err != nil {
+			err = s.explain(ctx, w, err)
+		}
+		// This asks the server to end the session, unless the time is over or the server broke a limit.
+		_ = session.Close()
+	} else {
+		err = s.explain(ctx, w, err)
+	}
+	_, lost = w.ended()
+	return lost && err != nil && ctx.Err() == nil, err
+}
+
+// connect begins a session. A server that has begun one by an earlier version is not asked for the newest one again.
+func (s *server) connect(ctx context.Context, w *wire) (*sdk.ClientSession, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "platform", Version: version.Version()}, &sdk.ClientOptions{
 		// The server may ask for nothing: neither for samples of the model nor for a person's input.
 		Capabilities: &sdk.ClientCapabilities{}, MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	var o *sdk.ClientSessionOptions
+	if s.earlier.Load() {
+		o = &sdk.ClientSessionOptions{ProtocolVersion: earlierVersion}
+	}
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint: s.url.String(), HTTPClient: &http.Client{Transport: w, CheckRedirect: w.redirect},
 		MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxDiscovery,
-	}, nil)
-	if err != nil {
-		return s.explain(ctx, w, err)
-	}
-	if err = f(&conversation{s, ctx, session, w}); err != nil {
-		err = s.explain(ctx, w, err)
-	}
-	// This asks the server to end the session, unless the time is over or the server broke a limit.
-	_ = session.Close()
-	return err
+	}, o)
+	s.earlier.Store(err == nil && session.InitializeResult().ProtocolVersion <= earlierVersion)
+	return session, err
 }
+
+// discovery is how long the server may take for the first request of the newest version, before a session is begun as
+// earlier versions do.
+func (s *server) discovery() time.Duration { return min(maxDiscoveryTime, s.timeout/4) }
 
 // find returns the schema of the tool, as the server offers it.
 func (c *conversation) find(name string) (any, error) {
@@ -127,26 +165,39 @@ func (c *conversation) call(name string, arguments json.RawMessage) (*Response, 
 	if res.NeedsInput() {
 		return nil, tool.Errorf(tool.TypeUnavailable, "%s asks for more input during the call, which is not supported", c.name)
 	}
-	var texts []string
-	for _, content := range res.Content {
-		text, ok := content.(*sdk.TextContent)
-		if !ok {
-			return nil, tool.Errorf(tool.TypeUnavailable, "%s was called, but its result cannot be shown: it is not only text and structured content", c.name).Suggest(called)
-		}
-		texts = append(texts, text.Text)
-	}
-	all := strings.Join(texts, "\n")
-	if res.IsError {
-		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed: %s", c.name, c.shorten(all)).
+	shown, readable := contentOf(res)
+	structured := fromText(res.StructuredContent)
+	switch {
+	case res.IsError:
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s reports that the call failed%s", c.name, c.failure(shown, structured)).
 			Suggest("call it again only if you can correct what it reports")
+	case !readable:
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s was called, but its result cannot be shown: its content is no list", c.name).Suggest(called)
+	case !shown.text && len(structured) == 0 && shown.leftOut != "":
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s was called, but its result cannot be shown: it is %s, and only text and structured content can be shown", c.name, shown.leftOut).Suggest(called)
 	}
-	return c.response(all, fromText(res.StructuredContent))
+	return c.response(shown, structured)
+}
+
+// failure returns what a failed call says, after a colon.
+func (c *conversation) failure(shown content, structured json.RawMessage) string {
+	said := c.shorten(shown.joined)
+	if said == "" && len(structured) > 0 {
+		said = c.shorten(string(structured))
+	}
+	if shown.leftOut != "" {
+		said = strings.TrimSpace(said + " (left out: " + shown.leftOut + ")")
+	}
+	if said == "" {
+		return ""
+	}
+	return ": " + said
 }
 
 // unanswered returns the error of a call without an answer. It may have been carried out, unless the server refused it, or did not get
 // it, or its answer broke a limit.
 func (c *conversation) unanswered(err error) error {
-	status, broken := c.wire.last()
+	last, _ := c.wire.ended()
 	_, limit := errors.AsType[*tool.Error](context.Cause(c.ctx))
 	_, refused := errors.AsType[*jsonrpc.Error](err)
 	switch {
@@ -156,18 +207,21 @@ func (c *conversation) unanswered(err error) error {
 		return tool.OutcomeUnknown(c.name, "its server took longer than "+c.timeout.String())
 	case c.ctx.Err() != nil:
 		return tool.OutcomeUnknown(c.name, "the run was stopped")
-	case broken != nil:
-		return tool.OutcomeUnknown(c.name, "the answer did not arrive: "+c.shorten(innermost(broken).Error()))
-	case refused, status >= http.StatusMultipleChoices:
+	case last.broken != nil:
+		return tool.OutcomeUnknown(c.name, "the answer did not arrive: "+c.shorten(innermost(last.broken).Error()))
+	case refused, last.status >= http.StatusMultipleChoices:
 		return err
 	}
 	return tool.OutcomeUnknown(c.name, "the answer did not arrive: "+c.shorten(innermost(err).Error()))
 }
 
-func (c *conversation) response(text string, structured json.RawMessage) (*Response, error) {
-	out := &Response{Text: text, Structured: structured}
-	if len(structured) > 0 && canonical.Equal([]byte(text), structured) {
+func (c *conversation) response(shown content, structured json.RawMessage) (*Response, error) {
+	out := &Response{Text: shown.joined, Structured: structured}
+	if len(structured) > 0 && canonical.Equal([]byte(out.Text), structured) {
 		out.Text = ""
+	}
+	if shown.leftOut != "" {
+		out.LeftOut = shown.leftOut + "; only text and structured content can be shown"
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
@@ -191,7 +245,12 @@ func (c *conversation) response(text string, structured json.RawMessage) (*Respo
 func (s *server) explain(ctx context.Context, w *wire, err error) error {
 	var typed *tool.Error
 	var rpc *jsonrpc.Error
-	status, broken := w.last()
+	var breach protocolError
+	last, _ := w.ended()
+	said := s.shorten(last.said)
+	if said != "" {
+		said = ": " + said
+	}
 	switch cause := context.Cause(ctx); {
 	case errors.As(err, &typed), errors.As(cause, &typed):
 		return typed
@@ -199,17 +258,19 @@ func (s *server) explain(ctx context.Context, w *wire, err error) error {
 		return tool.Errorf(tool.TypeTimeout, "the server of %s took longer than %s", s.name, s.timeout)
 	case ctx.Err() != nil:
 		return tool.Errorf(tool.TypeCancelled, "the run was stopped")
-	case errors.Is(broken, egress.ErrRefused):
+	case errors.Is(last.broken, egress.ErrRefused):
 		return tool.Errorf(tool.TypePermissionDenied,
 			"the address of the server of %s is not allowed: it is private, local or reserved; the operator can allow it with --web-fetch-allow", s.name)
-	case broken != nil:
-		return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be reached: %s", s.name, s.shorten(innermost(broken).Error()))
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return tool.Errorf(tool.TypePermissionDenied, "the server of %s answered with status %d", s.name, status)
-	case status >= http.StatusMultipleChoices:
-		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with status %d", s.name, status)
+	case errors.As(last.broken, &breach):
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be used: %s", s.name, s.shorten(string(breach)))
+	case last.broken != nil:
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be reached: %s", s.name, s.shorten(innermost(last.broken).Error()))
+	case last.status == http.StatusUnauthorized, last.status == http.StatusForbidden:
+		return tool.Errorf(tool.TypePermissionDenied, "the server of %s answered with status %d%s", s.name, last.status, said)
+	case last.status >= http.StatusMultipleChoices:
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with status %d%s", s.name, last.status, said)
 	case errors.As(err, &rpc):
-		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with an error: %s", s.name, s.shorten(rpc.Message))
+		return tool.Errorf(tool.TypeUnavailable, "the server of %s answered with an error: %s", s.name, s.shorten(textOf(rpc)))
 	}
 	return tool.Errorf(tool.TypeUnavailable, "the server of %s cannot be used: %s", s.name, s.shorten(innermost(err).Error()))
 }
