@@ -200,9 +200,9 @@ func (t *httpTool) message(arguments json.RawMessage) (*url.URL, []byte, error) 
 	target := *t.url
 	if !t.hasBody() {
 		// What the Tool's address sets is its author's, and stays as it is written.
-		fixed, own := target.Query(), url.Values{}
+		fixed, own := parametersOf(target.RawQuery), url.Values{}
 		for name, value := range object {
-			if !fixed.Has(name) {
+			if !fixed[name] {
 				addQuery(own, name, value)
 			}
 		}
@@ -222,6 +222,19 @@ func (t *httpTool) message(arguments json.RawMessage) (*url.URL, []byte, error) 
 	}
 	body, err := json.Marshal(object)
 	return &target, body, err
+}
+
+// parametersOf returns the names of the parameters of a query, also of those that endpoints read and net/url does not.
+func parametersOf(query string) map[string]bool {
+	names := map[string]bool{}
+	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		names[name] = true
+	}
+	return names
 }
 
 // addQuery adds an argument: an array as repeated parameters, an object as JSON. It skips null.

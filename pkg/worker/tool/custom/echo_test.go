@@ -49,6 +49,9 @@ func TestFixedQuery(t *testing.T) {
 	for address, want := range map[string]string{
 		"/w?tenant=a&z=1&b=%2f+x": "GET /w?tenant=a&z=1&b=%2f+x&city=Bonn",
 		"/w?tenant":               "GET /w?tenant&city=Bonn",
+		"/w?ten%61nt=a":           "GET /w?ten%61nt=a&city=Bonn",
+		"/w?tenant=%zz":           "GET /w?tenant=%zz&city=Bonn",
+		"/w?a=1;tenant=a":         "GET /w?a=1;tenant=a&city=Bonn",
 		"/w":                      "GET /w?city=Bonn&tenant=b&tenant=c",
 	} {
 		newTool(t, v1alpha1.ToolHTTP{URL: e.URL + address, Method: v1alpha1.ToolGet}, "").Call(t.Context(), "weather", `{"tenant":["b","c"],"city":"Bonn"}`)

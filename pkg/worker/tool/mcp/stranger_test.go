@@ -515,3 +515,42 @@ func TestOtherToolsOfTheServer(t *testing.T) {
 		t.Error(r.Text)
 	}
 }
+
+// TestRepeatedCredential: a server that repeats the credential does not show it to the model, wherever and however it writes it.
+func TestRepeatedCredential(t *testing.T) {
+	const odd = `k/0"1&2<3\4é-long`
+	var answered http.HandlerFunc
+	s := newStranger(t, map[string]http.HandlerFunc{methodCall: func(w http.ResponseWriter, r *http.Request) { answered(w, r) }})
+	sp := spec(s.URL, "")
+	sp.HTTP = &v1alpha1.ToolHTTP{Timeout: v1alpha1.DurationOf(maxTimeout), AuthSecretRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}
+	tl, err := Open(t.Context(), "weather", sp, Options{Guard: allowed(s.URL), Credential: odd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := tool.NewCatalogue(tl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, written := range []string{`k\/0\"1\u00262\u003c3\\4\u00e9-long`, `k/0\"1&2<3\\4é-long`, `{\"key\":\"k\\/0\\\"1\\u00262<3\\\\4é-long\"}`, `k%2F0%221%262%3C3%5C4%C3%A9-long`} {
+		for name, body := range map[string]string{
+			"text":       `"result":{"content":[{"type":"text","text":"you sent W"}]}`,
+			"structured": `"result":{"content":[],"structuredContent":{"you":"W","W":12345678901234567}}`,
+			"failure":    `"result":{"isError":true,"content":[{"type":"text","text":"you sent W"}]}`,
+			"details":    `"result":{"isError":true,"structuredContent":{"you":"W"}}`,
+			"error":      `"error":{"code":-1,"message":"you sent W","data":{"you":"W"}}`,
+		} {
+			for _, status := range []int{http.StatusOK, http.StatusBadRequest} {
+				answered = func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(status)
+					_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, requestOf(r).ID, strings.ReplaceAll(body, "W", written))
+				}
+				r := c.Call(t.Context(), "weather", "{}")
+				shown := status == http.StatusOK || name == "error" // a result with such a status is none
+				if strings.Contains(r.Text, "[REDACTED]") != shown || strings.Contains(r.Text, "0026") || strings.Contains(r.Text, "4é") || strings.Contains(r.Text, "4%C3") || strings.Contains(r.Text, "00e9") {
+					t.Errorf("%s %d %s: %s", name, status, written, r.Text)
+				}
+			}
+		}
+	}
+}
