@@ -24,7 +24,12 @@ import (
 )
 
 // schema is a compiled JSON Schema; nil accepts every object.
-type schema struct{ compiled *jsonschema.Schema }
+type schema struct {
+	// compiled is nil if no rule of the schema can be checked.
+	compiled *jsonschema.Schema
+	// referring says that the schema has references, so the work of a check has to be bounded.
+	referring bool
+}
 
 // errRemoteRef means that a schema refers to another document. Following such references would
 // let a Tool object make the worker read files or dial hosts.
@@ -84,27 +89,59 @@ func compileNew(raw json.RawMessage) (*schema, error) {
 	if root["type"] != "object" {
 		return nil, errors.New(`the schema's root must have "type": "object"`)
 	}
-	const location = "schema.json"
+	s, err := compileDocument(root)
+	if err != nil || !hasUnchecked(root) {
+		return s, err
+	}
+	// What can be checked is in a schema of its own. References into what it lacks lead nowhere: then nothing is checked.
+	part, _ := weaker(root)
+	if s, err = compileDocument(part); err != nil {
+		return &schema{}, nil //nolint:nilerr // the whole schema is valid
+	}
+	return s, nil
+}
+
+// base is where schemas are, for references and for the library's errors. Nothing is loaded from there.
+const base = "https://schema.invalid/"
+
+// compileDocument compiles a schema. Its errors name parts of the schema and nothing of the server.
+func compileDocument(doc any) (*schema, error) {
+	const location = base + "parameters"
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
-	if err := c.AddResource(location, doc); err != nil {
-		return nil, err
+	c.UseRegexpEngine(compilePattern)
+	err := c.AddResource(location, doc)
+	var s schema
+	if err == nil {
+		s.compiled, err = c.Compile(location)
 	}
-	compiled, err := c.Compile(location)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		if s.referring = references(s.compiled); s.referring {
+			err = steps(s.compiled)
+		}
 	}
-	return &schema{compiled}, nil
+	if err == nil {
+		return &s, nil
+	}
+	if broken, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		if invalid, ok := errors.AsType[*jsonschema.ValidationError](broken.Err); ok {
+			return nil, errors.New(strings.Join(violations(invalid, message.NewPrinter(language.English)), "; "))
+		}
+	}
+	return nil, errors.New(strings.NewReplacer(location, "", base, "").Replace(err.Error()))
 }
 
 // check returns an *Error that names each invalid argument and the rule that it breaks.
 func (s *schema) check(arguments json.RawMessage) error {
-	if s == nil {
+	if s == nil || s.compiled == nil {
 		return nil
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
 	if err != nil {
 		return InvalidArguments("the arguments are not JSON")
+	}
+	if s.referring && !bounded(s.compiled, v) {
+		return errTooLarge
 	}
 	err = s.compiled.Validate(v)
 	var invalid *jsonschema.ValidationError
