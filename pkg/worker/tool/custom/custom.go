@@ -12,13 +12,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/canonical"
@@ -163,6 +164,7 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 		return nil, t.transportError(err, sent.Load())
 	}
 	defer func() { _ = res.Body.Close() }()
+	kind := res.Header.Get("Content-Type")
 	raw, larger, err := tool.ReadAtMost(res.Body, maxResponse)
 	switch {
 	case err != nil:
@@ -170,16 +172,31 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 	case larger:
 		return nil, tool.Errorf(tool.TypeLimitReached, "the answer is larger than 10 MiB").Suggest("ask for less")
 	case res.StatusCode >= http.StatusMultipleChoices:
-		return nil, t.refused(res.StatusCode, raw)
+		return nil, t.refused(res.StatusCode, tool.UTF8(raw, kind))
+	}
+	raw = tool.UTF8(raw, kind)
+	if brokenOff(raw, kind) {
+		return nil, t.transportError(io.ErrUnexpectedEOF, sent.Load())
 	}
 	raw = []byte(t.hidden.JSON(string(raw))) // an endpoint may echo what it was sent
 	out := &Response{Status: res.StatusCode}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		if out.Body, err = canonical.Decode(raw); err != nil {
-			out.Body = strings.ToValidUTF8(string(raw), "\uFFFD")
+			out.Body = string(raw)
 		}
 	}
 	return out, nil
+}
+
+// brokenOff reports whether an answer is JSON by its content type and ends within a value. Where an answer ends with its
+// connection, nothing else shows that the rest is missing.
+func brokenOff(raw []byte, contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
+		return false
+	}
+	var whole json.RawMessage
+	return errors.Is(json.NewDecoder(bytes.NewReader(raw)).Decode(&whole), io.ErrUnexpectedEOF)
 }
 
 // watched returns a context whose requests set sent as soon as a part of one that may change something has left.
@@ -286,11 +303,7 @@ func (t *httpTool) scrub(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	s = t.hidden.Remove(s)
 	if len(s) > maxErrorBody {
-		cut := maxErrorBody
-		for !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
+		s = string(tool.WholeRunes([]byte(s[:maxErrorBody]))) + "…"
 	}
 	return s
 }

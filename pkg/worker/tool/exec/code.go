@@ -279,7 +279,13 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *capped) text() string { return strings.ToValidUTF8(string(c.b), "\uFFFD") }
+func (c *capped) text() string {
+	b := c.b
+	if c.truncated {
+		b = tool.WholeRunes(b)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}
 
 // defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes, 4 GiB a file.
 func defaultLimits() sandbox.Limits {

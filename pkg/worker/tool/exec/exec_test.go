@@ -361,3 +361,23 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputIsCutBetweenCharacters: output that is longer than what is kept ends with a whole character.
+func TestOutputIsCutBetweenCharacters(t *testing.T) {
+	for _, text := range []string{"é", "€", "😀"} {
+		for shift := range len(text) {
+			var c capped
+			_, _ = c.Write([]byte(strings.Repeat("a", shift)))
+			for range maxOutput {
+				_, _ = c.Write([]byte(text))
+			}
+			if got := c.text(); !c.truncated || strings.Contains(got, "\uFFFD") || maxOutput-len(got) >= len(text) {
+				t.Errorf("%s after %d: %d bytes", text, shift, len(got))
+			}
+		}
+	}
+	c := capped{b: []byte("a\xc3")} // what the program itself ends with stays visible
+	if got := c.text(); got != "a\uFFFD" {
+		t.Errorf("%q", got)
+	}
+}

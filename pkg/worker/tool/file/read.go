@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"unicode/utf8"
 
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -74,7 +73,7 @@ func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
 		return nil, tool.InvalidArguments("%s is not a text file", a.Path).Suggest("use code_exec to look into binary files")
 	}
 	if a.Offset+int64(n) < size {
-		content = wholeRunes(content)
+		content = tool.WholeRunes(content)
 	}
 	end := a.Offset + int64(len(content))
 	out := &ReadResult{Content: string(content), Path: at.String(), Size: size, Truncated: end < size}
@@ -105,18 +104,4 @@ func regularSize(f *os.File, path string) (int64, error) {
 		return 0, tool.InvalidArguments("%s is not a regular file", path)
 	}
 	return info.Size(), nil
-}
-
-// wholeRunes removes an incomplete character at the end.
-func wholeRunes(b []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n < len(b); n++ {
-		tail := b[len(b)-n:]
-		if utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return b[:len(b)-n]
-			}
-			break
-		}
-	}
-	return b
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -121,7 +120,7 @@ func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
 	if err != nil {
 		return nil, transportError(err)
 	}
-	text, extractor, err := extract(body, res.Header.Get("Content-Type"), a.Raw)
+	text, extractor, err := extract(body, res.Header.Get("Content-Type"), a.Raw, cut)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +136,8 @@ func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
 
 const userAgent = "platform-web-fetch/1.0"
 
-// extract turns a body into text by its media type.
-func extract(body []byte, contentType string, raw bool) (text, extractor string, err error) {
+// extract turns a body, which may be cut at its end, into text by its media type.
+func extract(body []byte, contentType string, raw, cut bool) (text, extractor string, err error) {
 	media, _, typeErr := mime.ParseMediaType(contentType)
 	if typeErr != nil {
 		media, _, _ = mime.ParseMediaType(http.DetectContentType(body))
@@ -153,6 +152,9 @@ func extract(body []byte, contentType string, raw bool) (text, extractor string,
 			Suggest("fetch a page with text, HTML or JSON")
 	}
 	body = decode(body, contentType)
+	if cut { // in any charset
+		body = bytes.TrimSuffix(body, []byte("\uFFFD"))
+	}
 	switch {
 	case raw:
 		return string(body), "raw", nil
@@ -172,17 +174,13 @@ func extract(body []byte, contentType string, raw bool) (text, extractor string,
 	}
 }
 
-// decode converts the page's character set to UTF-8.
+// decode converts the page's character set, which pages also name in their text, to UTF-8.
 func decode(body []byte, contentType string) []byte {
-	r, err := charset.NewReader(bytes.NewReader(body), contentType)
-	if err != nil {
-		return bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	_, name, certain := charset.DetermineEncoding(body, contentType)
+	if !certain && name == "windows-1252" && utf8.Valid(tool.WholeRunes(body)) {
+		name = "utf-8" // the default looks at the beginning only
 	}
-	out, err := io.ReadAll(r)
-	if err != nil {
-		out = body
-	}
-	return bytes.ToValidUTF8(out, []byte("\uFFFD"))
+	return tool.UTF8(body, "text/plain; charset="+name)
 }
 
 // firstChars returns the first n characters of s, and whether there are more.

@@ -101,7 +101,7 @@ func (s *searcher) call(ctx context.Context, a SearchArguments) (any, error) {
 	if err != nil {
 		return nil, transportError(err)
 	}
-	hits, ok := parseHits(body)
+	hits, ok := parseHits(tool.UTF8(body, res.Header.Get("Content-Type")))
 	if !ok {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service's answer is not understood")
 	}

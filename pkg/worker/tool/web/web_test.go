@@ -83,6 +83,9 @@ func TestFetch(t *testing.T) {
 		"json":  {"type=application/problem%2Bjson&body=" + escape(`{"a":[1]}`), nil, FetchResult{Status: 200, Content: "{\n  \"a\": [\n    1\n  ]\n}", Length: 22, Extractor: "json"}},
 		"text":  {"type=text/plain&body=hello", nil, FetchResult{Status: 200, Content: "hello", Length: 5, Extractor: "text"}},
 		"error": {"type=text/plain&status=404&body=gone", nil, FetchResult{Status: 404, Content: "gone", Length: 4, Extractor: "text"}},
+		"mark":  {"type=application/json&body=%EF%BB%BF" + escape(`{"a":1}`), nil, FetchResult{Status: 200, Content: "{\n  \"a\": 1\n}", Length: 12, Extractor: "json"}},
+		"wide":  {"type=text/plain&body=%FF%FEa%00%E4%00", nil, FetchResult{Status: 200, Content: "aä", Length: 2, Extractor: "text"}},
+		"late":  {"type=text/plain&body=" + escape(strings.Repeat("a", 2000)+"ä"), nil, FetchResult{Status: 200, Content: strings.Repeat("a", 2000) + "ä", Length: 2001, Extractor: "text"}},
 		"latin": {"type=text/plain%3Bcharset=iso-8859-1&body=caf%E9", nil, FetchResult{Status: 200, Content: "café", Length: 4, Extractor: "text"}},
 		"no type": {
 			"body=" + escape("<!DOCTYPE html><p>hi</p>"), nil,
@@ -206,5 +209,18 @@ func TestSearch(t *testing.T) {
 	// Without a service the tool returns an error that says that it is not set up.
 	if r := call(t, Search(SearchConfig{}), args, &struct{}{}); r.ErrorType != tool.TypeUnavailable || !strings.Contains(r.Text, "not set up") {
 		t.Errorf("got %s", r.Text)
+	}
+}
+
+// TestCutPage: a page that is longer than what is read ends with a whole character, in whatever charset.
+func TestCutPage(t *testing.T) {
+	for kind, body := range map[string]string{"text/plain; charset=utf-8": "a\xc3", "text/plain; charset=shift_jis": "a\x82", "text/plain": "a\xc3\xa4\xf0\x9f"} {
+		text, _, err := extract([]byte(body), kind, false, true)
+		if err != nil || strings.Contains(text, "\uFFFD") {
+			t.Errorf("%s: %q, %v", kind, text, err)
+		}
+		if text, _, _ = extract([]byte(body), kind, false, false); !strings.HasSuffix(text, "\uFFFD") && kind != "text/plain" {
+			t.Errorf("%s, whole: %q", kind, text)
+		}
 	}
 }
