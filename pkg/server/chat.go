@@ -36,13 +36,22 @@ func (o *Options) addChatFlags(flags *pflag.FlagSet) {
 	fs.Int(&l.MaxTasksPerTurn, "chat-max-tasks-per-turn", l.MaxTasksPerTurn, "tasks that one turn of a chat may create")
 	fs.Int(&l.MaxPrematureEnds, "chat-max-premature-end-retries", l.MaxPrematureEnds, "how often a model is told to go on: in a chat if tasks of the chat still run when it answers; at /openai/v1 and /anthropic/v1 if its answer does not state whether the goal is reached")
 	fs.Int64(&l.MaxSessionBytes, "chat-max-session-size", l.MaxSessionBytes, "bytes of a chat's session beyond which its oldest messages are removed; the first one of the user stays")
+	fs.Text(&o.CompatClientTools, "compat-client-tools", ClientToolsPass, "requests to /openai/v1/chat/completions and /anthropic/v1/messages that bring tools of the client's own, and no header X-Platform-Tools: \"pass\" passes them on, as X-Platform-Tools: disabled does; \"drop\" gives the model the server's tools instead of them, as X-Platform-Tools: enabled does")
 	o.invalidChat = fs.Check()
 }
+
+// What becomes of the tools that clients of the vendors' APIs bring.
+const (
+	ClientToolsPass = "pass"
+	ClientToolsDrop = "drop"
+)
 
 func (o *Options) checkChat() error {
 	switch l := &o.Chat; {
 	case o.invalidChat != nil:
 		return o.invalidChat
+	case o.CompatClientTools != "" && o.CompatClientTools != ClientToolsPass && o.CompatClientTools != ClientToolsDrop:
+		return errors.New("--compat-client-tools must be pass or drop")
 	case l.MaxIterations < 1:
 		return errors.New("--chat-max-iterations must be at least 1")
 	case l.MaxDuration <= 0:

@@ -49,3 +49,15 @@ func TestChatFlags(t *testing.T) {
 		t.Errorf("no iterations: %v", err)
 	}
 }
+
+// TestClientTools: tools that clients of the vendors' APIs bring are passed on unless the flag or its variable says otherwise.
+func TestClientTools(t *testing.T) {
+	for value, valid := range map[string]bool{"": true, ClientToolsPass: true, ClientToolsDrop: true, "keep": false} {
+		t.Setenv("PLATFORM_COMPAT_CLIENT_TOOLS", value)
+		o := &Options{Chat: ChatDefaults()}
+		o.addChatFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+		if err := o.checkChat(); (err == nil) != valid || value != "" && o.CompatClientTools != value {
+			t.Errorf("%q: %q, %v", value, o.CompatClientTools, err)
+		}
+	}
+}

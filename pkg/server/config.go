@@ -158,7 +158,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Clock: o.Clock, Requests: requests,
 		REST: &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek},
 		Compat: &compat.Options{
-			Chat: answering, Limits: o.Chat, Judge: judge.Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
+			Chat: answering, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: judge.Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: requests, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek,
 		},

@@ -113,6 +113,9 @@ type Options struct {
 	NamespaceWeights map[string]int
 	// Chat are the limits of chats. Default: ChatDefaults. Complete sets the weights of its Shares.
 	Chat chat.Limits
+	// CompatClientTools is what becomes of the tools that clients of the vendors' APIs bring: ClientToolsPass, the default, or
+	// ClientToolsDrop.
+	CompatClientTools string
 	// invalidChat is what the environment has wrong about them.
 	invalidChat error
 	// SearchURL and SearchKey configure the search service of the tool web_search; an empty URL means none.

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	platform "github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
@@ -36,7 +37,8 @@ func onTools(t *testing.T, turns string, configure ...func(*standalone.Options))
 	return s, v
 }
 
-// api is one of the APIs: its path, and a conversation in it that has a tool of the client. The header asks for the tools of the server.
+// api is one of the APIs: its path, and a conversation in it that has a tool of the client. The header asks for the tools of the
+// server in spite of it.
 type api struct{ path, model, conversation, tools, header string }
 
 // apis are all APIs, each with a Provider of its own protocol and of the other one.
@@ -52,10 +54,10 @@ func apis() map[string]api {
 	const responseTools = `[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
 	const chatTools, messageTools = `[{"type":"function","function":{"name":"weather"}}]`, `[{"name":"weather","input_schema":{"type":"object"}}]`
 	return map[string]api{
-		"chat":                      {"/openai/v1/chat/completions", "openai/m", chat, chatTools, ""},
-		"chat, other protocol":      {"/openai/v1/chat/completions", "claude/m", chat, chatTools, ""},
-		"messages":                  {"/anthropic/v1/messages", "claude/m", message, messageTools, ""},
-		"messages, other protocol":  {"/anthropic/v1/messages", "openai/m", message, messageTools, ""},
+		"chat":                      {"/openai/v1/chat/completions", "openai/m", chat, chatTools, "enabled"},
+		"chat, other protocol":      {"/openai/v1/chat/completions", "claude/m", chat, chatTools, "enabled"},
+		"messages":                  {"/anthropic/v1/messages", "claude/m", message, messageTools, "enabled"},
+		"messages, other protocol":  {"/anthropic/v1/messages", "openai/m", message, messageTools, "enabled"},
 		"responses":                 {"/openai/v1/responses", "openai/m", response, responseTools, "enabled"},
 		"responses, other protocol": {"/openai/v1/responses", "claude/m", response, responseTools, "enabled"},
 	}
@@ -133,7 +135,7 @@ turns:
   reply: {text: "[goal: reached]\nIt is done: {{ .Results }}", usage: {input: 30, output: 4}}
 `
 
-// Without the header, a model gets the server's tools in place of the client's, and they act with the caller's rights.
+// A model gets the server's tools in place of the client's if the header asks for them, and they act with the caller's rights.
 func TestServerTools(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, working)
@@ -334,9 +336,9 @@ func TestServerToolsMembers(t *testing.T) {
 	for path, all := range map[string]members{"/openai/v1/chat/completions": chat, "/anthropic/v1/messages": message, "/openai/v1/responses": response} {
 		model := map[bool]string{true: "openai/m", false: "claude/m"}[strings.Contains(path, "openai")]
 		for member, want := range all {
-			limit, conversation, tools := `"max_tokens":100`, "messages", ""
+			limit, conversation, tools := `"max_tokens":100`, "messages", "enabled"
 			if strings.HasSuffix(path, "responses") {
-				limit, conversation, tools = `"max_output_tokens":100,"store":false`, "input", "enabled"
+				limit, conversation = `"max_output_tokens":100`, "input"
 			}
 			body := fmt.Sprintf(`{"model":%q,%s,%s`, model, limit, member)
 			if !strings.HasPrefix(member, `"`+conversation+`"`) {
@@ -476,6 +478,32 @@ turns:
 	}
 	if text := said(t, all); !strings.HasSuffix(text, "It is gone.") || beats < 2 {
 		t.Errorf("said %q after %d beats", text, beats)
+	}
+}
+
+// A client with tools of its own, which many cannot say in a header, has its request passed on: its tools reach the vendor, and no
+// task is made. A server may be told to give such requests its own tools, as the header does.
+func TestClientTools(t *testing.T) {
+	t.Parallel()
+	for drop, want := range map[string]string{platform.ClientToolsPass: "disabled", platform.ClientToolsDrop: "enabled"} {
+		s, v := onTools(t, working, func(o *standalone.Options) { o.CompatClientTools = drop })
+		parsed, err := script.Parse([]byte(`{turns: [{match: {offered: [weather]}, reply: {text: Sunny.}}, {match: {offered: [create_container_task]}, reply: {text: "[goal: reached] Sunny."}}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.answer = script.New(parsed, io.Discard).ServeHTTP
+		token := s.Token(t, "team", "client", "chat-tasks")
+		for name, a := range apis() {
+			got := s.post(a.path, a.body(false, "count"), "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			last, _ := v.last()
+			wants := want
+			if strings.HasSuffix(a.path, "responses") {
+				wants = "disabled"
+			}
+			if got.Code != http.StatusOK || got.Header.Get("X-Platform-Tools") != wants || said(t, got.Body) != "Sunny." || strings.Contains(last.body, "secret sun") != (wants == "disabled") {
+				t.Errorf("%s, %s: %d %v %s; the vendor got %s", name, drop, got.Code, got.Header, got.Body, last.body)
+			}
+		}
 	}
 }
 

@@ -15,6 +15,7 @@
 //	scan.go      finding their members
 //	request.go   what is checked and changed in a request
 //	translate.go asking Providers of another protocol
+//	brings.go    whether a client brings tools of its own
 //	tools.go     whether a request gets the server's tools, and which
 //	reach.go     tools that this server calls as runs do: of the web, and Tool objects
 //	turn.go      the loop of a model and the server's tools
@@ -67,7 +68,7 @@ const MaxBody = 15 << 20
 
 const (
 	headerRequestID = "X-Request-Id"
-	// headerTools switches the tools of the server off; its alias is read, too. Answers say whether they were on.
+	// headerTools switches the tools of the server off or on; its alias is read, too. Answers say whether they were on.
 	headerTools, headerToolsAlias = "X-Platform-Tools", "X-Orka-Tools"
 	toolsDisabled, toolsEnabled   = "disabled", "enabled"
 
@@ -87,6 +88,9 @@ type Options struct {
 	// passed on.
 	Chat   *chat.Service
 	Limits chat.Limits
+	// DropClientTools gives requests of clients with tools of their own the server's tools instead, unless a header switches
+	// these off. Otherwise such requests are passed on, unless a header asks for the server's tools.
+	DropClientTools bool
 	// Judge puts a call of a tool to the policies that judge those of runs. It is required with Chat. An error says that
 	// nobody could decide.
 	Judge func(ctx context.Context, caller user.Info, namespace, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)

@@ -43,15 +43,16 @@ func (x *exchange) serve() error {
 	if x.call.route.op == opModels {
 		return x.list()
 	}
-	tools, err := x.tools()
-	if err != nil {
-		return err
-	}
 	if !x.h.slots.Acquire(x.caller.GetName(), 1) {
 		return problem{code: http.StatusTooManyRequests, message: "too many requests are being answered, in total or for you; try again later", after: "1"}
 	}
 	release := sync.OnceFunc(func() { x.h.slots.Release(x.caller.GetName(), 1) })
 	in, err := x.read()
+	if err != nil {
+		release()
+		return err
+	}
+	tools, err := x.tools(in)
 	if err != nil {
 		release()
 		return err

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/platform-ai/platform/pkg/llm"
 )
@@ -83,7 +84,7 @@ func (in *incoming) checkChat() error {
 }
 
 func (in *incoming) checkResponses() error {
-	store, background := true, false
+	store, background := false, false // the vendor's default is to store, which several SDKs leave it to
 	if err := in.decode("store", &store); err != nil {
 		return err
 	}
@@ -97,6 +98,8 @@ func (in *incoming) checkResponses() error {
 		return invalid("background", "background: must be false, because this server keeps no responses")
 	case in.get("input") == nil:
 		return invalid("input", "input: is required")
+	case refers(in.get("input")):
+		return invalid("input", `input: an item_reference names an item that a server has stored, and this one stores none; send the items themselves, which clients do with "store": false`)
 	}
 	for _, name := range []string{"previous_response_id", "conversation"} {
 		if in.get(name) != nil {
@@ -104,6 +107,19 @@ func (in *incoming) checkResponses() error {
 		}
 	}
 	return nil
+}
+
+// refers reports whether one of the items of a response stands for an item that was stored. The type may be left out.
+func refers(input json.RawMessage) bool {
+	var items []fields
+	if !bytes.Contains(input, []byte(`"id"`)) || json.Unmarshal(input, &items) != nil {
+		return false
+	}
+	return slices.ContainsFunc(items, func(item fields) bool {
+		var kind string
+		_ = json.Unmarshal(item["type"], &kind) // another type is refused later
+		return kind == "item_reference" || null(item["type"]) && !null(item["id"]) && null(item["role"])
+	})
 }
 
 func (in *incoming) checkMessages() error {
@@ -146,6 +162,11 @@ func (in *incoming) forModel(model string, c changes) ([]byte, error) {
 	o := &object{data: in.data, members: in.members, open: in.open}
 	if model != in.model {
 		if err := o.set("model", model); err != nil {
+			return nil, err
+		}
+	}
+	if in.op == opResponses && in.get("store") == nil {
+		if err := o.set("store", false); err != nil {
 			return nil, err
 		}
 	}

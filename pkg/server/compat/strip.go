@@ -123,7 +123,7 @@ func plain(content json.RawMessage) json.RawMessage {
 	for _, b := range blocks {
 		var kind string
 		_ = json.Unmarshal(b["type"], &kind) // a block without a type is refused later
-		if kind == "tool_use" || kind == "tool_result" {
+		if isOfTool(kind) {
 			continue
 		}
 		kept = append(kept, b)

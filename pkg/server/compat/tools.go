@@ -36,9 +36,10 @@ func offered() []string {
 	}
 }
 
-// tools reports whether a request gets the server's tools, which a client switches off with a header. For responses, whose clients
-// bring tools of their own, the header has to ask for them. Counts of tokens are passed on in any case.
-func (x *exchange) tools() (bool, error) {
+// tools reports whether a request gets the server's tools. A client that brings tools of its own, or the messages of such tools,
+// wants those, and many cannot set a header: its request is passed on, unless it asks for the server's tools. So are responses,
+// whose clients bring tools of their own. Counts of tokens are passed on in any case.
+func (x *exchange) tools(in *incoming) (bool, error) {
 	asked := ""
 	for _, name := range []string{headerTools, headerToolsAlias} {
 		if v := x.call.header.Get(name); strings.EqualFold(v, toolsDisabled) {
@@ -50,14 +51,16 @@ func (x *exchange) tools() (bool, error) {
 	o := &x.h.o
 	can := o.Chat != nil && o.Limits.Enabled
 	switch op := x.call.route.op; {
-	case (op == opChat || op == opMessages || op == opResponses && asked != "") && can:
-		return true, o.Limits.CheckNamespace(x.call.namespace)
 	case asked != "" && !can:
 		return false, problem{code: http.StatusForbidden, message: fmt.Sprintf("header %s: the tools of this server are switched off; set it to %q, or leave it out", asked, toolsDisabled)}
-	case asked != "":
+	case asked != "" && op == opCount:
 		return false, problem{code: http.StatusBadRequest, message: fmt.Sprintf("header %s: the server has no tools for %s; set it to %q, or leave it out", asked, op, toolsDisabled)}
+	case !can || op == opCount:
+		return false, nil
+	case asked == "" && (op == opResponses || !o.DropClientTools && in.bringsTools()):
+		return false, nil
 	}
-	return false, nil
+	return true, o.Limits.CheckNamespace(x.call.namespace)
 }
 
 // toolset returns the tools for the caller, and what the model is told about them. What they create has names and labels of
