@@ -57,6 +57,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovalList{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalList(ref),
 		v1alpha1.ApprovalSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref),
 		v1alpha1.ApprovalStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref),
+		v1alpha1.ApprovalTool{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ApprovalTool(ref),
 		v1alpha1.AzureProvider{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_AzureProvider(ref),
 		v1alpha1.Budget{}.OpenAPIModelName():                                   schema_pkg_apis_core_v1alpha1_Budget(ref),
 		v1alpha1.BudgetCost{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_BudgetCost(ref),
@@ -1992,6 +1993,19 @@ func schema_pkg_apis_core_v1alpha1_ApprovalBinding(ref common.ReferenceCallback)
 							Format:      "int32",
 						},
 					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "request is the number of the request in that attempt.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"tool": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tool is the Tool that the call would use; absent for a built-in tool. The approval is void once the Tool is another.",
+							Ref:         ref(v1alpha1.ApprovalTool{}.OpenAPIModelName()),
+						},
+					},
 					"promptID": {
 						SchemaProps: spec.SchemaProps{
 							Description: "promptID is the prompt at the runtime.",
@@ -2058,6 +2072,8 @@ func schema_pkg_apis_core_v1alpha1_ApprovalBinding(ref common.ReferenceCallback)
 				},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.ApprovalTool{}.OpenAPIModelName()},
 	}
 }
 
@@ -2401,6 +2417,40 @@ func schema_pkg_apis_core_v1alpha1_ApprovalStatus(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ApprovalTool(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApprovalTool is one state of a Tool. Its name is spec.targetTool.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is empty for that of the task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid tells the Tool from others that had its name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation counts the changes of its spec.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -10904,14 +10954,14 @@ func schema_pkg_apis_core_v1alpha1_TaskStatus(ref common.ReferenceCallback) comm
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "provider is the name of the Provider that was resolved for the task.",
+							Description: "provider is the name of the Provider that was resolved for the task, and once the task has ended of the one that answered last, which differs from it after a fallback.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"model": {
 						SchemaProps: spec.SchemaProps{
-							Description: "model is the model that was resolved for the task.",
+							Description: "model is the model of that Provider.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -154,6 +154,11 @@ func (in ApprovalStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApprovalTool) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ApprovalTool"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AzureProvider) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AzureProvider"
 }

@@ -3803,6 +3803,55 @@ func Validate_Approval(
 	return errs
 }
 
+// Validate_ApprovalBinding validates an instance of ApprovalBinding according
+// to declarative validation rules in the API schema.
+func Validate_ApprovalBinding(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ApprovalBinding) (errs field.ErrorList) {
+
+	// field ApprovalBinding.TaskAttempt has no validation
+	// field ApprovalBinding.Request has no validation
+
+	{ // field ApprovalBinding.Tool
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ApprovalTool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ApprovalBinding) *ApprovalTool {
+				return oldObj.Tool
+			})
+		errs = append(errs, fn(fldPath.Child("tool"), obj.Tool, oldVal, oldObj != nil)...)
+	}
+
+	// field ApprovalBinding.PromptID has no validation
+	// field ApprovalBinding.CallIDDigest has no validation
+	// field ApprovalBinding.OperationIDDigest has no validation
+	// field ApprovalBinding.RuntimeSessionUID has no validation
+	// field ApprovalBinding.RuntimeSessionGeneration has no validation
+	// field ApprovalBinding.RuntimeInstanceIDDigest has no validation
+	// field ApprovalBinding.SupervisorBootIDDigest has no validation
+	// field ApprovalBinding.ControllerEpoch has no validation
+	// field ApprovalBinding.RequestDigest has no validation
+	return errs
+}
+
 // Validate_ApprovalDecision validates an instance of ApprovalDecision according
 // to declarative validation rules in the API schema.
 func Validate_ApprovalDecision(
@@ -4056,7 +4105,7 @@ func Validate_ApprovalSpec(
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
 					return nil
 				}
 			}
@@ -4068,6 +4117,8 @@ func Validate_ApprovalSpec(
 			if earlyReturn {
 				return // do not proceed
 			}
+			// call the type's validation function
+			errs = append(errs, Validate_ApprovalBinding(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,

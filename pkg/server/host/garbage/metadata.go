@@ -31,10 +31,7 @@ func Metadata(list runtime.Object) (runtime.Object, error) {
 
 // MetadataEvent returns an event of a watch with the metadata of its object, except the addition of an object that does not matter.
 func MetadataEvent(e watch.Event) (watch.Event, bool) {
-	if shared, ok := e.Object.(runtime.CacheableObject); ok { // all watches share its encoding
-		e.Object = shared.GetObject()
-	}
-	o, err := meta.Accessor(e.Object)
+	o, err := meta.Accessor(e.Object) // all watches share the object, so it is not copied
 	if e.Type == watch.Error || err != nil {
 		return e, true
 	}

@@ -48,9 +48,10 @@ type TaskStatusApplyConfiguration struct {
 	PodUID *types.UID `json:"podUID,omitempty"`
 	// agentName is the Agent that was resolved for the task.
 	AgentName *string `json:"agentName,omitempty"`
-	// provider is the name of the Provider that was resolved for the task.
+	// provider is the name of the Provider that was resolved for the task, and once the task has ended of the one that answered
+	// last, which differs from it after a fallback.
 	Provider *string `json:"provider,omitempty"`
-	// model is the model that was resolved for the task.
+	// model is the model of that Provider.
 	Model *string `json:"model,omitempty"`
 	// usage is what the task's model requests used; absent means that nothing is known.
 	Usage *TaskUsageApplyConfiguration `json:"usage,omitempty"`
