@@ -189,6 +189,23 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestNoSearchService: a run goes on without web_search where there is no service for it, and a note says so.
+func TestNoSearchService(t *testing.T) {
+	for lacks, note := range map[string]string{"": "", "no service": "tools: web_search cannot work here, and runs leave it out: no service"} {
+		place := plan.Place{Lacks: func(tool string) string { return map[string]string{plan.ToolWebSearch: lacks}[tool] }}
+		p, err := plan.Make(t.Context(), newShelf(), place, plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{plan.ToolWebSearch, "file_read"} })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(name string) bool {
+			return slices.ContainsFunc(p.Tools, func(t plan.Tool) bool { return t.Name == name })
+		}
+		if has(plan.ToolWebSearch) != (lacks == "") || !has("file_read") || strings.Join(p.Notes, "") != note {
+			t.Errorf("%q is lacking: %+v, %q", lacks, p.Tools, p.Notes)
+		}
+	}
+}
+
 // TestPlan checks what a task runs with.
 func TestPlan(t *testing.T) {
 	task := plantest.AI(plantest.ByAgent("full"), func(s *v1alpha1.TaskSpec) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/support"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
@@ -21,6 +22,8 @@ import (
 const (
 	// ToolCodeExec runs programs.
 	ToolCodeExec = "code_exec"
+	// ToolWebSearch asks a search service, which operators need not have.
+	ToolWebSearch = "web_search"
 	// ToolRequestApproval asks a person to approve a call before it is made.
 	ToolRequestApproval = "request_approval"
 )
@@ -35,6 +38,10 @@ func (m *maker) tools(ctx context.Context, names []types.NamespacedName) error {
 			if err := m.builtin(key.Name); err != nil {
 				return err
 			}
+			if what := m.lacks(key.Name); what != "" {
+				m.plan.Notes = append(m.plan.Notes, support.AbsentTool(key.Name, what))
+				continue
+			}
 			m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name})
 			continue
 		}
@@ -45,12 +52,18 @@ func (m *maker) tools(ctx context.Context, names []types.NamespacedName) error {
 	return nil
 }
 
-// builtin refuses a built-in tool that cannot work at the place.
+// lacks returns what a tool lacks at the place; empty if it lacks nothing.
+func (m *maker) lacks(name string) string {
+	if m.place.Lacks == nil {
+		return ""
+	}
+	return m.place.Lacks(name)
+}
+
+// builtin refuses a built-in tool that cannot work at the place, unless the run goes on without it.
 func (m *maker) builtin(name string) error {
-	if m.place.Lacks != nil {
-		if what := m.place.Lacks(name); what != "" {
-			return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
-		}
+	if what := m.lacks(name); what != "" && name != ToolWebSearch {
+		return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
 	}
 	if name == ToolCodeExec && m.place.NoPrograms != "" {
 		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", name, m.place.NoPrograms)

@@ -169,6 +169,11 @@ func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequire
 	return list
 }
 
+// AbsentTool returns the warning for a built-in tool that runs leave out, because they can do without it and the place lacks something.
+func AbsentTool(name, lacks string) string {
+	return fmt.Sprintf("tools: %s cannot work here, and runs leave it out: %s", name, lacks)
+}
+
 // UnknownTool returns the warning for a name that is neither that of a built-in tool nor that of a Tool.
 func UnknownTool(path, name string) string {
 	return fmt.Sprintf("%s: no tool %q is built in or exists as a Tool of this namespace; runs leave it out", path, name)

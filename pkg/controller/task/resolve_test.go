@@ -5,6 +5,7 @@ package task
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,12 +201,15 @@ func TestResolveTools(t *testing.T) {
 	}{
 		{"coder", nil, "--ai-worker-image"},
 		{"reader", nil, ""},
-		{"reader", []string{"web_search"}, "--search-url"},
+		{"reader", []string{"web_search"}, ""},
 		{"reader", []string{"code_exec"}, "code_exec cannot work here"},
 		{"reader", []string{"nobody_knows"}, ""},
 	} {
 		task := aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef, s.AI = ref(tc.agent), &v1alpha1.TaskAI{Tools: tc.tools} })
-		_, err := (&resolver{cached: c, live: c, place: plan.Place{Lacks: bare.Lacks}}).resolve(t.Context(), task)
+		res, err := (&resolver{cached: c, live: c, place: plan.Place{Lacks: bare.Lacks}}).resolve(t.Context(), task)
+		if slices.Contains(tc.tools, "web_search") && (err != nil || len(res.left) != 1 || !strings.Contains(res.left[0], "--search-url")) {
+			t.Errorf("%+v: left out: %+v", tc, res)
+		}
 		refused, ok := errors.AsType[*refusal](err)
 		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != v1alpha1.ReasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
 			t.Errorf("%+v: %v", tc, err)

@@ -24,7 +24,12 @@ import (
 // It allows references to other namespaces, because the controller has decided about them, and the API server lets the run
 // read nothing else.
 func (r *run) plan(ctx context.Context) (*plan.Plan, error) {
-	place := plan.Place{OtherNamespaces: true, Started: true}
+	place := plan.Place{OtherNamespaces: true, Started: true, Lacks: func(tool string) string {
+		if tool == plan.ToolWebSearch && r.SearchURL == "" { // the controller has said so
+			return "no search service is set up"
+		}
+		return ""
+	}}
 	if err := r.Policy.Check(); err != nil {
 		place.NoPrograms = err.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -105,6 +107,24 @@ func TestCasesOfPlans(t *testing.T) {
 		f, ok := errors.AsType[*runner.Error](err)
 		if want == "" && err != nil || want != "" && (!ok || f.Reason != want) {
 			t.Errorf("%s: %v, want %q", tc.Name, err, want)
+		}
+	}
+}
+
+// TestSearchWithoutAService: a worker leaves web_search out as the controller did, and has it where there is a service.
+func TestSearchWithoutAService(t *testing.T) {
+	api := server(t)
+	for _, url := range []string{"", "http://127.0.0.1:1/"} {
+		task := plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{plan.ToolWebSearch} }))
+		r := runnertest.New(t, api.URL, task.Spec)
+		r.Task, r.SearchURL = task, url
+		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k"}
+		p, err := (&run{r.Run}).plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := slices.ContainsFunc(p.Tools, func(t plan.Tool) bool { return t.Name == plan.ToolWebSearch }); has != (url != "") {
+			t.Errorf("service %q: %+v", url, p.Tools)
 		}
 	}
 }
