@@ -10,17 +10,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
@@ -97,6 +101,94 @@ func TestApplyingAgainChangesNothing(t *testing.T) {
 			}
 			version, status = now.GetResourceVersion(), now.Object["status"]
 		}
+	}
+}
+
+// optional calls f with each optional field of a struct that holds a text, a number or a truth and that the stored form leaves out if
+// it is zero, and with that zero. It goes into the structs that the content has, and into the first elements of its lists.
+func optional(of reflect.Type, content map[string]any, path string, f func(path string, in map[string]any, name string, zero any)) {
+	for field := range of.Fields() {
+		name, tag, _ := strings.Cut(field.Tag.Get("json"), ",")
+		typ := field.Type
+		if typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		} else if zero := zeroOf(typ.Kind()); zero != nil && strings.Contains(tag, "omitempty") {
+			f(path+"."+name, content, name, zero)
+		}
+		switch inner := content[name].(type) {
+		case map[string]any:
+			if typ.Kind() == reflect.Struct {
+				optional(typ, inner, path+"."+name, f)
+			}
+		case []any:
+			if element, ok := inner[0].(map[string]any); ok && typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct {
+				optional(typ.Elem(), element, path+"."+name, f)
+			}
+		}
+	}
+}
+
+func zeroOf(k reflect.Kind) any {
+	switch k {
+	case reflect.String:
+		return ""
+	case reflect.Bool:
+		return false
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return int64(0)
+	}
+	return nil
+}
+
+// notAgreed are fields whose zero only one manager can apply, with the reason.
+var notAgreed = map[string]string{
+	"Task.spec.workspace.pushBranch": "the server names the branch when the task is created, and puts the name back when it is empty",
+}
+
+// TestManagersAgreeOnZeroEverywhere: in each optional field of the kinds that are stored, two managers may apply its zero value, with
+// and without force, and nothing is written again.
+func TestManagersAgreeOnZeroEverywhere(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	known := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	agreed, seen := 0, map[string]bool{}
+	for _, u := range examples(t) {
+		of, ok := known.AllKnownTypes()[u.GroupVersionKind()]
+		if !ok {
+			continue
+		}
+		c := resourceOf(s, t, u)
+		spec, _ := of.FieldByName("Spec")
+		content, _ := u.Object["spec"].(map[string]any)
+		optional(spec.Type, content, u.GetKind()+".spec", func(path string, in map[string]any, name string, zero any) {
+			if _, given := in[name]; given || seen[path] || notAgreed[path] != "" {
+				return
+			}
+			seen[path], in[name] = true, zero
+			defer delete(in, name)
+			data, version := kit.Must[[]byte](t)(u.MarshalJSON()), ""
+			for i, by := range []string{"flux", "argo", "flux", "argo", "flux"} {
+				now, err := c.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: by, Force: new(i > 2)})
+				switch {
+				case i == 0 && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)):
+					return
+				case err != nil:
+					t.Errorf("%s: %s, apply %d: %v", path, by, i, err)
+					return
+				case i > 1 && now.GetResourceVersion() != version:
+					t.Errorf("%s: %s, apply %d wrote", path, by, i)
+				}
+				version = now.GetResourceVersion()
+			}
+			agreed++
+		})
+	}
+	t.Logf("%d of %d fields accept their zero", agreed, len(seen))
+	if agreed < 50 {
+		t.Errorf("%d fields were tried, too few to show anything", agreed)
 	}
 }
 

@@ -193,6 +193,9 @@ func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.Updated
 	if err := r.naming.k.allowedStored(ctx, "update", "", name, r.Store); err != nil {
 		return nil, false, err
 	}
+	if opts != nil && opts.FieldManager != "" {
+		info = agreeing{info, opts.FieldManager}
+	}
 	out, created, err := r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
 	return r.answers.to(ctx).written(out), created, err
 }
