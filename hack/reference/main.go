@@ -27,6 +27,7 @@ var pages = []struct {
 	{"flags.md", flags},
 	{"metrics.md", metrics},
 	{"rest.md", restPaths},
+	{"vendor-apis.md", vendorAPIs},
 }
 
 func main() {

@@ -8,6 +8,8 @@ const (
 	requestTokens, messageTokens = 1000, 32
 	// bytesPerToken is about how many bytes of a text of people make one token.
 	bytesPerToken = 4
+	// imageTokens is about what an image makes at most, whose pixels count and not its bytes.
+	imageTokens = 50_000
 )
 
 // MaxInput returns how many tokens the input of the request may have at most. No tokenizer makes more tokens than there
@@ -16,7 +18,7 @@ func (r *Request) MaxInput() int64 {
 	n := requestTokens + len(r.Format)
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		n += messageTokens + len(m.Text)
+		n += messageTokens + len(m.Text) + imageTokens*len(m.Images())
 		if m.Opaque != nil {
 			n += len(m.Opaque.Data)
 		}

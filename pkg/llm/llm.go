@@ -38,6 +38,11 @@ type Message struct {
 	ToolCalls []ToolCall
 	// ToolCallID is the call that a RoleTool message answers.
 	ToolCallID string
+	// Content has the texts and the images of a RoleUser or a RoleTool message in their order, if there are images. Text then
+	// has the texts alone.
+	Content []Content
+	// Failed marks a RoleTool message as the result of a call that failed.
+	Failed bool
 	// Opaque is what the model that wrote a RoleAssistant message must get back unchanged; nil for nothing.
 	Opaque *Opaque
 }
@@ -69,12 +74,18 @@ type Request struct {
 	Tools    []tooldef.Definition
 	// Temperature is left to the vendor when nil.
 	Temperature *float64
+	// TopP is left to the vendor when nil.
+	TopP *float64
+	// Choice says which of Tools the answer may call.
+	Choice ToolChoice
+	// Effort is how much the model thinks: low, medium or high; empty leaves it to the vendor. It is a hint.
+	Effort string
 	// MaxTokens bounds the answer; 0 leaves it to the vendor.
 	MaxTokens int64
 	// Stop are sequences before which the answer ends. A Response does not say whether one of them ended it.
 	Stop []string
 	// Format is the form of the answer, as the member response_format of chat completions; nil for a text. A model of
-	// another protocol refuses the request.
+	// another protocol gets the schema that it has, and refuses the request if it has none.
 	Format json.RawMessage
 	// Verbatim sends the conversation as it is, because a client wrote it. Otherwise what a vendor would refuse is changed:
 	// blank texts are left out, for example.

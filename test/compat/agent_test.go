@@ -60,8 +60,8 @@ func TestCodingAgent(t *testing.T) {
 			"enabled_providers": []string{"team"}, "model": "team/" + tt.model, "small_model": "team/" + tt.model,
 			"provider": map[string]any{"team": map[string]any{
 				"npm": tt.adapter, "name": "team",
-				// The agent brings tools of its own, so those of the server are switched off.
-				"options": map[string]any{"baseURL": tt.base, "apiKey": token, "headers": map[string]string{"X-Platform-Tools": "disabled"}},
+				// The agent brings tools of its own, and therefore gets them without a header.
+				"options": map[string]any{"baseURL": tt.base, "apiKey": token},
 				"models":  map[string]any{tt.model: map[string]any{"name": "m", "tool_call": true, "limit": map[string]int{"context": 100000, "output": 4000}}},
 			}},
 		}

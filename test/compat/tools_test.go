@@ -214,7 +214,7 @@ func TestServerToolsStop(t *testing.T) {
 }
 
 // A client that asks for JSON gets nothing else, however many tools are called before it: the vendor gets the form as the client
-// wrote it, and no mark is asked for. The messages protocol has no such form.
+// wrote it, and no mark is asked for. The messages protocol has schemas alone.
 func TestServerToolsFormat(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `
@@ -231,7 +231,7 @@ turns:
 		for _, stream := range []bool{false, true} {
 			a := apis()["chat"]
 			_, before := v.last()
-			got := s.post(a.path, `{"response_format":`+format+`,`+a.body(stream, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", "")
+			got := s.post(a.path, `{"response_format":`+format+`,`+a.body(stream, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
 			last, after := v.last()
 			if got.Code != http.StatusOK || said(t, got.Body) != `{"done":true}` || after-before != 2 {
 				t.Errorf("%s, stream %v: after %d requests to the vendor %d %s", format, stream, after-before, got.Code, got.Body)
@@ -241,10 +241,14 @@ turns:
 			}
 			a = apis()["chat, other protocol"]
 			for _, tools := range []string{"", "disabled"} {
-				got = s.post(a.path, `{"response_format":`+format+`,"model":"claude/m","messages":[{"role":"user","content":"h"}]}`, "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
-				if _, n := v.last(); got.Code != http.StatusBadRequest || n != after || !strings.Contains(got.Body, `"param":"response_format"`) {
-					t.Errorf("%s, tools %q: %d %s", format, tools, got.Code, got.Body)
+				got = s.post(a.path, `{"response_format":`+format+`,"model":"claude/m","messages":[{"role":"user","content":"count"}]}`, "Authorization", "Bearer "+token, "X-Platform-Tools", tools)
+				last, n := v.last()
+				carried := got.Code == http.StatusOK && n > after && strings.Contains(last.body, `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}}`)
+				refused := got.Code == http.StatusBadRequest && n == after && strings.Contains(got.Body, `"param":"response_format"`)
+				if schema := strings.Contains(format, "schema"); carried != schema || refused == schema {
+					t.Errorf("%s, tools %q: %d %s; the vendor got %s", format, tools, got.Code, got.Body, last.body)
 				}
+				after = n
 			}
 		}
 	}
@@ -267,8 +271,11 @@ func TestServerToolsFormatOfResponses(t *testing.T) {
 		}
 		a = apis()["responses, other protocol"]
 		got = s.post(a.path, `{"text":{"format":`+format+`},`+a.body(false, "count")[1:], "Authorization", "Bearer "+token, "X-Platform-Tools", a.header)
-		if _, n := v.last(); got.Code != http.StatusBadRequest || n != asked || !strings.Contains(got.Body, `"param":"text"`) {
-			t.Errorf("%s: %d %s", format, got.Code, got.Body)
+		last, n := v.last()
+		carried := got.Code == http.StatusOK && strings.Contains(last.body, `"output_config":{"format":{"type":"json_schema","schema":{"properties":{"n":{"maximum":9007199254740993}}}}}`)
+		refused := got.Code == http.StatusBadRequest && n == asked && strings.Contains(got.Body, `"param":"text"`)
+		if schema := strings.Contains(format, "schema"); carried != schema || refused == schema {
+			t.Errorf("%s: %d %s; the vendor got %s", format, got.Code, got.Body, last.body)
 		}
 	}
 }
@@ -292,8 +299,8 @@ func TestServerToolsWithoutStreams(t *testing.T) {
 	}
 }
 
-// Members that the APIs document as ignored are ignored with the server's tools, and all others that these cannot carry are
-// refused.
+// Members that the APIs document as ignored are ignored with the server's tools, and so are hints; what changes the answer and cannot
+// be carried is refused.
 func TestServerToolsMembers(t *testing.T) {
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached] Done."}}]}`)
@@ -303,35 +310,34 @@ func TestServerToolsMembers(t *testing.T) {
 	chat := members{
 		`"top_p":0.5`: 200, `"frequency_penalty":1`: 200, `"presence_penalty":1`: 200, `"user":"zebra"`: 200, `"parallel_tool_calls":false`: 200,
 		`"functions":[{"name":"zebra"}]`: 200, `"function_call":"none"`: 200, `"store":false`: 200, `"temperature":1`: 200,
-		`"reasoning_effort":"high"`: 400, `"seed":1`: 400, `"service_tier":"flex"`: 400, `"store":true`: 400, `"metadata":{"a":"b"}`: 400, `"top_k":4`: 400,
+		`"reasoning_effort":"high"`: 200, `"seed":1`: 400, `"service_tier":"flex"`: 200, `"store":true`: 400, `"metadata":{"a":"b"}`: 200, `"top_k":4`: 400,
 		`"thinking":{"type":"enabled"}`: 400, `"response_format":{"type":"json_object"}`: 200, `"response_format":{"type":"text"}`: 200, `"response_format":{"type":"xml"}`: 400, `"logprobs":true`: 400, `"future":1`: 400,
-		`"messages":[{"role":"user","content":"count","name":"bob"}]`:                                                                 400,
-		`"messages":[` + user + `,{"role":"assistant","content":"I.","reasoning_content":"hm"},` + user + `]`:                         400,
-		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                400,
+		`"messages":[{"role":"user","content":"count","name":"bob"}]`:                                                                 200,
+		`"messages":[` + user + `,{"role":"assistant","content":"I.","reasoning_content":"hm"},` + user + `]`:                         200,
+		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                200,
 		`"messages":[{"role":"user","content":[{"type":"text","text":"count"},{"type":"image_url","image_url":{"url":"data:,"}}]}]`:   400,
 		`"messages":[` + user + `,{"role":"function","name":"f","content":"zebra"},{"role":"user","content":"go on with the count"}]`: 200,
 	}
 	message := members{
 		`"top_p":0.5`: 200, `"top_k":4`: 200, `"metadata":{"user_id":"zebra"}`: 200, `"thinking":{"type":"enabled","budget_tokens":1024}`: 200, `"temperature":1`: 200,
-		`"service_tier":"auto"`: 400, `"user":"x"`: 400, `"frequency_penalty":1`: 400, `"container":"c"`: 400, `"mcp_servers":[{"name":"m"}]`: 400, `"future":1`: 400,
-		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]`:                                                                     400,
-		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                                           400,
-		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"I."}]},` + user + `]`: 400,
-		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"redacted_thinking","data":"AA=="},{"type":"text","text":"I."}]},` + user + `]`:         400,
+		`"service_tier":"auto"`: 200, `"user":"x"`: 400, `"frequency_penalty":1`: 400, `"container":"c"`: 400, `"mcp_servers":[{"name":"m"}]`: 400, `"future":1`: 400,
+		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]`:                                                                     200,
+		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                                           200,
+		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"I."}]},` + user + `]`: 200,
+		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"redacted_thinking","data":"AA=="},{"type":"text","text":"I."}]},` + user + `]`:         200,
 		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}}]},` + user + `]`:             400,
 	}
 	response := members{
 		`"tools":[{"type":"web_search","name":"zebra"}]`: 200, `"tool_choice":{"type":"function","name":"zebra"}`: 200, `"max_tool_calls":1`: 200, `"include":["reasoning.encrypted_content"]`: 200,
 		`"top_p":0.5`: 200, `"user":"zebra"`: 200, `"temperature":1`: 200, `"instructions":"Be brief."`: 200, `"text":{"format":{"type":"text"},"verbosity":"medium"}`: 200, `"previous_response_id":null`: 200, `"truncation":"disabled"`: 200,
 		`"input":[` + user + `,{"type":"function_call","call_id":"1","name":"zebra","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"zebra"},{"role":"user","content":"go on with the count"}]`: 200,
-		`"reasoning":{"effort":"high"}`: 400, `"text":{"verbosity":"low"}`: 400, `"text":{"format":{"type":"grammar"}}`: 400, `"truncation":"auto"`: 400, `"metadata":{"a":"b"}`: 400, `"service_tier":"flex"`: 400, `"prompt":{"id":"p"}`: 400,
-		`"stop":["x"]`: 400, `"messages":[]`: 400, `"future":1`: 400, `"top_logprobs":1`: 400, `"prompt_cache_key":"k"`: 400,
-		`"input":[` + user + `,{"type":"reasoning","summary":[],"encrypted_content":"AA=="},` + user + `]`:                                                400,
+		`"reasoning":{"effort":"high"}`: 200, `"text":{"verbosity":"low"}`: 200, `"text":{"format":{"type":"grammar"}}`: 400, `"truncation":"auto"`: 200, `"metadata":{"a":"b"}`: 200, `"service_tier":"flex"`: 200, `"prompt":{"id":"p"}`: 400,
+		`"stop":["x"]`: 400, `"messages":[]`: 400, `"future":1`: 400, `"top_logprobs":1`: 400, `"prompt_cache_key":"k"`: 200,
+		`"input":[` + user + `,{"type":"reasoning","summary":[],"encrypted_content":"AA=="},` + user + `]`:                                                200,
 		`"input":[{"role":"user","content":[{"type":"input_text","text":"count"},{"type":"input_image","image_url":"data:,"}]}]`:                          400,
-		`"input":[` + user + `,{"role":"assistant","content":[{"type":"output_text","text":"I.","annotations":[{"type":"url_citation"}]}]},` + user + `]`: 400,
+		`"input":[` + user + `,{"role":"assistant","content":[{"type":"output_text","text":"I.","annotations":[{"type":"url_citation"}]}]},` + user + `]`: 200,
 		`"input":[` + user + `,{"role":"assistant","status":"incomplete","content":"I."},` + user + `]`:                                                   400,
-		`"input":[` + user + `,{"role":"system","content":"x"},` + user + `]`:                                                                             400,
-		`"input":[{"type":"item_reference","id":"msg_1"},` + user + `]`:                                                                                   400,
+		`"input":[` + user + `,{"role":"system","content":"x"},` + user + `]`:                                                                             200,
 	}
 	for path, all := range map[string]members{"/openai/v1/chat/completions": chat, "/anthropic/v1/messages": message, "/openai/v1/responses": response} {
 		model := map[bool]string{true: "openai/m", false: "claude/m"}[strings.Contains(path, "openai")]
@@ -456,6 +462,7 @@ turns:
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("X-Platform-Tools", "enabled")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

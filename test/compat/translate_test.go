@@ -29,17 +29,14 @@ func TestUntranslatable(t *testing.T) {
 	token := s.Token(t, "team", "client", "chat")
 	const user = `{"role":"user","content":"h"}`
 	for what, member := range map[string]string{
-		"an unknown member":    `"future":1,"messages":[` + user + `]`,
-		"top_p":                `"top_p":0.5,"messages":[` + user + `]`,
-		"a format":             `"response_format":{"type":"json_object"},"messages":[` + user + `]`,
-		"a choice of tools":    `"tool_choice":"required","messages":[` + user + `]`,
-		"an image":             `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]`,
-		"a member of a part":   `"messages":[{"role":"user","content":[{"type":"text","text":"h","future":1}]}]`,
-		"a name":               `"messages":[{"role":"user","content":"h","name":"bob"}]`,
-		"a late system prompt": `"messages":[` + user + `,{"role":"system","content":"x"}]`,
-		"arguments, not JSON":  `"messages":[` + user + `,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{"}}]}]`,
-		"a strict tool":        `"tools":[{"type":"function","function":{"name":"f","strict":true}}],"messages":[` + user + `]`,
-		"a custom tool":        `"tools":[{"type":"custom","custom":{"name":"f"}}],"messages":[` + user + `]`,
+		"a seed":              `"seed":1,"messages":[` + user + `]`,
+		"an unknown member":   `"future":1,"messages":[` + user + `]`,
+		"a format":            `"response_format":{"type":"json_object"},"messages":[` + user + `]`,
+		"a choice of tools":   `"tool_choice":"required","messages":[` + user + `]`,
+		"an image":            `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]`,
+		"a member of a part":  `"messages":[{"role":"user","content":[{"type":"text","text":"h","future":1}]}]`,
+		"arguments, not JSON": `"messages":[` + user + `,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{"}}]}]`,
+		"a custom tool":       `"tools":[{"type":"custom","custom":{"name":"f"}}],"messages":[` + user + `]`,
 	} {
 		got := s.post("/openai/v1/chat/completions", `{"model":"claude/m",`+member+`}`, "X-Api-Key", token)
 		if got.Code != http.StatusBadRequest || !strings.Contains(got.Body, `"invalid_request_error"`) {
@@ -48,12 +45,7 @@ func TestUntranslatable(t *testing.T) {
 	}
 	for what, member := range map[string]string{
 		"an unknown member": `"future":1,"messages":[` + user + `]`,
-		"thinking":          `"thinking":{"type":"enabled"},"messages":[` + user + `]`,
-		"metadata":          `"metadata":{"user_id":"x"},"messages":[` + user + `]`,
-		"a signature":       `"messages":[` + user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"s"}]},` + user + `]`,
 		"an image":          `"messages":[{"role":"user","content":[{"type":"image","source":{}}]}]`,
-		"a cache mark":      `"messages":[{"role":"user","content":[{"type":"text","text":"h","cache_control":{"type":"ephemeral"}}]}]`,
-		"a failed tool":     `"messages":[` + user + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true}]}]`,
 		"a tool of theirs":  `"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":[` + user + `]`,
 		"a begun answer":    `"messages":[` + user + `,{"role":"assistant","content":"I"}]`,
 		"no blocks":         `"messages":[{"role":"user","content":[]}]`,
@@ -66,17 +58,12 @@ func TestUntranslatable(t *testing.T) {
 	const call = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`
 	for what, member := range map[string]string{
 		"an unknown member":         `"future":1,"input":"h"`,
-		"reasoning":                 `"reasoning":{"effort":"low"},"input":"h"`,
-		"more output":               `"include":["reasoning.encrypted_content"],"input":"h"`,
 		"a form":                    `"text":{"format":{"type":"json_object"}},"input":"h"`,
 		"a choice of tools":         `"tool_choice":"required","input":"h"`,
 		"a tool of theirs":          `"tools":[{"type":"web_search"}],"input":"h"`,
-		"a strict tool":             `"tools":[{"type":"function","name":"f","strict":true}],"input":"h"`,
 		"a small limit":             `"max_output_tokens":15,"input":"h"`,
 		"an image":                  `"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:,"}]}]`,
 		"a reference":               `"input":[{"type":"item_reference","id":"msg_1"}]`,
-		"reasoning before":          `"input":[` + user + `,{"type":"reasoning","summary":[]},` + user + `]`,
-		"a phase":                   `"input":[` + user + `,{"role":"assistant","phase":"commentary","content":"x"},` + user + `]`,
 		"a message between":         `"input":[` + user + `,` + call + `,` + user + `,{"type":"function_call_output","call_id":"a","output":"x"}]`,
 		"arguments, not JSON":       `"input":[` + user + `,{"type":"function_call","call_id":"a","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"a","output":"x"}]`,
 		"a result of no call":       `"input":[` + user + `,{"type":"function_call_output","output":"x"}]`,
@@ -153,8 +140,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// A fallback whose protocol cannot carry a request is passed over: the one behind it is asked, and if there is none, the error of
-// the one before stands.
+// A fallback whose protocol cannot carry a request is passed over, which the answer says: the one behind it is asked, and if there
+// is none, the error of the one before stands.
 func TestFallbackOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -179,13 +166,14 @@ func TestFallbackOfAnotherProtocol(t *testing.T) {
 		agent, body string
 		code        int
 		says        string
+		passed      string
 	}{
-		{"three", plain, http.StatusOK, "Hello"}, // of the other protocol
-		{"three", seeded, http.StatusOK, "Hello"},
-		{"two", seeded, http.StatusServiceUnavailable, "try later"},
+		{"three", plain, http.StatusOK, "Hello", ""}, // of the other protocol
+		{"three", seeded, http.StatusOK, "Hello", "other (seed)"},
+		{"two", seeded, http.StatusServiceUnavailable, "try later", "other (seed)"},
 	} {
-		if got := s.post("/openai/v1/chat/completions?agent="+tc.agent, tc.body, "X-Api-Key", token); got.Code != tc.code || !strings.Contains(got.Body, tc.says) {
-			t.Errorf("%s, %s: %d %s", tc.agent, tc.body, got.Code, got.Body)
+		if got := s.post("/openai/v1/chat/completions?agent="+tc.agent, tc.body, "X-Api-Key", token); got.Code != tc.code || !strings.Contains(got.Body, tc.says) || got.Header.Get("X-Platform-Passed-Over") != tc.passed {
+			t.Errorf("%s, %s: %d %v %s", tc.agent, tc.body, got.Code, got.Header, got.Body)
 		}
 	}
 	for v, want := range map[*vendor]int{busy: 3, other: 1, third: 1} {

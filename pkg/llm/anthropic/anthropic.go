@@ -47,6 +47,8 @@ type Config struct {
 	Clock clock.WithDelayedExecution
 	// Hosts is where the key may be sent; nothing is sent elsewhere.
 	Hosts egress.Hosts
+	// Quirks is what is known about the server. Default: quirks of the client's own.
+	Quirks *llm.Quirks
 	// Transport sends the requests. It must use no proxy. HeaderTimeout does not apply to it. Default: a transport of
 	// the client's own.
 	Transport http.RoundTripper
@@ -62,6 +64,7 @@ type Client struct {
 	clock        clock.WithDelayedExecution
 	// noCaching is set once the server has refused cache_control. Compatible servers may not know it.
 	noCaching atomic.Bool
+	quirks    *llm.Quirks
 }
 
 var _ llm.Model = (*Client)(nil)
@@ -79,6 +82,9 @@ func New(c Config) (*Client, error) {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = wire.HeaderTimeout
 	}
+	if c.Quirks == nil {
+		c.Quirks = &llm.Quirks{}
+	}
 	client := wire.Client(c.HeaderTimeout, c.Transport, c.Hosts)
 	opts := []option.RequestOption{
 		option.WithBaseURL(base + "/"),
@@ -92,7 +98,7 @@ func New(c Config) (*Client, error) {
 	}
 	return &Client{
 		messages: sdk.NewMessageService(opts...), base: base, key: wire.Key(c.APIKey),
-		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock,
+		idle: c.IdleTimeout, silent: c.HeaderTimeout, clock: c.Clock, quirks: c.Quirks,
 	}, nil
 }
 
@@ -106,24 +112,29 @@ func baseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Generate makes one attempt. If the server refuses cache_control for the first time, that does not count as a failed
+// Generate makes one attempt. If the server refuses cache_control or a hint for the first time, that does not count as a failed
 // attempt: the request is sent once more without it.
 func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
-	if len(req.Format) > 0 {
-		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Message: "the messages protocol has no member response_format"}
+	if _, ok := SchemaOf(req.Format); !ok && len(req.Format) > 0 {
+		return llm.Response{}, &llm.Error{Class: llm.ClassInvalidRequest, Message: "the messages protocol has no form of the answer but that of a schema"}
 	}
-	resp, err := c.generate(ctx, req, parts)
-	if c.learn(err) {
-		return c.generate(ctx, req, parts)
+	lacks := map[string]bool{}
+	for _, name := range hints(req) {
+		lacks[name] = c.quirks.Lacks(req.Model, name)
 	}
-	return resp, err
+	for {
+		resp, err := c.generate(ctx, req, lacks, parts)
+		if !c.learn(err, req, lacks) {
+			return resp, err
+		}
+	}
 }
 
-func (c *Client) generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
+func (c *Client) generate(ctx context.Context, req llm.Request, lacks map[string]bool, parts func(llm.Part)) (llm.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var raw *http.Response
-	stream := c.messages.NewStreaming(ctx, c.params(req), option.WithResponseInto(&raw))
+	stream := c.messages.NewStreaming(ctx, c.params(req, lacks), option.WithResponseInto(&raw))
 	defer func() { _ = stream.Close() }()
 	if err := stream.Err(); err != nil || raw == nil || raw.StatusCode != http.StatusOK {
 		return llm.Response{}, c.refused(ctx, raw, err)

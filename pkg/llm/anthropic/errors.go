@@ -147,11 +147,14 @@ func classOf(v vendorError, status int) llm.Class {
 	}
 }
 
-// learn notes that the server does not support caching, and reports whether to send the request again.
-func (c *Client) learn(err error) bool {
+// learn notes that the server does not support caching, or a hint, and reports whether to send the request again.
+func (c *Client) learn(err error, req llm.Request, lacks map[string]bool) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, "cache_control") {
+	if !errors.As(err, &e) {
 		return false
 	}
-	return !c.noCaching.Swap(true)
+	if e.Status == http.StatusBadRequest && strings.Contains(e.Message, "cache_control") {
+		return !c.noCaching.Swap(true)
+	}
+	return c.refusesHint(req, e, lacks)
 }

@@ -15,21 +15,28 @@ import (
 	"github.com/platform-ai/platform/pkg/tooldef"
 )
 
-// params turns a request into the SDK's.
-func (c *Client) params(req llm.Request) sdk.MessageNewParams {
+// params turns a request into the SDK's, without the hints that the model lacks.
+func (c *Client) params(req llm.Request, lacks map[string]bool) sdk.MessageNewParams {
 	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: defaultMaxTokens}
 	if req.MaxTokens > 0 {
 		p.MaxTokens = req.MaxTokens
 	}
 	if req.Temperature != nil {
 		p.Temperature = sdk.Float(*req.Temperature)
+	} else if req.TopP != nil && !lacks[hintTopP] { // newer models refuse both
+		p.TopP = sdk.Float(*req.TopP)
 	}
+	output(&p, req, lacks)
 	if len(req.Stop) > 0 {
 		p.StopSequences = req.Stop
 	}
 	p.System, p.Messages = c.conversation(req)
 	for _, t := range req.Tools {
+		t.Strict = t.Strict && !lacks[hintStrict]
 		p.Tools = append(p.Tools, toolParam(t))
+	}
+	if len(req.Tools) > 0 {
+		p.ToolChoice = choice(req.Choice)
 	}
 	if len(req.Tools) == 0 {
 		// A conversation with calls is refused unless their tools are defined.
@@ -64,9 +71,12 @@ func toolParam(t tooldef.Definition) sdk.ToolUnionParam {
 	if t.Description != "" {
 		f.Description = sdk.String(t.Description)
 	}
+	if t.Strict {
+		f.Strict = sdk.Bool(true)
+	}
 	schema := json.RawMessage(`{"type":"object"}`)
 	if len(t.Parameters) > 0 {
-		schema = t.Parameters
+		schema = t.Typed()
 	}
 	f.InputSchema = param.Override[sdk.ToolInputSchemaParam](schema)
 	return sdk.ToolUnionParam{OfTool: &f}
@@ -105,6 +115,8 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 			add(sdk.MessageParamRoleUser, w.toolResult(m))
 		case m.Role == llm.RoleAssistant:
 			add(sdk.MessageParamRoleAssistant, w.assistant(m)...)
+		case len(m.Content) > 0:
+			add(sdk.MessageParamRoleUser, w.user(m)...)
 		case w.says(m.Text):
 			add(sdk.MessageParamRoleUser, sdk.NewTextBlock(m.Text))
 		}
@@ -126,7 +138,14 @@ func (w writer) says(s string) bool { return s != "" && (w.verbatim || !blank(s)
 
 func (w writer) toolResult(m llm.Message) sdk.ContentBlockParamUnion {
 	block := sdk.ToolResultBlockParam{ToolUseID: m.ToolCallID}
-	if w.says(m.Text) {
+	if m.Failed {
+		block.IsError = sdk.Bool(true)
+	}
+	if len(m.Content) > 0 {
+		for _, b := range w.user(m) {
+			block.Content = append(block.Content, sdk.ToolResultBlockParamContentUnion{OfText: b.OfText, OfImage: b.OfImage})
+		}
+	} else if w.says(m.Text) {
 		block.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
 	}
 	return sdk.ContentBlockParamUnion{OfToolResult: &block}

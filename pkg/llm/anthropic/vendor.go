@@ -26,7 +26,7 @@ var Vendor = llm.Vendor{
 		return t, nil
 	},
 	New: func(e llm.Endpoint) (llm.Model, error) {
-		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Transport: e.Transport})
+		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Quirks: e.Quirks, Transport: e.Transport})
 	},
 }
 

@@ -151,11 +151,17 @@ func classOf(v vendorError, status int) llm.Class {
 }
 
 // learn notes an optional parameter that the server does not support, and reports whether to
-// send the request again. whole is set if the answer need not be a stream.
-func (c *Client) learn(err error, w *way, whole bool) bool {
+// send the request again.
+func (c *Client) learn(err error, w *way, req llm.Request) bool {
 	var e *llm.Error
 	var body refusal
-	if !errors.As(err, &e) || e.Class != llm.ClassInvalidRequest || e.Status != http.StatusBadRequest || !errors.As(err, &body) {
+	if !errors.As(err, &e) || e.Class != llm.ClassInvalidRequest || !errors.As(err, &body) {
+		return false
+	}
+	if c.refusesHint(req, e.Status, body, w) {
+		return true
+	}
+	if e.Status != http.StatusBadRequest {
 		return false
 	}
 	switch {
@@ -170,7 +176,7 @@ func (c *Client) learn(err error, w *way, whole bool) bool {
 		// "property 'reasoning_content' is unsupported": some servers write what they do not read.
 		w.thinkingOf = ""
 		c.quirks.NoThinking.Store(true)
-	case whole && !w.whole && RefusesStream(body):
+	case req.Whole && !w.whole && RefusesStream(body):
 		w.whole = true // a matter of the model, so nothing is noted
 	default:
 		return false

@@ -143,13 +143,16 @@ func endpoint(c Config) (*url.URL, error) {
 // Generate makes one attempt. If the server refuses an optional parameter for the first time,
 // that does not count as a failed attempt: the request is sent once more without it.
 func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.Part)) (llm.Response, error) {
-	w := way{newMaxTokens: c.quirks.NewMaxTokens.Load(), noUsageOption: c.quirks.NoUsageOption.Load()}
+	w := way{newMaxTokens: c.quirks.NewMaxTokens.Load(), noUsageOption: c.quirks.NoUsageOption.Load(), lacks: map[string]bool{}}
 	if !c.quirks.NoThinking.Load() && hasThinking(req.Messages, c.origin(req.Model)) {
 		w.thinkingOf = c.origin(req.Model)
 	}
+	for _, name := range hints(req) {
+		w.lacks[name] = c.quirks.Lacks(req.Model, name)
+	}
 	for {
 		resp, err := c.generate(ctx, req, w, parts)
-		if err == nil || !c.learn(err, &w, req.Whole) {
+		if err == nil || !c.learn(err, &w, req) {
 			return resp, err
 		}
 	}
@@ -159,6 +162,8 @@ func (c *Client) Generate(ctx context.Context, req llm.Request, parts func(llm.P
 type way struct {
 	// newMaxTokens and noUsageOption are those of llm.Quirks. whole asks for an answer that is not a stream.
 	newMaxTokens, noUsageOption, whole bool
+	// lacks are the hints that are not sent.
+	lacks map[string]bool
 	// thinkingOf is the origin whose thinking is sent back; empty if none is.
 	thinkingOf string
 }

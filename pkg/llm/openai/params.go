@@ -17,9 +17,13 @@ import (
 
 // params turns a request into the SDK's.
 func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{Model: req.Model}
+	p := request{sdk.ChatCompletionNewParams{Model: req.Model}}
 	turn := lastTurn(req.Messages)
+	var shown []llm.Content // by results, to which no image can belong
 	for i, m := range llm.DistinctIDs(req.Messages, func(id string) string { return id }) {
+		if m.Role != llm.RoleTool {
+			shown = p.show(shown)
+		}
 		u := message(m)
 		if i >= turn && u.OfAssistant != nil {
 			if members := thinkingOf(m, w.thinkingOf); len(members) > 0 {
@@ -27,12 +31,26 @@ func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 			}
 		}
 		p.Messages = append(p.Messages, u)
+		if m.Role == llm.RoleTool {
+			shown = append(shown, m.Images()...)
+		}
 	}
+	p.show(shown)
 	for _, t := range req.Tools {
+		t.Strict = t.Strict && !w.lacks[hintStrict]
 		p.Tools = append(p.Tools, toolParam(t))
+	}
+	if len(p.Tools) > 0 {
+		p.choose(req.Choice, w)
 	}
 	if req.Temperature != nil {
 		p.Temperature = sdk.Float(*req.Temperature)
+	}
+	if req.TopP != nil && !w.lacks[hintTopP] {
+		p.TopP = sdk.Float(*req.TopP)
+	}
+	if req.Effort != "" && !w.lacks[hintEffort] {
+		p.ReasoningEffort = shared.ReasoningEffort(req.Effort)
 	}
 	if req.MaxTokens > 0 {
 		if w.newMaxTokens {
@@ -50,7 +68,7 @@ func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 	if !w.noUsageOption && !w.whole {
 		p.StreamOptions.IncludeUsage = sdk.Bool(true)
 	}
-	return p
+	return p.ChatCompletionNewParams
 }
 
 func message(m llm.Message) sdk.ChatCompletionMessageParamUnion {
@@ -58,14 +76,15 @@ func message(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	case llm.RoleSystem:
 		return sdk.SystemMessage(m.Text)
 	case llm.RoleTool:
-		return sdk.ToolMessage(m.Text, m.ToolCallID)
+		return sdk.ToolMessage(resultOf(m), m.ToolCallID)
 	case llm.RoleAssistant:
 		return assistant(m)
 	case llm.RoleUser:
-		return sdk.UserMessage(m.Text)
-	default:
-		return sdk.UserMessage(m.Text)
 	}
+	if len(m.Content) > 0 {
+		return sdk.UserMessage(parts(m.Content))
+	}
+	return sdk.UserMessage(m.Text)
 }
 
 func assistant(m llm.Message) sdk.ChatCompletionMessageParamUnion {
@@ -101,12 +120,13 @@ type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      bool            `json:"strict,omitempty"`
 }
 
 func toolParam(t tooldef.Definition) sdk.ChatCompletionToolUnionParam {
-	f := function{Name: t.Name, Description: t.Description}
+	f := function{Name: t.Name, Description: t.Description, Strict: t.Strict}
 	// The schema was checked when the tool was made; a missing one is left out.
-	if raw := bytes.TrimSpace(t.Parameters); bytes.HasPrefix(raw, []byte("{")) && json.Valid(raw) {
+	if raw := t.Typed(); bytes.HasPrefix(raw, []byte("{")) && json.Valid(raw) {
 		f.Parameters = raw
 	}
 	return sdk.ChatCompletionFunctionTool(param.Override[shared.FunctionDefinitionParam](f))

@@ -15,15 +15,20 @@
 //	scan.go      finding their members
 //	request.go   what is checked and changed in a request
 //	translate.go asking Providers of another protocol
+//	content.go   texts and images in the form of each API
+//	choice.go    the choice of tools, and how much a model thinks
+//	said.go      what an answer's header says about what was left out or passed over
 //	brings.go    whether a client brings tools of its own
 //	tools.go     whether a request gets the server's tools, and which
 //	reach.go     tools that this server calls as runs do: of the web, and Tool objects
 //	turn.go      the loop of a model and the server's tools
 //	strip.go     which parts of a client's conversation the loop reads
 //	goal.go      what a model with the server's tools says about its goal
-//	chat.go      chat completions: what can be translated, and answers in that form
-//	messages.go  messages: the same
-//	responses.go responses: what can be translated
+//	chat.go      reading chat completions
+//	messages.go  reading messages
+//	responses.go reading responses
+//	chatform.go  answers in the form of chat completions
+//	messageform.go answers in the form of messages
 //	respond.go   answers in the form of responses
 //	usage.go     what answers say about the use of tokens
 //	meter.go     counting that use

@@ -44,9 +44,10 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 		return p, ok && p.next && x.r.Context().Err() == nil
 	}
 	for _, c := range choice.Candidates {
-		if number > 0 && !in.carriedTo(c) {
+		if number > 0 && x.passesOver(c, in.carriedTo(c)) {
 			continue
 		}
+		x.w.Header().Del(headerLeft)
 		p, next := try(c)
 		if next && p.key && c.Renew(x.r.Context()) { // the key was replaced since it was read
 			_, next = try(c)
@@ -62,13 +63,16 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 	return err
 }
 
-// carriedTo reports whether a request has nothing that the protocol of a candidate lacks.
-func (in *incoming) carriedTo(c models.Candidate) bool {
+// carriedTo returns why a request cannot be carried to a candidate; nil if it can.
+func (in *incoming) carriedTo(c models.Candidate) error {
 	if c.Protocol() == protocolOf(in.op) {
-		return true
+		return nil
 	}
-	req, err := in.translate()
-	return err == nil && req.fits(c.Protocol()) == nil
+	req, err := in.translate(c.Protocol())
+	if err != nil {
+		return err
+	}
+	return req.fits(c.Protocol())
 }
 
 // attempt is one request to one candidate.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
 )
 
 // seeds are bodies with members that this server does not know: thinking with signatures, parallel calls, images.
@@ -184,15 +185,18 @@ func checkTranslate(t *testing.T, to map[operation]*loop, op operation, body str
 	}
 	var want, has carried
 	if op != opMessages {
-		members(t, got[0], "model", "messages", "system", "tools", "tool_choice", "temperature", "max_tokens", "stop_sequences", "stream")
+		gets(t, got[0], "model", "messages", "system", "tools", "tool_choice", "temperature", "top_p", "output_config", "max_tokens", "stop_sequences", "stream")
 		read := carriedByChat
 		if op == opResponses {
 			read = carriedByResponses
 		}
 		want, has = read(t, []byte(body)), carriedByMessages(t, got[0])
 		want.limit = cmp.Or(want.limit, has.limit) // the protocol requires one
+		if len(want.tools) == 0 {
+			has.tools = nil // they are there only because the conversation has calls of them
+		}
 	} else {
-		members(t, got[0], "model", "messages", "tools", "temperature", "max_tokens", "stream", "stream_options")
+		gets(t, got[0], "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_effort", "temperature", "top_p", "max_tokens", "stream", "stream_options")
 		want, has = carriedByMessages(t, []byte(body)), carriedByChat(t, got[0])
 		want.stops = "" // they end the text here
 	}
@@ -222,7 +226,8 @@ func checkConversation(t *testing.T, op operation, body string) int {
 	if err != nil {
 		return 0
 	}
-	req, err := in.conversation()
+	to := map[operation]llm.Protocol{opChat: llm.ProtocolAnthropic, opResponses: llm.ProtocolAnthropic, opMessages: llm.ProtocolOpenAI}
+	req, err := in.conversation(to[op])
 	if err != nil {
 		if p, ok := asProblem(err); !ok || p.code != 400 {
 			t.Fatalf("refused with %v", err)

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/llm"
 )
 
 // FuzzForModel: whatever a client sends is refused, or the vendor gets it with nothing but the model's name changed.
@@ -132,17 +134,21 @@ func TestTranslationDropsNothing(t *testing.T) {
 			"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":null}}],
 			"messages":[{"role":"developer","content":"s"},{"role":"user","content":[{"type":"text","text":"t"}]},
 			{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"r"}]}`,
-		opMessages: `{"model":"m","max_tokens":16,"temperature":0.5,"stream":true,"system":[{"type":"text","text":"s"}],"tool_choice":{"type":"auto"},"thinking":{"type":"disabled"},
+		opMessages: `{"model":"m","max_tokens":16,"temperature":0.5,"stream":true,"system":[{"type":"text","text":"s"}],"tool_choice":{"type":"auto"},"output_config":{"effort":"low"},
 			"tools":[{"name":"f","description":"d","input_schema":{}}],
 			"messages":[{"role":"user","content":"t"},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"f","input":null}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"}]}]}]}`,
 	} {
+		to := llm.ProtocolAnthropic
+		if op == opMessages {
+			to = llm.ProtocolOpenAI
+		}
 		document = strings.Replace(document, `"input":null`, `"input":{}`, 1)
 		in, err := read(op, []byte(document))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := in.translate(); err != nil {
+		if _, err := in.translate(to); err != nil {
 			t.Fatalf("%s: the document itself: %v", op, err)
 		}
 		places := 0
@@ -155,7 +161,7 @@ func TestTranslationDropsNothing(t *testing.T) {
 			extended := document[:i+1] + `"zz_future":1,` + document[i+1:]
 			in, err := read(op, []byte(extended))
 			if err == nil {
-				_, err = in.translate()
+				_, err = in.translate(to)
 			}
 			if p, ok := asProblem(err); !ok || p.code != 400 {
 				t.Errorf("%s: not refused: %v: %s", op, err, extended)

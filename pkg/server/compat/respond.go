@@ -21,7 +21,8 @@ type responseForm struct {
 	created   int64
 	// settings is the request, whose settings an answer repeats.
 	settings *object
-	sent     int // events
+	spaces   map[string]spaced // the tools of namespaces, by the names that the model knows them by
+	sent     int               // events
 	output   []any
 	// open is the message whose text is being sent; nil for none.
 	open *responseMessage
@@ -49,6 +50,7 @@ type (
 		Status    string `json:"status"`
 		CallID    string `json:"call_id"`
 		Name      string `json:"name"`
+		Namespace string `json:"namespace,omitempty"`
 		Arguments string `json:"arguments"`
 	}
 	outputPart struct {
@@ -72,8 +74,8 @@ type (
 	}
 )
 
-func newResponseForm(model string, now time.Time, settings *object) *responseForm {
-	return &responseForm{id: "resp_" + rand.Text(), model: model, created: now.Unix(), settings: settings, output: []any{}}
+func newResponseForm(model string, now time.Time, req *translated) *responseForm {
+	return &responseForm{id: "resp_" + rand.Text(), model: model, created: now.Unix(), settings: req.in.object, spaces: req.spaces, output: []any{}}
 }
 
 // usageOf returns the usage if it is known. What of the output was reasoning is not known.
@@ -96,7 +98,7 @@ func (f *responseForm) response(u *responseUsage, stop string) map[string]any {
 		"instructions": nil, "max_output_tokens": nil, "metadata": map[string]string{}, "parallel_tool_calls": true, "temperature": nil,
 		"text": json.RawMessage(`{"format":{"type":"text"}}`), "tool_choice": "auto", "tools": []any{}, "top_p": nil, "truncation": "disabled",
 	}
-	for _, name := range []string{"instructions", "max_output_tokens", "temperature", "text", "tools"} {
+	for _, name := range []string{"instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "temperature", "text", "tool_choice", "tools", "top_p"} {
 		if raw := f.settings.get(name); raw != nil && len(raw) <= maxRepeated {
 			out[name] = raw
 		}
@@ -148,8 +150,12 @@ func newResponseMessage(status string, content ...outputPart) *responseMessage {
 	return &responseMessage{ID: "msg_" + rand.Text(), Type: "message", Status: status, Role: "assistant", Content: append([]outputPart{}, content...)}
 }
 
-func newResponseCall(c llm.ToolCall) responseCall {
-	return responseCall{ID: "fc_" + rand.Text(), Type: "function_call", Status: responseCompleted, CallID: c.ID, Name: c.Name, Arguments: c.Arguments}
+func (f *responseForm) newCall(c llm.ToolCall) responseCall {
+	var namespace string
+	if s, ok := f.spaces[c.Name]; ok {
+		c.Name, namespace = s.name, s.namespace
+	}
+	return responseCall{Namespace: namespace, ID: "fc_" + rand.Text(), Type: "function_call", Status: responseCompleted, CallID: c.ID, Name: c.Name, Arguments: c.Arguments}
 }
 
 func (f *responseForm) text(s string) []byte {
@@ -179,12 +185,12 @@ func (f *responseForm) endText(stop string) []byte {
 func (f *responseForm) end(r *llm.Response, list []llm.ToolCall, stop string) []byte {
 	out := f.endText(stop)
 	for _, c := range list {
-		item := newResponseCall(c)
+		item := f.newCall(c)
 		begun := item
 		begun.Status, begun.Arguments = responseInProgress, ""
 		out = append(out, f.added(begun)...)
 		out = append(out, f.ofItem("response.function_call_arguments.delta", item.ID, map[string]any{"delta": c.Arguments})...)
-		out = append(out, f.ofItem("response.function_call_arguments.done", item.ID, map[string]any{"name": c.Name, "arguments": c.Arguments})...)
+		out = append(out, f.ofItem("response.function_call_arguments.done", item.ID, map[string]any{"name": item.Name, "arguments": c.Arguments})...)
 		out = append(out, f.done(item)...)
 	}
 	return append(out, f.event("response."+statusOf(stop), map[string]any{"response": f.response(f.usageOf(r.Usage), stop)})...)
@@ -195,7 +201,7 @@ func (f *responseForm) whole(r *llm.Response, stop string) ([]byte, error) {
 		f.output = append(f.output, newResponseMessage(statusOf(stop), newOutputPart(r.Text)))
 	}
 	for _, c := range r.ToolCalls {
-		f.output = append(f.output, newResponseCall(c))
+		f.output = append(f.output, f.newCall(c))
 	}
 	return json.Marshal(f.response(f.usageOf(r.Usage), stop))
 }

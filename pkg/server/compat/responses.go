@@ -9,46 +9,44 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tooldef"
 )
 
-// responseRequest is what of a response another protocol can carry. See https://platform.openai.com/docs/api-reference/responses.
+// responseRequest is what of a response is carried; see package members and https://platform.openai.com/docs/api-reference/responses.
 type responseRequest struct {
 	Model           string          `json:"model"`
 	Input           json.RawMessage `json:"input"`
 	Instructions    string          `json:"instructions"`
 	Tools           []responseTool  `json:"tools"`
 	Temperature     *float64        `json:"temperature"`
+	TopP            *float64        `json:"top_p"`
 	MaxOutputTokens *int64          `json:"max_output_tokens"`
 	Stream          bool            `json:"stream"`
 	Text            struct {
-		Format    json.RawMessage `json:"format"`
-		Verbosity *string         `json:"verbosity"`
+		Format json.RawMessage `json:"format"`
 	} `json:"text"`
-
-	// What follows is accepted with the value that changes nothing. The last four were checked when the body was read.
-	TopP               *float64        `json:"top_p"`
-	TopLogprobs        *int64          `json:"top_logprobs"`
-	ParallelToolCalls  *bool           `json:"parallel_tool_calls"`
-	ToolChoice         json.RawMessage `json:"tool_choice"`
-	Truncation         *string         `json:"truncation"`
-	Include            []string        `json:"include"`
-	Store              *bool           `json:"store"`
-	Background         *bool           `json:"background"`
-	PreviousResponseID json.RawMessage `json:"previous_response_id"`
-	Conversation       json.RawMessage `json:"conversation"`
+	Reasoning struct {
+		Effort string `json:"effort"`
+	} `json:"reasoning"`
+	ParallelToolCalls *bool           `json:"parallel_tool_calls"`
+	ToolChoice        json.RawMessage `json:"tool_choice"`
 }
 
+// responseTool is a function, or a namespace of functions.
 type responseTool struct {
 	toolFunction
 
-	Type string `json:"type"`
+	Type  string `json:"type"`
+	Tools []struct {
+		toolFunction
+
+		Type string `json:"type"`
+	} `json:"tools"`
 }
 
-// Items have a struct for each type, because a member that belongs to another type would otherwise be lost. Their ids are those of a
-// store, which there is none of here.
+// Items have a struct for each type, because a member that belongs to another type would otherwise be lost.
 type (
 	itemState struct {
-		ID     string `json:"id"`
 		Status string `json:"status"`
 	}
 	messageItem struct {
@@ -64,6 +62,7 @@ type (
 		Type      string `json:"type"`
 		CallID    string `json:"call_id"`
 		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
 		Arguments string `json:"arguments"`
 	}
 	resultItem struct {
@@ -73,16 +72,10 @@ type (
 		CallID string          `json:"call_id"`
 		Output json.RawMessage `json:"output"`
 	}
-	inputPart struct {
-		Type        string            `json:"type"`
-		Text        string            `json:"text"`
-		Annotations []json.RawMessage `json:"annotations"`
-		Logprobs    []json.RawMessage `json:"logprobs"`
-	}
 )
 
-// Types of the parts of a message: what is said to the model, and what it says.
-const partInput, partOutput = "input_text", "output_text"
+// partOutput is the type of the parts of a message that the model says.
+const partOutput = "output_text"
 
 // fromResponses reads a response.
 func fromResponses(in *incoming) (*translated, error) {
@@ -90,39 +83,66 @@ func fromResponses(in *incoming) (*translated, error) {
 	if err := strict(in.data, &c); err != nil {
 		return nil, err
 	}
-	if err := c.neutral(); err != nil {
-		return nil, err
-	}
-	t := &translated{}
+	t := &translated{spaces: map[string]spaced{}}
 	var err error
 	if t.Format, err = c.format(); err != nil {
 		return nil, err
 	}
-	t.Temperature = c.Temperature
+	t.Temperature, t.TopP = c.Temperature, c.TopP
+	if t.Effort, err = effort("reasoning", c.Reasoning.Effort); err != nil {
+		return nil, err
+	}
 	if n := c.MaxOutputTokens; n != nil {
 		if *n < minTokens {
 			return nil, invalid("max_output_tokens", "max_output_tokens: must be at least %d", minTokens)
 		}
 		t.MaxTokens = *n
 	}
-	for _, tool := range c.Tools {
-		d, err := tool.definition(tool.Type)
-		if err != nil {
+	for i := range c.Tools {
+		if err := t.addTool(&c.Tools[i]); err != nil {
 			return nil, err
 		}
-		t.Tools = append(t.Tools, d)
 	}
-	t.Messages, err = c.messages()
-	return t, err
+	if err := t.converse(&c); err != nil {
+		return nil, err
+	}
+	return t, t.chooseAs(c.ToolChoice, c.ParallelToolCalls)
 }
 
-// neutral refuses members that would change the answer and cannot be carried.
-func (c *responseRequest) neutral() error {
-	return unchanging(map[string]bool{
-		"top_p": unlike(c.TopP, 1), "top_logprobs": unlike(c.TopLogprobs, 0), "parallel_tool_calls": unlike(c.ParallelToolCalls, true),
-		"truncation": unlike(c.Truncation, "disabled"), "include": len(c.Include) > 0, "text": unlike(c.Text.Verbosity, "medium"),
-		"tool_choice": !auto(c.ToolChoice),
-	})
+// spaced is the name of a tool in a namespace.
+type spaced struct{ namespace, name string }
+
+// flat is the name that a tool of a namespace has where there are no namespaces.
+func (s spaced) flat() string {
+	if s.namespace == "" {
+		return s.name
+	}
+	return strings.TrimSuffix(s.namespace, "__") + "__" + s.name
+}
+
+// addTool adds a function, or those of a namespace.
+func (t *translated) addTool(tool *responseTool) error {
+	add := func(f *toolFunction, namespace string) error {
+		d, err := f.definition()
+		s := spaced{namespace, f.Name}
+		if d.Name = s.flat(); namespace != "" {
+			if slices.ContainsFunc(t.Tools, func(other tooldef.Definition) bool { return other.Name == d.Name }) {
+				return untranslatable("tools", "two tools that are both called "+d.Name+" without a namespace")
+			}
+			t.spaces[d.Name] = s
+		}
+		t.Tools = append(t.Tools, d)
+		return err
+	}
+	if tool.Type == callFunction {
+		return add(&tool.toolFunction, "")
+	}
+	for i := range tool.Tools {
+		if err := add(&tool.Tools[i].toolFunction, tool.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // format returns the form of the answer, as chat completions write it; nil for a text.
@@ -143,50 +163,55 @@ func (c *responseRequest) format() (json.RawMessage, error) {
 		return nil, nil
 	case kind == "json_object" && alone:
 		return c.Text.Format, nil
-	case kind == "json_schema" && !alone:
+	case kind == formatSchema && !alone:
 		f.remove("type")
 		return slices.Concat([]byte(`{"type":"json_schema","json_schema":`), f.bytes(), []byte("}")), nil
 	}
 	return nil, untranslatable("text", "another form than text, json_object, and json_schema with its members,")
 }
 
-// messages returns the conversation: the instructions, and a text or items.
-func (c *responseRequest) messages() ([]llm.Message, error) {
-	var out []llm.Message
+// converse reads the conversation: the instructions, and a text or items.
+func (t *translated) converse(c *responseRequest) error {
 	if c.Instructions != "" {
-		out = append(out, llm.Message{Role: llm.RoleSystem, Text: c.Instructions})
+		t.Messages = append(t.Messages, llm.Message{Role: llm.RoleSystem, Text: c.Instructions})
 	}
 	var text string
 	var items []json.RawMessage
 	switch {
 	case json.Unmarshal(c.Input, &text) == nil:
 		if strings.TrimSpace(text) == "" {
-			return nil, untranslatable("input", "a message without text")
+			return untranslatable("input", "a message without text")
 		}
-		out = append(out, llm.Message{Role: llm.RoleUser, Text: text})
+		t.Messages = append(t.Messages, llm.Message{Role: llm.RoleUser, Text: text})
 	case json.Unmarshal(c.Input, &items) != nil:
-		return nil, invalid("input", "input: must be a text or a list of items")
+		return invalid("input", "input: must be a text or a list of items")
 	}
 	for _, raw := range items {
 		var err error
 		switch kind := kindOf(raw); kind {
 		case "", "message":
-			out, err = addMessage(out, raw)
+			err = t.addMessage(raw)
 		case "function_call":
-			out, err = addCall(out, raw)
+			err = t.addCall(raw)
 		case "function_call_output":
-			out, err = addResult(out, raw)
+			err = t.addResult(raw)
 		default:
 			err = untranslatable("input", "an item of type "+kind)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if len(out) == 0 || out[len(out)-1].Role == llm.RoleAssistant || out[len(out)-1].Role == llm.RoleSystem {
-		return nil, untranslatable("input", "a conversation that does not end with the user or a result")
+	for _, m := range slices.Backward(t.Messages) {
+		switch m.Role {
+		case llm.RoleSystem: // which may be anywhere
+		case llm.RoleUser, llm.RoleTool:
+			return nil
+		case llm.RoleAssistant:
+			return untranslatable("input", "a conversation that does not end with the user or a result")
+		}
 	}
-	return out, nil
+	return untranslatable("input", "a conversation in which the user says nothing")
 }
 
 // readItem reads an item.
@@ -205,85 +230,71 @@ func (s itemState) complete() error {
 	return nil
 }
 
-func addMessage(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
+// last returns the message before; the zero message if there is none.
+func (t *translated) last() *llm.Message {
+	if n := len(t.Messages); n > 0 {
+		return &t.Messages[n-1]
+	}
+	return &llm.Message{}
+}
+
+func (t *translated) addMessage(raw json.RawMessage) error {
 	var m messageItem
 	if err := readItem(raw, &m); err != nil {
-		return nil, err
+		return err
 	}
 	roles := map[string]llm.Role{"system": llm.RoleSystem, "developer": llm.RoleSystem, "user": llm.RoleUser, "assistant": llm.RoleAssistant}
 	role, known := roles[m.Role]
 	if !known {
-		return nil, untranslatable("input", "the role "+m.Role)
+		return untranslatable("input", "the role "+m.Role)
 	}
-	kind := partInput
-	if role == llm.RoleAssistant {
-		kind = partOutput
+	said, err := readInput(m.Content)
+	if err != nil {
+		return err
 	}
-	text, err := inputText(m.Content, kind)
-	last := llm.Message{Role: llm.RoleSystem}
-	if len(to) > 0 {
-		last = to[len(to)-1]
-	}
+	out := llm.Message{Role: role}
+	put(&out, said, "\n")
 	switch {
-	case err != nil:
-		return nil, err
-	case strings.TrimSpace(text) == "":
-		return nil, untranslatable("input", "a message without text")
-	case role == llm.RoleSystem && last.Role != llm.RoleSystem:
-		return nil, untranslatable("input", "a system message after others")
-	case len(last.ToolCalls) > 0:
-		return nil, untranslatable("input", "a message between a function_call and its output")
+	case len(t.last().ToolCalls) > 0:
+		return untranslatable("input", "a message between a function_call and its output")
+	case len(out.Content) > 0 && role != llm.RoleUser:
+		return untranslatable("input", "an image of the role "+m.Role)
+	case out.Text == "" && role == llm.RoleAssistant:
+		return nil // it says nothing
+	case silent(&out):
+		return untranslatable("input", "a message without text")
 	}
-	return append(to, llm.Message{Role: role, Text: text}), nil
+	t.Messages = append(t.Messages, out)
+	return nil
 }
 
-func addCall(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
+func (t *translated) addCall(raw json.RawMessage) error {
 	var c callItem
 	if err := readItem(raw, &c); err != nil {
-		return nil, err
+		return err
 	}
 	if !isObject([]byte(c.Arguments)) {
-		return nil, untranslatable("input", "a function_call whose arguments are not a JSON object")
+		return untranslatable("input", "a function_call whose arguments are not a JSON object")
 	}
-	if n := len(to); n == 0 || to[n-1].Role != llm.RoleAssistant {
-		to = append(to, llm.Message{Role: llm.RoleAssistant})
+	if t.last().Role != llm.RoleAssistant {
+		t.Messages = append(t.Messages, llm.Message{Role: llm.RoleAssistant})
 	}
-	last := &to[len(to)-1]
-	last.ToolCalls = append(last.ToolCalls, llm.ToolCall{ID: c.CallID, Name: c.Name, Arguments: c.Arguments})
-	return to, nil
+	last := t.last()
+	last.ToolCalls = append(last.ToolCalls, llm.ToolCall{ID: c.CallID, Name: spaced{c.Namespace, c.Name}.flat(), Arguments: c.Arguments})
+	return nil
 }
 
-func addResult(to []llm.Message, raw json.RawMessage) ([]llm.Message, error) {
+func (t *translated) addResult(raw json.RawMessage) error {
 	var r resultItem
 	if err := readItem(raw, &r); err != nil {
-		return nil, err
+		return err
 	}
 	if r.CallID == "" {
-		return nil, invalid("input", "input: a function_call_output must have a call_id")
+		return invalid("input", "input: a function_call_output must have a call_id")
 	}
-	text, err := inputText(r.Output, partInput)
-	return append(to, llm.Message{Role: llm.RoleTool, ToolCallID: r.CallID, Text: text}), err
-}
-
-// inputText returns a text, or the texts of parts that are nothing but texts.
-func inputText(raw json.RawMessage, kind string) (string, error) {
-	if null(raw) {
-		return "", nil
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text, nil
-	}
-	var parts []inputPart
-	if err := strict(raw, &parts); err != nil {
-		return "", untranslatable("input", "content that is not plain text")
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Type != kind || len(p.Annotations) > 0 || len(p.Logprobs) > 0 {
-			return "", untranslatable("input", "content that is not plain text of type "+kind)
-		}
-		texts = append(texts, p.Text)
-	}
-	return strings.Join(texts, "\n"), nil
+	said, err := readInput(r.Output)
+	out := llm.Message{Role: llm.RoleTool, ToolCallID: r.CallID}
+	put(&out, said, "\n")
+	t.Messages = append(t.Messages, out)
+	return err
 }

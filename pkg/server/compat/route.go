@@ -34,8 +34,12 @@ func (op operation) conversation() string {
 
 // format returns the member of a request that has the form of the answer.
 func (op operation) format() string {
-	if op == opResponses {
+	switch op {
+	case opResponses:
 		return "text"
+	case opMessages:
+		return "output_config"
+	case opChat, opCount, opModels:
 	}
 	return "response_format"
 }
@@ -115,5 +119,5 @@ func known(style llm.Protocol) string {
 // newCORS allows pages of the origins to send what the vendors' SDKs send from a browser, and transaction tokens.
 func newCORS(origins, tokens []string) cors.Policy {
 	return cors.New(origins, []string{http.MethodGet, http.MethodPost}, slices.Concat(cors.VendorHeaders(), tokens),
-		[]string{"Request-Id", "Retry-After", headerRequestID, headerTools})
+		[]string{"Request-Id", "Retry-After", headerRequestID, headerTools, headerLeft, headerPassed})
 }

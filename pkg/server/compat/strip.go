@@ -33,8 +33,9 @@ func ignored(op operation) []string {
 }
 
 // conversation returns the request as the loop with the server's tools reads it: without the client's own tools, their calls
-// and results, and without what is ignored. Messages of one role that follow each other become one.
-func (in *incoming) conversation() (*translated, error) {
+// and results, and without what is ignored. Messages of one role that follow each other become one. The protocol is that of a
+// Provider that is to be asked.
+func (in *incoming) conversation(to llm.Protocol) (*translated, error) {
 	body := fields{}
 	if err := json.Unmarshal(in.data, &body); err != nil {
 		return nil, invalid("", "the body must be a JSON object")
@@ -55,7 +56,7 @@ func (in *incoming) conversation() (*translated, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := reread.translate()
+	t, err := reread.translate(to)
 	if p, ok := asProblem(err); ok {
 		p.message = strings.Replace(p.message, toOtherProtocol, toServerTools, 1)
 		return nil, p
@@ -140,14 +141,30 @@ func merged(prompt string, list []llm.Message) []llm.Message {
 	out := []llm.Message{{Role: llm.RoleSystem, Text: prompt}}
 	for _, m := range list {
 		last := &out[len(out)-1]
-		if strings.TrimSpace(m.Text) == "" {
+		if silent(&m) {
 			continue
 		}
 		if last.Role == m.Role {
-			last.Text += "\n\n" + m.Text
+			join(last, &m)
 			continue
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// join adds a message to another one of the same role.
+func join(to, m *llm.Message) {
+	if len(to.Content)+len(m.Content) > 0 {
+		to.Content = slices.Concat(pieces(to), pieces(m))
+	}
+	to.Text = strings.TrimPrefix(to.Text+"\n\n"+m.Text, "\n\n")
+}
+
+// pieces returns the texts and images of a message.
+func pieces(m *llm.Message) []llm.Content {
+	if len(m.Content) > 0 {
+		return m.Content
+	}
+	return []llm.Content{{Text: m.Text}}
 }

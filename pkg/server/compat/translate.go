@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,44 +21,72 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/anthropic"
+	"github.com/platform-ai/platform/pkg/llm/members"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/pace"
 )
 
-// translated is a request to a Provider of another protocol. Whatever the other protocol cannot carry is refused, so
-// that nothing is lost silently. The same holds for answers, except for what means nothing to the client: thinking, which
-// it cannot have asked for because such requests are refused, and members that describe the answer or are new.
+// translated is a request to a Provider that does not get it as the client wrote it. Package members says what is carried, what is
+// left out and what is refused, so that nothing is lost silently. The same holds for answers, except for what means nothing to the
+// client: thinking, for which it could only give hints, and members that describe the answer or are new.
 type translated struct {
 	llm.Request
 
 	// in is the request that was read.
 	in *incoming
+	// left are the members that are left out.
+	left []string
 	// stops end the answer where one of them would appear in its text.
 	stops []string
 	// usage is set if the client asked for a report of its usage in the stream.
 	usage bool
+	// spaces are the tools of namespaces, by the names that the model knows them by.
+	spaces map[string]spaced
 }
 
-// translate reads the request for a Provider of another protocol.
-func (in *incoming) translate() (*translated, error) {
+// translate reads the request for a Provider of a protocol that does not get it as it is.
+func (in *incoming) translate(to llm.Protocol) (*translated, error) {
 	from := map[operation]func(*incoming) (*translated, error){opChat: fromChat, opResponses: fromResponses, opMessages: fromMessages}[in.op]
 	if from == nil {
 		return nil, invalid("model", "model: %s needs a Provider of the same protocol", in.op)
 	}
-	t, err := from(in)
+	if !utf8.Valid(in.data) || halved(in.data) {
+		return nil, untranslatable("", "text that is not Unicode")
+	}
+	api := map[operation]members.API{opChat: members.Chat, opResponses: members.Responses, opMessages: members.Messages}[in.op]
+	carried, err := members.Reduce(api, in.data, to)
+	if refused, ok := members.IsRefused(err); ok {
+		return nil, problem{code: http.StatusBadRequest, param: refused.Member(), message: refused.Error() + " " + toOtherProtocol}
+	}
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	t, err := from(&incoming{object: &object{data: carried.Body}, op: in.op, usage: in.usage})
 	if err != nil {
 		return nil, err
 	}
-	t.in = in
-	return t, nil
+	if i := slices.IndexFunc(carried.Left, func(path string) bool { return strings.HasPrefix(path, "tools[") && strings.HasSuffix(path, "]") }); i >= 0 && len(t.Tools) == 0 {
+		return nil, untranslatable("tools", "nothing but tools of a vendor, such as "+carried.Left[i]+",")
+	}
+	t.in, t.left = in, carried.Left
+	return t, t.formFits(to)
 }
 
-// strict reads JSON into a struct. It refuses members that the struct lacks, names that differ in case, members that occur
-// twice, and texts that are not Unicode, because a reading of any of them would lose something.
-func strict(data []byte, into any) error {
-	if !utf8.Valid(data) || halved(data) {
-		return untranslatable("", "text that is not Unicode")
+// formFits refuses a form of the answer that a protocol lacks.
+func (t *translated) formFits(p llm.Protocol) error {
+	if t.Format == nil || p != llm.ProtocolAnthropic {
+		return nil
 	}
+	if _, ok := anthropic.SchemaOf(t.Format); ok {
+		return nil
+	}
+	return untranslatable(t.in.op.format(), "this value")
+}
+
+// strict reads JSON into a struct. It refuses members that the struct lacks, names that differ in case, and members that occur
+// twice, because a reading of any of them would lose something.
+func strict(data []byte, into any) error {
 	wrong, err := kjson.UnmarshalStrict(data, into)
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return untranslatable(kind.Field, "this form")
@@ -123,9 +152,6 @@ func (t *translated) fits(p llm.Protocol) error {
 	if p != llm.ProtocolAnthropic {
 		return nil
 	}
-	if t.Format != nil {
-		return untranslatable(t.in.op.format(), "this value")
-	}
 	param, begun := t.in.op.conversation(), false
 	for i, m := range t.Messages {
 		last := i == len(t.Messages)-1
@@ -155,11 +181,11 @@ func wrongID(param, id string) problem {
 
 // ask asks a Provider of another protocol.
 func (a *attempt) ask() error {
-	req, err := a.in.translate()
+	c := a.candidate
+	req, err := a.in.translate(c.Protocol())
 	if err != nil {
 		return err
 	}
-	c := a.candidate
 	if err := req.fits(c.Protocol()); err != nil {
 		return err
 	}
@@ -172,12 +198,16 @@ func (a *attempt) ask() error {
 		return err
 	}
 	req.Model = c.Model
+	a.leftOut(req)
 	out := a.writer(req)
 	var stop stopper
-	if a.in.op == opMessages {
-		stop.sequences = req.stops // the vendor would not say which of them ended the answer
-	} else {
-		req.Stop = req.stops
+	for _, one := range req.stops {
+		// The vendor would not say which of them ended a message, and Anthropic refuses those of nothing but white space.
+		if a.in.op == opMessages || strings.TrimSpace(one) == "" {
+			stop.sequences = append(stop.sequences, one)
+		} else {
+			req.Stop = append(req.Stop, one)
+		}
 	}
 	resp, err := model.Model.Generate(a.ctx, req.Request, func(p llm.Part) { out.part(llm.Part{Text: stop.add(p.Text)}) })
 	a.tally.count.Report(resp.Usage)
@@ -263,7 +293,7 @@ func (a *attempt) writer(req *translated) *speaker {
 	case opMessages:
 		s.form = newMessageForm(a.candidate.Model)
 	case opResponses:
-		s.form = newResponseForm(a.candidate.Model, a.h.o.Clock.Now(), req.in.object)
+		s.form = newResponseForm(a.candidate.Model, a.h.o.Clock.Now(), req)
 	default:
 		s.form = newChatForm(a.candidate.Model, a.h.o.Clock.Now(), req.usage)
 	}

@@ -49,13 +49,11 @@ type turn struct {
 
 // act answers with the server's tools. It returns an error only if nothing was written.
 func (x *exchange) act(in *incoming, choice *models.Choice) error {
-	req, err := in.conversation()
+	req, err := in.conversation(choice.Candidates[0].Protocol())
 	if err != nil {
 		return err
 	}
-	if err := able(choice, req); err != nil {
-		return err
-	}
+	x.able(in, choice)
 	candidates, err := choice.LLM()
 	if err != nil {
 		return invalid("model", "model: %v", err)
@@ -89,17 +87,20 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 		t.answer.MaxTokens = choice.MaxTokens
 	}
 	x.w.Header().Set(headerTools, toolsEnabled)
+	x.leftOut(req)
 	return t.run(req.Messages)
 }
 
-// able leaves out the fallbacks that cannot carry the form of the answer, and refuses a first candidate that cannot.
-func able(c *models.Choice, req *translated) error {
-	unable := func(c models.Candidate) bool { return req.Format != nil && c.Protocol() != llm.ProtocolOpenAI }
-	if first := c.Candidates[0]; unable(first) {
-		return invalid(req.in.op.format(), req.in.op.format()+": the protocol of Provider %q has no such member; leave it out, or use a Provider of OpenAI's protocol", first.Provider.Name)
-	}
-	c.Candidates = slices.DeleteFunc(c.Candidates, unable)
-	return nil
+// able leaves out the fallbacks that a request cannot be carried to.
+func (x *exchange) able(in *incoming, c *models.Choice) {
+	first := c.Candidates[0].Protocol()
+	c.Candidates = slices.DeleteFunc(c.Candidates, func(c models.Candidate) bool {
+		if c.Protocol() == first {
+			return false
+		}
+		_, err := in.conversation(c.Protocol())
+		return x.passesOver(c, err)
+	})
 }
 
 // observed tells watchful of the calls in each answer, which need not be a stream.

@@ -17,12 +17,14 @@ import (
 type messagesRequest struct {
 	Model       string           `json:"model"`
 	MaxTokens   *int64           `json:"max_tokens"`
-	System      []messagesBlock  `json:"system,omitempty"`
+	System      messagesContent  `json:"system,omitempty"`
 	Messages    []messagesTurn   `json:"messages"`
 	Tools       []messagesTool   `json:"tools,omitempty"`
 	ToolChoice  *json.RawMessage `json:"tool_choice,omitempty"`
 	Stream      bool             `json:"stream,omitempty"`
 	Temperature *float64         `json:"temperature,omitempty"`
+	// OutputConfig is the form of the answer and its effort. The answer is in the script.
+	OutputConfig json.RawMessage `json:"output_config,omitempty"`
 }
 
 type messagesTurn struct {

@@ -1,0 +1,53 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"strings"
+
+	"k8s.io/apiserver/pkg/audit"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/models"
+)
+
+const (
+	// headerLeft names the hints of a request that its Provider has no place for; see package members.
+	headerLeft = "X-Platform-Left-Out"
+	// headerPassed names the fallbacks that were not asked, each with the member of the request that cannot be carried to it.
+	headerPassed = "X-Platform-Passed-Over"
+	// maxSaid bounds a header, in bytes.
+	maxSaid = 2 << 10
+)
+
+// leftOut says in the answer what is left out of a request.
+func (x *exchange) leftOut(t *translated) {
+	if len(t.left) > 0 {
+		x.w.Header().Set(headerLeft, cut(strings.Join(t.left, ", ")))
+	}
+}
+
+// passesOver reports whether a fallback cannot be asked because of an error. The answer says so, and the audit event of the request.
+func (x *exchange) passesOver(c models.Candidate, err error) bool {
+	if err == nil {
+		return false
+	}
+	why := "this request"
+	if p, ok := asProblem(err); ok && p.param != "" {
+		why = p.param
+	}
+	h := x.w.Header()
+	said := strings.TrimPrefix(h.Get(headerPassed)+", "+c.Provider.Name+" ("+why+")", ", ")
+	h.Set(headerPassed, cut(said))
+	audit.AddAuditAnnotation(x.r.Context(), "passed-over."+v1alpha1.GroupName+"/"+c.Provider.Name, why)
+	return true
+}
+
+// cut bounds what a header says.
+func cut(said string) string {
+	if len(said) > maxSaid {
+		return strings.ToValidUTF8(said[:maxSaid], "") + " …"
+	}
+	return said
+}
