@@ -162,10 +162,16 @@ func TestPatterns(t *testing.T) {
 		schema        string
 		good, refused []string
 	}{
-		"look-ahead": {`{"type":"object","properties":{"p":{"type":"string","pattern":"^(?!root$)[a-z]+$","maxLength":5},"q":{"type":"integer"}}}`,
-			[]string{`{"p":"abc"}`, `{"p":"root"}`}, []string{`{"p":"abcdef"}`, `{"p":7}`, `{"q":"x"}`}},
-		"look-behind, reference, count": {`{"type":"object","properties":{"a":{"pattern":"(?<=a)b"},"b":{"pattern":"(a)\\1"},"c":{"pattern":"^(?<n>a)\\k<n>$"},"d":{"pattern":"^a{1,5000}$"},"e":{"pattern":"^[\\w-.]+$"},"f":{"pattern":"\\p{Script=Greek}"},"g":{"pattern":"[\\ud800-\\udbff]"}}}`,
-			[]string{`{"a":"x","b":"x","c":"x","d":"x","e":".","f":"x","g":"x"}`}, nil},
+		"look-ahead": {
+			`{"type":"object","properties":{"p":{"type":"string","pattern":"^(?!root$)[a-z]+$","maxLength":5},"q":{"type":"integer"}}}`,
+			[]string{`{"p":"abc"}`, `{"p":"root"}`},
+			[]string{`{"p":"abcdef"}`, `{"p":7}`, `{"q":"x"}`},
+		},
+		"look-behind, reference, count": {
+			`{"type":"object","properties":{"a":{"pattern":"(?<=a)b"},"b":{"pattern":"(a)\\1"},"c":{"pattern":"^(?<n>a)\\k<n>$"},"d":{"pattern":"^a{1,5000}$"},"e":{"pattern":"^[\\w-.]+$"},"f":{"pattern":"\\p{Script=Greek}"},"g":{"pattern":"[\\ud800-\\udbff]"}}}`,
+			[]string{`{"a":"x","b":"x","c":"x","d":"x","e":".","f":"x","g":"x"}`},
+			nil,
+		},
 		"by its number":     {`{"type":"object","properties":{"p":{"pattern":"^[\\u0041-\\u005A\\u{e4}]+$"}}}`, []string{`{"p":"ABä"}`}, []string{`{"p":"ab"}`}},
 		"not":               {`{"type":"object","properties":{"p":{"not":{"pattern":"(?=x)"}}}}`, []string{`{"p":"y"}`, `{"p":"x"}`}, nil},
 		"oneOf":             {`{"type":"object","properties":{"p":{"oneOf":[{"type":"string","pattern":"^(?=a)"},{"type":"string","pattern":"^b"}]}}}`, []string{`{"p":"b"}`, `{"p":"a"}`}, []string{`{"p":1}`}},

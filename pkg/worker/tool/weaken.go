@@ -82,56 +82,71 @@ func weaker(v any) (any, bool) {
 	if !ok {
 		return v, true
 	}
-	schema, same := maps.Clone(in), map[string]bool{}
-	exact := true
-	subschemas(schema, func(keyword string, sub any) any {
-		out, ok := weaker(sub)
-		if was, seen := same[keyword]; !seen || was {
-			same[keyword] = ok
-		}
-		exact = exact && ok
+	w := weakening{schema: maps.Clone(in), exact: true, changed: map[string]bool{}}
+	subschemas(w.schema, func(keyword string, sub any) any {
+		out, same := weaker(sub)
+		w.exact = w.exact && same
+		w.changed[keyword] = w.changed[keyword] || !same
 		return out
 	})
-	changed := func(keyword string) bool { ok, seen := same[keyword]; return seen && !ok }
-	drop := func(keywords ...string) {
-		for _, k := range keywords {
-			if _, has := schema[k]; has {
-				exact = false
-				delete(schema, k)
-			}
+	w.patterns()
+	w.rules()
+	return w.schema, w.exact
+}
+
+// weakening is a schema that is being made weaker.
+type weakening struct {
+	schema map[string]any
+	// exact says that it still accepts the same.
+	exact bool
+	// changed are the keywords that hold a part that accepts more.
+	changed map[string]bool
+}
+
+func (w *weakening) drop(keywords ...string) {
+	for _, k := range keywords {
+		if _, has := w.schema[k]; has {
+			w.exact = false
+			delete(w.schema, k)
 		}
 	}
-	if text, ok := schema["pattern"].(string); ok && isUnchecked(text) {
-		drop("pattern")
+}
+
+// patterns leaves out the patterns of this schema.
+func (w *weakening) patterns() {
+	if text, ok := w.schema["pattern"].(string); ok && isUnchecked(text) {
+		w.drop("pattern")
 	}
-	if named, ok := schema["patternProperties"].(map[string]any); ok { // subschemas has made a copy
-		for text := range named {
-			if isUnchecked(text) {
-				delete(named, text)
-				drop("additionalProperties") // it would refuse what the pattern permits
-				exact = false
-			}
+	named, _ := w.schema["patternProperties"].(map[string]any) // subschemas has made a copy
+	for text := range named {
+		if isUnchecked(text) {
+			delete(named, text)
+			w.exact = false
+			w.drop("additionalProperties") // it would refuse what the pattern permits
 		}
 	}
-	if changed("not") {
-		drop("not")
+}
+
+// rules leaves out what a part that accepts more would make stricter.
+func (w *weakening) rules() {
+	if w.changed["not"] {
+		w.drop("not")
 	}
-	if changed("if") {
-		drop("if", "then", "else")
+	if w.changed["if"] {
+		w.drop("if", "then", "else")
 	}
-	if changed("oneOf") { // more than one may fit the weaker ones
-		all, _ := schema["allOf"].([]any)
-		schema["allOf"] = append(slices.Clone(all), map[string]any{"anyOf": schema["oneOf"]})
-		drop("oneOf")
+	if w.changed["oneOf"] { // more than one may fit now
+		all, _ := w.schema["allOf"].([]any)
+		w.schema["allOf"] = append(slices.Clone(all), map[string]any{"anyOf": w.schema["oneOf"]})
+		w.drop("oneOf")
 	}
-	if changed("contains") {
-		drop("maxContains")
+	if w.changed["contains"] {
+		w.drop("maxContains")
 	}
-	drop("unevaluatedProperties", "unevaluatedItems") // they depend on which parts fit
+	w.drop("unevaluatedProperties", "unevaluatedItems") // they depend on which parts fit
 	for _, k := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		if _, has := schema[k]; has {
-			exact = false // what it refers to may be weaker
+		if _, has := w.schema[k]; has {
+			w.exact = false // what it refers to may accept more
 		}
 	}
-	return schema, exact
 }

@@ -39,11 +39,12 @@ func contentOf(res *sdk.CallToolResult) (content, bool) {
 			Type string
 			Text *string
 		}
-		if json.Unmarshal(p, &part) != nil || part.Type == "" {
+		switch {
+		case json.Unmarshal(p, &part) != nil:
 			left.add("")
-		} else if part.Type == "text" && part.Text != nil {
+		case part.Type == "text" && part.Text != nil:
 			texts = append(texts, *part.Text)
-		} else {
+		default:
 			left.add(part.Type)
 		}
 	}

@@ -167,7 +167,5 @@ func (s *stream) wait(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.wire.life.Done():
-		return context.Cause(s.wire.life)
 	}
 }

@@ -150,14 +150,14 @@ func outgoingOf(req *http.Request) (o outgoing) {
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := outgoingOf(req)
 	if sent.Method != methodDiscover {
-		return w.exchange(req, sent)
+		return w.exchange(req, sent) //nolint:contextcheck // the context is the request's
 	}
 	// Servers of earlier versions answer this request in ways of their own, or never. Whatever cannot be used is a refusal
 	// for the SDK, which then begins a session as earlier versions do.
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	defer w.server.options.Clock.AfterFunc(w.server.discovery(), cancel).Stop()
-	res, err := w.exchange(req.WithContext(ctx), sent)
+	res, err := w.exchange(req.WithContext(ctx), sent) //nolint:contextcheck // the context is the request's
 	if err != nil && w.life.Err() == nil && req.Context().Err() == nil {
 		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 	}
