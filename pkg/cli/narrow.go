@@ -114,11 +114,11 @@ func (p *narrowPrinter) PrintObj(obj runtime.Object, out io.Writer) error {
 	}
 	p.headed, p.widths = true, limits(append([][]string{before}, rows...), p.screen, names)
 	for _, row := range rows {
-		line := ""
+		var line strings.Builder
 		for i, cell := range row {
-			line += pad(fit(cell, p.widths[i]), max(p.widths[i]+columnGap, narrowest))
+			line.WriteString(pad(fit(cell, p.widths[i]), max(p.widths[i]+columnGap, narrowest)))
 		}
-		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " ")); err != nil {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line.String(), " ")); err != nil {
 			return err
 		}
 	}

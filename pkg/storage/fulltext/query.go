@@ -79,7 +79,7 @@ func asked(text string) []wanted {
 	q := asking{seen: map[string]bool{}}
 	var run []rune
 	for _, r := range norm.NFKC.String(text) + " " {
-		if len(run) > 0 && scriptOf(run[0]) != scriptOf(r) && !(r == prolonged && scriptOf(run[0]) == hiragana) {
+		if len(run) > 0 && scriptOf(run[0]) != scriptOf(r) && (r != prolonged || scriptOf(run[0]) != hiragana) {
 			q.run(run, r)
 			run = run[:0]
 		}
