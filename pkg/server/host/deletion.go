@@ -24,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/garbage"
 	"github.com/platform-ai/platform/pkg/server/host/namespace"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // deleter deletes objects as one of the host's controllers. The policies see the user name that this controller has in a cluster,
@@ -148,10 +149,14 @@ func (h *Host) collector() *garbage.Collector {
 				return meta.Accessor(obj)
 			},
 			Delete: func(ctx context.Context, ns, name string, options *metav1.DeleteOptions) error {
+				if k.resource.GroupResource() == namespacesResource && slices.Contains(Namespaces(), name) {
+					return apierrors.NewForbidden(namespacesResource, name, errors.New("this namespace may not be deleted; remove its ownerReferences"))
+				}
 				return d.delete(ctx, k, ns, name, options)
 			},
 			Change: func(ctx context.Context, ns, name string, mutate func(metav1.Object)) error {
-				_, err := change(request.WithNamespace(asAdmin(ctx), ns), k, name, func(o resource.Object) { mutate(o) })
+				ctx = object.Discarding(request.WithNamespace(asAdmin(ctx), ns)) // it lets go what is deleted, also on a full disk
+				_, err := change(ctx, k, name, func(o resource.Object) { mutate(o) })
 				return err
 			},
 		})

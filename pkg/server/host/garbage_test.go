@@ -194,6 +194,17 @@ func TestOwnersOfOtherKinds(t *testing.T) {
 	}
 	kit.Await(t, "the Secret of the ClusterRole goes", gone("of-role"))
 
+	// The namespaces of the server stay, whatever they refer to.
+	ns := mustT[*corev1.Namespace](t)(h.k.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}))
+	ns.OwnerReferences = []metav1.OwnerReference{ofRole}
+	mustT[*corev1.Namespace](t)(h.k.CoreV1().Namespaces().Update(t.Context(), ns, metav1.UpdateOptions{}))
+	h.uid["never"] = "4711"
+	h.owned("later", "never") // it is collected, so the namespace was most likely looked at before
+	h.await("")
+	if ns = mustT[*corev1.Namespace](t)(h.k.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})); ns.DeletionTimestamp != nil {
+		t.Error("the namespace default is being deleted")
+	}
+
 	for want, ref := range map[string]metav1.OwnerReference{
 		"is not a kind that this server stores": {APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "1"},
 		"is namespaced":                         ofTask,
