@@ -18,7 +18,7 @@ func vendorAPIs(string) (string, error) {
 		"`X-Platform-Left-Out` of the answer names it. *refused* changes the answer and has no equivalent: the request gets 400, which names " +
 		"it. So does a member that is in no table. A member that is null, empty or has its default is as if it were not there.")
 	p.text("Elements of a list are told apart by their types: `content[text]`, or `tools[custom|]` for those of type custom and those " +
-		"without a type; `[*]` is any other type. With the server's tools, the client's own tools, their calls and results, and choices " +
+		"without a type; `[*]` is any other type. `**.` stands for any object that is not the client's own, such as a schema. With the server's tools, the client's own tools, their calls and results, and choices " +
 		"among them are left out before.")
 	for _, api := range members.APIs() {
 		p.heading(2, "Requests of "+string(api))

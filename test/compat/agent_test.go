@@ -51,6 +51,8 @@ func TestCodingAgent(t *testing.T) {
 	for _, tt := range []struct{ name, adapter, base, model string }{
 		{"chat completions, directly", "@ai-sdk/openai-compatible", s.RESTURL + "/openai/v1", "openai/m"},
 		{"chat completions, through the router", "@ai-sdk/openai-compatible", router + "/openai/v1", "openai/m"},
+		{"chat completions, of the other protocol", "@ai-sdk/openai-compatible", s.RESTURL + "/openai/v1", "claude/m"},
+		{"messages, of the other protocol", "@ai-sdk/anthropic", s.RESTURL + "/anthropic/v1", "openai/m"},
 		{"messages, directly", "@ai-sdk/anthropic", s.RESTURL + "/anthropic/v1", "claude/m"},
 		{"messages, through the router", "@ai-sdk/anthropic", router + "/anthropic/v1", "claude/m"},
 	} {

@@ -23,9 +23,7 @@ func chat() []group {
 		{Carried, "", "a block of type image", "", `messages[].content[image_url].image_url.url`},
 		{Dropped, "", "", "accepted and ignored", `frequency_penalty=0 presence_penalty=0 user`},
 		{Dropped, "", "", "about the request, not the answer", `metadata safety_identifier service_tier stream_options.include_obfuscation`},
-		{Dropped, "", "", "caching, which this server asks for itself", `prompt_cache_key prompt_cache_retention prompt_cache_options messages[].cache_control
-			messages[].content[text].cache_control messages[].content[text].prompt_cache_breakpoint messages[].content[image_url].cache_control
-			tools[function].cache_control`},
+		{Dropped, "", "", "caching, which this server asks for itself", `prompt_cache_key prompt_cache_retention prompt_cache_options **.cache_control **.prompt_cache_breakpoint`},
 		{Dropped, "", "", "a hint", `verbosity="medium" prediction messages[].content[image_url].image_url.detail="auto"`},
 		{Dropped, "", "", "whose name a message has says nothing to the model of another vendor", `messages[].name`},
 		{Dropped, "", "", "what the text refers to, not the text", `messages[].annotations`},

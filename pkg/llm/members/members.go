@@ -39,7 +39,8 @@ const (
 // Row is one member of the requests of an API.
 type Row struct {
 	// Path names the member. The elements of a list are told apart by their types: content[text], or tools[custom|] for those
-	// of type custom and those without a type; [*] is any other type, and [] is all elements.
+	// of type custom and those without a type; [*] is any other type, and [] is all elements. A path that begins with **. is a
+	// member of any object that is not the client's own, such as a schema.
 	Path string
 	// OpenAI and Anthropic are what becomes of it at Providers of that protocol.
 	OpenAI, Anthropic Cell

@@ -17,7 +17,7 @@ func TestTable(t *testing.T) {
 	for _, api := range APIs() {
 		seen := map[string]bool{}
 		for _, r := range Table(api) {
-			for rest := r.Path; rest != ""; {
+			for rest := strings.TrimPrefix(r.Path, anywhere); rest != ""; {
 				part := segment.FindString(rest)
 				if part == "" {
 					t.Fatalf("%s: %s: cannot be read from %q", api, r.Path, rest)
@@ -49,6 +49,7 @@ func TestReduce(t *testing.T) {
 		`{"messages":[{"role":"user","content":"a","name":"b"},{"role":"user","content":[{"type":"text","text":"<"}]}]}`: `{"messages":[{"content":"a","role":"user"},{"content":[{"text":"<","type":"text"}],"role":"user"}]} messages[].name`,
 		`{"messages":[{"role":"assistant","content":[{"type":"thinking","x":1},{"type":"text","text":"a"}]}]}`:           `{"messages":[{"content":[{"text":"a","type":"text"}],"role":"assistant"}]} messages[].content[thinking]`,
 		`{"tools":[{"type":"function","function":{"name":"f","parameters":{"a":1,"a":2}}},{"type":"x y"}]}`:              `{"tools":[{"function":{"name":"f","parameters":{"a":1,"a":2}},"type":"function"}]} tools[*]`,
+		`{"messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"arguments":"{}"},"cache_control":{}}]}]}`: `{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":"{}"},"id":"1"}]}]} messages[].tool_calls[].cache_control`,
 		`{"user":"","metadata":[]}`:                                     `{} `,
 		`{"messages":{"role":"user"},"stream_options":1}`:               `{"messages":{"role":"user"},"stream_options":1} `,
 		`{"Model":"m"}`:                                                 `Model`,

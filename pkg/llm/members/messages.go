@@ -26,10 +26,7 @@ func messages() []group {
 			messages[].content[tool_result].content[image].source.data messages[].content[tool_result].content[image].source.url`},
 		{Dropped, "", "", "accepted and ignored", `top_k metadata thinking`},
 		{Dropped, "", "", "about the request, not the answer", `service_tier speed="standard" diagnostics fallbacks fallback_credit_token`},
-		{Dropped, "", "", "caching, which this server asks for itself", `cache_control system[text].cache_control messages[].content[text].cache_control
-			messages[].content[image].cache_control messages[].content[tool_use].cache_control messages[].content[tool_result].cache_control
-			messages[].content[tool_result].content[text].cache_control messages[].content[tool_result].content[image].cache_control
-			tools[custom|].cache_control`},
+		{Dropped, "", "", "caching, which this server asks for itself", `**.cache_control **.prompt_cache_breakpoint`},
 		{Dropped, "", "", "a hint", `context_management compaction tools[custom|].eager_input_streaming tools[custom|].defer_loading=false
 			tools[custom|].input_examples tools[custom|].allowed_callers=["direct"] messages[].content[tool_use].caller
 			messages[].content[image].transformations messages[].content[tool_result].content[image].transformations`},

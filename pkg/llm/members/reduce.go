@@ -46,8 +46,8 @@ type Reduced struct {
 
 // Reduce returns what of a request is carried to a Provider of a protocol. The error is an *Error if a member is refused.
 func Reduce(a API, body []byte, to llm.Protocol) (Reduced, error) {
-	w := walk{to: to}
 	root := trees()[a]
+	w := walk{to: to, anywhere: root.anywhere}
 	raw, err := w.value(root, "", body)
 	return Reduced{Body: raw, Left: slices.Compact(slices.Sorted(slices.Values(w.left)))}, err
 }
@@ -60,14 +60,20 @@ type node struct {
 	// elements are those of a list by their type: "" for no type, "*" for any other one. Nil if elements have no types.
 	elements map[string]*node
 	list     *node // each element, if they have no types
+	// anywhere are, of a request, members of any object in it.
+	anywhere map[string]*node
 }
 
 // trees returns the tables in the form that walk needs.
 var trees = sync.OnceValue(func() map[API]*node {
 	all := map[API]*node{}
 	for _, a := range APIs() {
-		root := &node{}
+		root := &node{anywhere: map[string]*node{}}
 		for _, r := range Table(a) {
+			if name, ok := strings.CutPrefix(r.Path, anywhere); ok {
+				root.anywhere[name] = &node{row: r, known: true}
+				continue
+			}
 			for _, n := range root.find(r.Path) {
 				n.row, n.known = r, true
 			}
@@ -76,6 +82,9 @@ var trees = sync.OnceValue(func() map[API]*node {
 	}
 	return all
 })
+
+// anywhere begins the path of a member of any object.
+const anywhere = "**."
 
 // segment matches a part of a path: a name, and the types of elements if it is a list.
 var segment = regexp.MustCompile(`^([a-z_]+)(?:\[([^\]]*)\])?\.?`)
@@ -123,8 +132,9 @@ func child(of map[string]*node, name string) *node {
 
 // walk reduces one request.
 type walk struct {
-	to   llm.Protocol
-	left []string
+	to       llm.Protocol
+	anywhere map[string]*node
+	left     []string
 }
 
 // open returns the members of an object; false for another value.
@@ -154,7 +164,11 @@ func (w *walk) value(n *node, path string, raw json.RawMessage) (json.RawMessage
 func (w *walk) object(n *node, path string, all map[string]json.RawMessage) (json.RawMessage, error) {
 	out := []byte("{")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		value, kept, err := w.member(n.members[name], under(path, name), all[name])
+		in := n.members[name]
+		if in == nil {
+			in = w.anywhere[name]
+		}
+		value, kept, err := w.member(in, under(path, name), all[name])
 		if err != nil {
 			return nil, err
 		}

@@ -28,9 +28,7 @@ func responses() []group {
 		{Dropped, "", "", "accepted and ignored", `user`},
 		{Dropped, "", "", "about the request, not the answer", `metadata client_metadata safety_identifier service_tier access_programs stream_options`},
 		{Dropped, "", "", "nothing is stored", `input[message|].id input[function_call].id input[function_call_output].id`},
-		{Dropped, "", "", "caching, which this server asks for itself", `prompt_cache_key prompt_cache_retention prompt_cache_options
-			input[message|].content[input_text|output_text|text].prompt_cache_breakpoint input[message|].content[input_image].prompt_cache_breakpoint
-			input[function_call_output].output[input_text|output_text|text].prompt_cache_breakpoint input[function_call_output].output[input_image].prompt_cache_breakpoint`},
+		{Dropped, "", "", "caching, which this server asks for itself", `prompt_cache_key prompt_cache_retention prompt_cache_options **.cache_control **.prompt_cache_breakpoint`},
 		{Dropped, "", "", "more about the answer than what it says", `include reasoning.summary reasoning.generate_summary`},
 		{Dropped, "", "", "a hint", `text.verbosity="medium" truncation="disabled" context_management reasoning.context reasoning.mode
 			input[message|].phase input[message|].content[input_image].detail="auto" input[function_call_output].output[input_image].detail="auto"

@@ -44,6 +44,12 @@ var conversations = []string{
 		`{"role":"assistant","content":[{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`,
 	`{"model":"m","max_tokens":9,"system":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}],"stop_sequences":["x"],"messages":[{"role":"user","content":"one"},` +
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"two"},{"type":"tool_use","id":"1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"three"}]}]}`,
+	`{"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"properties":{}}}}],"tool_choice":"required","parallel_tool_calls":false,"reasoning_effort":"low","messages":[{"role":"user","content":[{"type":"text","text":"one"},` +
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]},{"role":"assistant","content":"two","refusal":null,"annotations":[],"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"},"cache_control":{}}]},` +
+		`{"role":"tool","name":"f","tool_call_id":"1","content":[{"type":"text","text":"three"},{"type":"image_url","image_url":{"url":"https://example.com/a"}}]},{"role":"developer","content":"four"},{"role":"user","name":"u","content":"five"}]}`,
+	`{"model":"m","max_tokens":9,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"tools":[{"name":"f","input_schema":{}},{"type":"bash_20250124","name":"bash"}],"messages":[{"role":"user","content":[{"type":"text","text":"one"},` +
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]},{"role":"system","content":"two"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"1","name":"f","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","is_error":true,"content":[{"type":"text","text":"three"},{"type":"image","source":{"type":"url","url":"https://example.com/a"}}]},{"type":"text","text":"four"}]}]}`,
 }
 
 // responses are bodies that can be translated, with and without the tools of the server.
@@ -53,6 +59,9 @@ var responses = []string{
 		`{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"three","annotations":[],"logprobs":[]}]},{"type":"function_call","id":"fc_1","call_id":"1","name":"a","arguments":"{}"},` +
 		`{"type":"function_call","call_id":"2","name":"b","arguments":"{\"n\":9007199254740993}"},{"type":"function_call_output","call_id":"1","output":"four"},{"type":"function_call_output","call_id":"2","output":[{"type":"input_text","text":"five"}]},{"role":"user","content":"six"}]}`,
 	`{"store":false,"input":[{"role":"user","content":"one"},{"type":"function_call","call_id":"1","name":"a","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"two"}],"text":{"format":{"type":"text"}},"tool_choice":"auto","previous_response_id":null}`,
+	`{"prompt_cache_key":"k","reasoning":{"effort":"low","summary":"auto"},"tools":[{"type":"namespace","name":"n__","description":"d","tools":[{"type":"function","name":"f"}]},{"type":"web_search"}],"input":[{"role":"developer","content":"one"},` +
+		`{"role":"user","content":[{"type":"input_text","text":"two"},{"type":"input_image","image_url":"data:image/png;base64,AA=="}]},{"type":"reasoning","summary":[],"encrypted_content":"AA=="},` +
+		`{"type":"function_call","call_id":"1","namespace":"n__","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"three"}]},{"role":"developer","content":"four"},{"role":"user","content":"five"}]}`,
 }
 
 // others are bodies that the other protocol cannot carry, or only if nobody touches them: numbers of schemas, ids, white space.
