@@ -44,7 +44,8 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 		return p, ok && p.next && x.r.Context().Err() == nil
 	}
 	for _, c := range choice.Candidates {
-		if number > 0 && x.passesOver(c, in.carriedTo(c)) {
+		if number > 0 && x.passesOver(c, number+1, in.carriedTo(c)) {
+			number++
 			continue
 		}
 		x.w.Header().Del(headerLeft)

@@ -28,10 +28,20 @@ func (x *exchange) leftOut(t *translated) {
 	}
 }
 
-// passesOver reports whether a fallback cannot be asked because of an error. The answer says so, and the audit event of the request.
-func (x *exchange) passesOver(c models.Candidate, err error) bool {
+// passesOver reports whether a fallback cannot be asked because of an error. The answer says so, the audit event of the request, and
+// the usage, where it is the request with the number.
+func (x *exchange) passesOver(c models.Candidate, number int, err error) bool {
 	if err == nil {
 		return false
+	}
+	if x.h.o.Meter != nil {
+		m, err := x.h.o.Meter.Start(x.r.Context(), models.Asked{
+			Namespace: x.call.namespace, Provider: c.Provider.Name, Read: c.Provider, Model: c.Model, Caller: x.caller, ID: x.call.id, Candidate: number,
+			Agent: x.call.query.Get("agent"), PassedOver: true,
+		})
+		if err == nil { // nothing was used, so the request does not depend on it
+			m.End(models.NothingUsed)
+		}
 	}
 	why := "this request"
 	if p, ok := asProblem(err); ok && p.param != "" {

@@ -53,7 +53,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	if err != nil {
 		return err
 	}
-	x.able(in, choice)
+	passed := x.able(in, choice)
 	candidates, err := choice.LLM()
 	if err != nil {
 		return invalid("model", "model: %v", err)
@@ -75,7 +75,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	}
 	t.answer = agentloop.Config{
 		Candidates: models.Metered(candidates, models.Metering{Meter: x.h.meter, Clock: x.h.o.Clock, Asked: models.Asked{
-			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id, Agent: x.call.query.Get("agent"),
+			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id, Candidate: passed, Agent: x.call.query.Get("agent"),
 		}}),
 		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, Format: req.Format, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,
 		Part: func(p llm.Part) { t.say(t.stop.add(t.lead.add(p.Text))) }, Restart: t.restart, Called: t.called,
@@ -91,16 +91,21 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 	return t.run(req.Messages)
 }
 
-// able leaves out the fallbacks that a request cannot be carried to.
-func (x *exchange) able(in *incoming, c *models.Choice) {
+// able leaves out the fallbacks that a request cannot be carried to, and returns how many.
+func (x *exchange) able(in *incoming, c *models.Choice) (passed int) {
 	first := c.Candidates[0].Protocol()
 	c.Candidates = slices.DeleteFunc(c.Candidates, func(c models.Candidate) bool {
 		if c.Protocol() == first {
 			return false
 		}
 		_, err := in.conversation(c.Protocol())
-		return x.passesOver(c, err)
+		if !x.passesOver(c, passed+1, err) {
+			return false
+		}
+		passed++
+		return true
 	})
+	return passed
 }
 
 // observed tells watchful of the calls in each answer, which need not be a stream.

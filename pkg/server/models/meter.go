@@ -28,6 +28,9 @@ type Asked struct {
 	// requests to models that it makes, from 1.
 	ID        string
 	Candidate int
+	// PassedOver is set for a fallback that is not asked, because the request cannot be carried to it. It is recorded as a request
+	// that the vendor never got, and neither limited nor counted.
+	PassedOver bool
 	// Agent is the name of the Agent; empty for none.
 	Agent string
 	// MaxTokens bounds the output, in tokens; 0 if the vendor decides. MaxInput is how many tokens the input has at most.

@@ -21,7 +21,7 @@ const Drain = 2 * time.Minute
 // Metering is what requests of one caller have in common.
 type Metering struct {
 	Meter Meter
-	// Asked is completed with the Provider, the model, the limit and the number of each request.
+	// Asked is completed with the Provider, the model, the limit and the number of each request, which follows Candidate.
 	Asked
 	Clock clock.WithDelayedExecution
 }
@@ -30,6 +30,7 @@ type Metering struct {
 // and the rest of its answer is read for at most two minutes.
 func Metered(list []llm.Candidate, m Metering) []llm.Candidate {
 	asked := &atomic.Int64{}
+	asked.Store(int64(m.Candidate))
 	out := make([]llm.Candidate, len(list))
 	for i, c := range list {
 		one := m

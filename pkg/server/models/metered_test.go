@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -144,4 +145,31 @@ func TestEndOf(t *testing.T) {
 			t.Errorf("%v gives %+v", c.err, e)
 		}
 	}
+}
+
+// A fallback that is passed over is neither limited nor counted as a request, and those that are asked after it have later numbers.
+func TestPassedOver(t *testing.T) {
+	t.Parallel()
+	c := clocktesting.NewFakeClock(time.Now())
+	limits := NewLimits(nil, c, fairshare.Shares{}, nil, nil) // which refuses everything, because nothing has been read
+	m, err := limits.Start(t.Context(), Asked{PassedOver: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.End(NothingUsed)
+	if _, err := limits.Start(t.Context(), Asked{}); err == nil {
+		t.Error("a request that is sent is not limited")
+	}
+	l := &notebook{ended: make(chan Ended, 1)}
+	list := Metered([]llm.Candidate{{Provider: "p", Name: "m", Model: answers{}}}, Metering{Meter: l, Clock: c, Asked: Asked{Candidate: 2}})
+	if _, err := list[0].Model.Generate(t.Context(), llm.Request{}, nil); err != nil || l.asked[0].Candidate != 3 {
+		t.Errorf("the request has number %d, %v", l.asked[0].Candidate, err)
+	}
+}
+
+// answers is a model that answers at once.
+type answers struct{}
+
+func (answers) Generate(context.Context, llm.Request, func(llm.Part)) (llm.Response, error) {
+	return llm.Response{}, nil
 }
