@@ -477,9 +477,13 @@ func TestClosedStreamDecides(t *testing.T) {
 func seven() trace.Usage {
 	var u trace.Usage
 	for i, e := range []v1alpha1.ExecutionEvent{
-		{Type: v1alpha1.EventModelRequestCompleted, Provider: "first", Model: "m1"}, {Type: v1alpha1.EventModelRequestFailed, Provider: "first", Model: "m1"},
-		{Type: v1alpha1.EventModelRequestCompleted, Provider: "second", Model: "m2"}, {Type: v1alpha1.EventModelRequestFailed, Provider: "third", Model: "m3"},
-		{Type: v1alpha1.EventModelRequestFailed}, {Type: v1alpha1.EventModelRequestFailed}, {Type: v1alpha1.EventModelRequestFailed},
+		{Type: v1alpha1.EventModelRequestCompleted, Provider: "first", Model: "m1"},
+		{Type: v1alpha1.EventModelRequestFailed, Provider: "first", Model: "m1"},
+		{Type: v1alpha1.EventModelRequestCompleted, Provider: "second", Model: "m2"},
+		{Type: v1alpha1.EventModelRequestFailed, Provider: "third", Model: "m3"},
+		{Type: v1alpha1.EventModelRequestFailed},
+		{Type: v1alpha1.EventModelRequestFailed},
+		{Type: v1alpha1.EventModelRequestFailed},
 	} {
 		e.Seq = int64(i + 1)
 		u.Add(&e)

@@ -173,7 +173,10 @@ func (w *walk) object(n *node, path string, all map[string]json.RawMessage) (jso
 			return nil, err
 		}
 		if kept {
-			key, _ := json.Marshal(name) // a text can always be encoded
+			key, err := json.Marshal(name)
+			if err != nil {
+				return nil, err
+			}
 			out = append(append(append(append(out, key...), ':'), value...), ',')
 		}
 	}
@@ -225,8 +228,11 @@ func (w *walk) into(n *node, path string, raw json.RawMessage) (out json.RawMess
 // elements reduces a list. A value that is none stays as it is, like a text in place of blocks.
 func (w *walk) elements(n *node, path string, raw json.RawMessage) (json.RawMessage, error) {
 	var all []json.RawMessage
-	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) || json.Unmarshal(raw, &all) != nil {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
 		return raw, nil
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, err
 	}
 	out := []byte("[")
 	for _, one := range all {

@@ -33,12 +33,11 @@ func resultOf(m llm.Message) string {
 	return text
 }
 
-// show adds a message of the user with the images of the results before it, and returns those that are still to be shown.
-func (p *request) show(images []llm.Content) []llm.Content {
+// show adds a message of the user with the images of the results before it.
+func (p *request) show(images []llm.Content) {
 	if len(images) > 0 {
 		p.Messages = append(p.Messages, sdk.UserMessage(parts(images)))
 	}
-	return nil
 }
 
 // parts returns texts and images in the vendor's form.

@@ -18,24 +18,7 @@ import (
 // params turns a request into the SDK's.
 func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 	p := request{sdk.ChatCompletionNewParams{Model: req.Model}}
-	turn := lastTurn(req.Messages)
-	var shown []llm.Content // by results, to which no image can belong
-	for i, m := range llm.DistinctIDs(req.Messages, func(id string) string { return id }) {
-		if m.Role != llm.RoleTool {
-			shown = p.show(shown)
-		}
-		u := message(m)
-		if i >= turn && u.OfAssistant != nil {
-			if members := thinkingOf(m, w.thinkingOf); len(members) > 0 {
-				u.OfAssistant.SetExtraFields(members)
-			}
-		}
-		p.Messages = append(p.Messages, u)
-		if m.Role == llm.RoleTool {
-			shown = append(shown, m.Images()...)
-		}
-	}
-	p.show(shown)
+	p.converse(req.Messages, w)
 	for _, t := range req.Tools {
 		t.Strict = t.Strict && !w.lacks[hintStrict]
 		p.Tools = append(p.Tools, toolParam(t))
@@ -69,6 +52,29 @@ func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 		p.StreamOptions.IncludeUsage = sdk.Bool(true)
 	}
 	return p.ChatCompletionNewParams
+}
+
+// converse adds the messages.
+func (p *request) converse(messages []llm.Message, w way) {
+	turn := lastTurn(messages)
+	var shown []llm.Content // by results, to which no image can belong
+	for i, m := range llm.DistinctIDs(messages, func(id string) string { return id }) {
+		if m.Role != llm.RoleTool {
+			p.show(shown)
+			shown = nil
+		}
+		u := message(m)
+		if i >= turn && u.OfAssistant != nil {
+			if members := thinkingOf(m, w.thinkingOf); len(members) > 0 {
+				u.OfAssistant.SetExtraFields(members)
+			}
+		}
+		p.Messages = append(p.Messages, u)
+		if m.Role == llm.RoleTool {
+			shown = append(shown, m.Images()...)
+		}
+	}
+	p.show(shown)
 }
 
 func message(m llm.Message) sdk.ChatCompletionMessageParamUnion {

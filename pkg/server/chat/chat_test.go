@@ -203,9 +203,14 @@ func TestOrdinaryTextIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	var shown text
 	for i, c := range []struct{ piece, want string }{
-		{"Sure", ""}, {", I", "Sure, "}, {" can. There are", "I can. There "}, {" 12 tasks (", "are 12 tasks "}, {"all done), ", "(all done), "},
+		{"Sure", ""},
+		{", I", "Sure, "},
+		{" can. There are", "I can. There "},
+		{" 12 tasks (", "are 12 tasks "},
+		{"all done), ", "(all done), "},
 		{"and the run r4nd0m took ", "and the run "}, // may be a part of a secret
-		{"a while.\n", "r4nd0m took a while.\n"}, {"Il y a ", "Il y a "},
+		{"a while.\n", "r4nd0m took a while.\n"},
+		{"Il y a ", "Il y a "},
 		{"the password of ", "the "}, // may announce one
 		{"the account", ""},
 	} {

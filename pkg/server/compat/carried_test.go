@@ -276,8 +276,12 @@ func carriedByChat(t *testing.T, body []byte) (c carried) {
 		var list []string
 		_ = json.Unmarshal(stop, &list)
 		list = slices.DeleteFunc(list, func(s string) bool { return strings.TrimSpace(s) == "" }) // those end the text here
-		if stop, _ = json.Marshal(list); len(list) > 0 {
-			c.stops = meant(string(stop))
+		if len(list) > 0 {
+			kept, err := json.Marshal(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.stops = meant(string(kept))
 		}
 	}
 	return c

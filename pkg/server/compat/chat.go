@@ -164,7 +164,7 @@ func (t *translated) addChat(m *chatMessage) error {
 	roles := map[string]llm.Role{"system": llm.RoleSystem, "developer": llm.RoleSystem, "user": llm.RoleUser, "assistant": llm.RoleAssistant, "tool": llm.RoleTool}
 	role, known := roles[m.Role]
 	out.Role = role
-	put(&out, said, "\n")
+	put(&out, said)
 	switch {
 	case !known:
 		return untranslatable("messages", "the role "+m.Role)

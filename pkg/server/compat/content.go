@@ -15,15 +15,15 @@ import (
 // null reports whether a member is missing or null.
 func null(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
 
-// put makes content that of a message: the texts, joined, and images with them if there are some.
-func put(m *llm.Message, said []llm.Content, separator string) {
+// put makes content that of a message: the texts as lines, and images with them if there are some.
+func put(m *llm.Message, said []llm.Content) {
 	var texts []string
 	for _, c := range said {
 		if c.Image == nil {
 			texts = append(texts, c.Text)
 		}
 	}
-	if m.Text = strings.Join(texts, separator); len(texts) < len(said) {
+	if m.Text = strings.Join(texts, "\n"); len(texts) < len(said) {
 		m.Content = said
 	}
 }

@@ -83,7 +83,7 @@ func fromMessages(in *incoming) (*translated, error) {
 	}
 	if len(system) > 0 {
 		first := llm.Message{Role: llm.RoleSystem}
-		put(&first, system, "\n")
+		put(&first, system)
 		t.Messages = append(t.Messages, first)
 	}
 	for _, turn := range c.Messages {
@@ -137,7 +137,7 @@ func (t *translated) addTurn(m messageTurn) error {
 	case "system":
 		said, err := readBlocks(m.Content, "messages")
 		late := llm.Message{Role: llm.RoleSystem}
-		if put(&late, said, "\n"); err == nil && silent(&late) || len(late.Content) > 0 {
+		if put(&late, said); err == nil && silent(&late) || len(late.Content) > 0 {
 			err = untranslatable("messages", "a message of the system without text, or with an image")
 		}
 		t.Messages = append(t.Messages, late)
@@ -237,7 +237,7 @@ func (t *translated) addUser(blocks []json.RawMessage) error {
 				return err
 			}
 			out := llm.Message{Role: llm.RoleTool, ToolCallID: b.ToolUseID, Failed: b.IsError}
-			put(&out, result, "\n")
+			put(&out, result)
 			t.Messages = append(t.Messages, out)
 		default:
 			return untranslatable("messages", "a block of type "+kind)
@@ -245,7 +245,7 @@ func (t *translated) addUser(blocks []json.RawMessage) error {
 	}
 	if shows {
 		one := llm.Message{Role: llm.RoleUser}
-		put(&one, said, "\n")
+		put(&one, said)
 		t.Messages = append(t.Messages, one)
 		return nil
 	}

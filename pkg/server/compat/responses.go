@@ -253,7 +253,7 @@ func (t *translated) addMessage(raw json.RawMessage) error {
 		return err
 	}
 	out := llm.Message{Role: role}
-	put(&out, said, "\n")
+	put(&out, said)
 	switch {
 	case len(t.last().ToolCalls) > 0:
 		return untranslatable("input", "a message between a function_call and its output")
@@ -294,7 +294,7 @@ func (t *translated) addResult(raw json.RawMessage) error {
 	}
 	said, err := readInput(r.Output)
 	out := llm.Message{Role: llm.RoleTool, ToolCallID: r.CallID}
-	put(&out, said, "\n")
+	put(&out, said)
 	t.Messages = append(t.Messages, out)
 	return err
 }
