@@ -20,7 +20,7 @@ var undigested = map[string]string{
 	"pkg/llm/openai/errors.go Detail":                 "only compared with texts",
 	"pkg/llm/openai/errors.go Code":                   "the vendor's code of an error, which people read",
 	"pkg/server/auth/external/token.go EmailVerified": "true, false, or a text",
-	"pkg/server/compat/messages.go Content":           "only encoded",
+	"pkg/server/compat/messageform.go Content":        "only encoded",
 	"pkg/server/facade/openapi/build.go v":            "constants of our own rows",
 	"pkg/server/facade/rest/replace.go Value":         "only encoded",
 	"pkg/server/registry/core/toolcall/values.go top": "policies compare doubles; the arguments themselves stay as they are",
