@@ -161,7 +161,10 @@ func (c *carried) result(t *testing.T, id string, failed bool, raw json.RawMessa
 	t.Helper()
 	text, images := textIn(t, raw)
 	text, noted := strings.CutPrefix(text, "[platform notice] The call failed.\n")
-	text = strings.TrimPrefix(strings.TrimSuffix(text, "[platform notice] The images of the result follow."), "\n")
+	const follow = "[platform notice] The images of the result follow."
+	if text = strings.TrimSuffix(text, "\n"+follow); text == follow {
+		text = ""
+	}
 	if kind := "result"; failed || noted {
 		c.say(kind+" of failure", id, text)
 	} else {
