@@ -138,6 +138,9 @@ func (t *translated) addTool(tool *responseTool) error {
 		return add(&tool.toolFunction, "")
 	}
 	for i := range tool.Tools {
+		if tool.Tools[i].Type != callFunction { // null, which is none
+			continue
+		}
 		if err := add(&tool.Tools[i].toolFunction, tool.Name); err != nil {
 			return err
 		}
