@@ -50,6 +50,7 @@ func TestReduce(t *testing.T) {
 		`{"messages":[{"role":"assistant","content":[{"type":"thinking","x":1},{"type":"text","text":"a"}]}]}`:           `{"messages":[{"content":[{"text":"a","type":"text"}],"role":"assistant"}]} messages[].content[thinking]`,
 		`{"tools":[{"type":"function","function":{"name":"f","parameters":{"a":1,"a":2}}},{"type":"x y"}]}`:              `{"tools":[{"function":{"name":"f","parameters":{"a":1,"a":2}},"type":"function"}]} tools[*]`,
 		`{"messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"arguments":"{}"},"cache_control":{}}]}]}`: `{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":"{}"},"id":"1"}]}]} messages[].tool_calls[].cache_control`,
+		`{"tools":[null]}`:                                              `tools[]: an element that is null`,
 		`{"user":"","metadata":[]}`:                                     `{} `,
 		`{"messages":{"role":"user"},"stream_options":1}`:               `{"messages":{"role":"user"},"stream_options":1} `,
 		`{"Model":"m"}`:                                                 `Model`,

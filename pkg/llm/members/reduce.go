@@ -249,6 +249,9 @@ func (w *walk) elements(n *node, path string, raw json.RawMessage) (json.RawMess
 
 // element reduces an element of a list, and reports whether it is carried.
 func (w *walk) element(n *node, path string, raw json.RawMessage) (json.RawMessage, bool, error) {
+	if string(raw) == "null" { // unlike a member, an element is there
+		return nil, false, &Error{path + "[]", "an element that is null"}
+	}
 	all, is, err := open(path+"[]", raw)
 	if err != nil || !is {
 		return raw, true, err

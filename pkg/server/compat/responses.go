@@ -137,6 +137,9 @@ func (t *translated) addTool(tool *responseTool) error {
 	if tool.Type == callFunction {
 		return add(&tool.toolFunction, "")
 	}
+	if tool.Name == "" {
+		return untranslatable("tools", "a namespace without a name")
+	}
 	for i := range tool.Tools {
 		if tool.Tools[i].Type != callFunction { // null, which is none
 			continue
