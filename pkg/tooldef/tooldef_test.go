@@ -14,7 +14,7 @@ func TestTyped(t *testing.T) {
 	for given, want := range map[string]string{
 		"":      ``,
 		`{}`:    `{"type":"object"}`,
-		" { } ": `{"type":"object"}`, //nolint:gocritic // the spaces are meant
+		"\n{ }": `{"type":"object"}`,
 		`{"properties":{"n":{"maximum":9007199254740993}}}`: `{"type":"object","properties":{"n":{"maximum":9007199254740993}}}`,
 		`{"type":"object"}`:          `{"type":"object"}`,
 		`{"type":["object","null"]}`: `{"type":["object","null"]}`,

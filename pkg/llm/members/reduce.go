@@ -175,7 +175,7 @@ func (w *walk) object(n *node, path string, all map[string]json.RawMessage) (jso
 		if kept {
 			key, err := json.Marshal(name)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("the body cannot be read: %w", err)
 			}
 			out = append(append(append(append(out, key...), ':'), value...), ',')
 		}
@@ -232,7 +232,7 @@ func (w *walk) elements(n *node, path string, raw json.RawMessage) (json.RawMess
 		return raw, nil
 	}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the body cannot be read: %w", err)
 	}
 	out := []byte("[")
 	for _, one := range all {

@@ -33,13 +33,6 @@ func resultOf(m llm.Message) string {
 	return text
 }
 
-// show adds a message of the user with the images of the results before it.
-func (p *request) show(images []llm.Content) {
-	if len(images) > 0 {
-		p.Messages = append(p.Messages, sdk.UserMessage(parts(images)))
-	}
-}
-
 // parts returns texts and images in the vendor's form.
 func parts(all []llm.Content) (out []sdk.ChatCompletionContentPartUnionParam) {
 	for _, c := range all {

@@ -54,14 +54,19 @@ func params(req llm.Request, w way) sdk.ChatCompletionNewParams {
 	return p.ChatCompletionNewParams
 }
 
-// converse adds the messages.
+// converse adds the conversation. Images of results, which cannot be part of these, are a message of the user after them.
 func (p *request) converse(messages []llm.Message, w way) {
 	turn := lastTurn(messages)
-	var shown []llm.Content // by results, to which no image can belong
+	var shown []llm.Content
+	show := func() {
+		if len(shown) > 0 {
+			p.Messages = append(p.Messages, sdk.UserMessage(parts(shown)))
+		}
+		shown = nil
+	}
 	for i, m := range llm.DistinctIDs(messages, func(id string) string { return id }) {
 		if m.Role != llm.RoleTool {
-			p.show(shown)
-			shown = nil
+			show()
 		}
 		u := message(m)
 		if i >= turn && u.OfAssistant != nil {
@@ -74,7 +79,7 @@ func (p *request) converse(messages []llm.Message, w way) {
 			shown = append(shown, m.Images()...)
 		}
 	}
-	p.show(shown)
+	show()
 }
 
 func message(m llm.Message) sdk.ChatCompletionMessageParamUnion {

@@ -279,12 +279,12 @@ func carriedByChat(t *testing.T, body []byte) (c carried) {
 		var list []string
 		_ = json.Unmarshal(stop, &list)
 		list = slices.DeleteFunc(list, func(s string) bool { return strings.TrimSpace(s) == "" }) // those end the text here
+		stop, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(list) > 0 {
-			kept, err := json.Marshal(list)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.stops = meant(string(kept))
+			c.stops = meant(string(stop))
 		}
 	}
 	return c

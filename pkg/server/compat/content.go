@@ -15,7 +15,7 @@ import (
 // null reports whether a member is missing or null.
 func null(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
 
-// put makes content that of a message: the texts as lines, and images with them if there are some.
+// put makes content that of a message: the texts, each on lines of its own, and images with them if there are some.
 func put(m *llm.Message, said []llm.Content) {
 	var texts []string
 	for _, c := range said {
