@@ -141,9 +141,6 @@ func (t *translated) addTool(tool *responseTool) error {
 		return untranslatable("tools", "a namespace without a name")
 	}
 	for i := range tool.Tools {
-		if tool.Tools[i].Type != callFunction { // null, which is none
-			continue
-		}
 		if err := add(&tool.Tools[i].toolFunction, tool.Name); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,7 +89,7 @@ func tookTooLong(p *standalone.Platform, name, session string, frames []string) 
 			results = append(results, toolResultOf(p.T, data))
 		}
 	}
-	if got := strings.Join(kinds, " "); got != "status tool_call tool_result message tool_call tool_result message done" {
+	if got := strings.Join(slices.Compact(kinds), " "); got != "status tool_call tool_result message tool_call tool_result message done" {
 		p.T.Fatalf("%s: %s", name, strings.Join(frames, "\n"))
 	}
 	if r := results[0]; r.Success || r.ErrorType != "timeout" || r.Suggestion == "" || !strings.Contains(r.Error, "7m13s") || !strings.Contains(r.Error, "--chat-tool-timeout") {
