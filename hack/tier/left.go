@@ -54,6 +54,7 @@ func look(temporary string) (state, error) {
 			return nil
 		case err != nil:
 			return err
+		case strings.HasPrefix(d.Name(), "platform-probe."): // of a server that a test killed at its start; the next one removes it
 		case d.IsDir() && strings.Contains(path, "platform"): // only such groups are made by tests
 			s.things["control group "+path] = struct{}{}
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -290,4 +291,31 @@ func waitFor(t *testing.T, g *Group, n int) []int {
 		return len(pids) >= n
 	})
 	return pids
+}
+
+// TestProbesOfKilledServers: a group that a server made to try out whether it can, and did not remove, goes after a while.
+func TestProbesOfKilledServers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"platform-probe.1", "platform-probe.2", "platform-run"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "platform-probe.2", "member"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := func() string {
+		names, _ := filepath.Glob(filepath.Join(dir, "*"))
+		for i := range names {
+			names[i] = filepath.Base(names[i])
+		}
+		return strings.Join(names, " ")
+	}
+	now := time.Now()
+	if removeProbes(dir, now.Add(-time.Hour)); left() != "platform-probe.1 platform-probe.2 platform-run" {
+		t.Errorf("a new one was removed: %s", left())
+	}
+	if removeProbes(dir, now.Add(time.Hour)); left() != "platform-probe.2 platform-run" {
+		t.Errorf("left: %s", left())
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -112,7 +113,8 @@ func try(dir string) error {
 	if err := enable(dir); err != nil {
 		return err
 	}
-	g, err := Place{dir, "platform-probe"}.Make(startRoom)
+	removeProbes(dir, time.Now().Add(-staleProbe))
+	g, err := Place{dir, probeName}.Make(startRoom)
 	if err != nil {
 		return err
 	}
@@ -125,6 +127,23 @@ func try(dir string) error {
 		err = nil
 	}
 	return errors.Join(err, g.Remove())
+}
+
+const (
+	// probeName begins the names of groups that are made to try out whether that is possible.
+	probeName = "platform-probe"
+	// staleProbe is the age at which such a group is that of a server which was killed meanwhile. Others remove theirs at once.
+	staleProbe = time.Minute
+)
+
+// removeProbes removes the groups that were made before a time to try out whether that is possible.
+func removeProbes(dir string, before time.Time) {
+	old, _ := filepath.Glob(filepath.Join(dir, probeName+".*"))
+	for _, path := range old {
+		if i, err := os.Stat(path); err == nil && i.ModTime().Before(before) {
+			_ = unix.Rmdir(path) // fails if it has members
+		}
+	}
 }
 
 // enable lets groups below a folder of version 2 count processes. It stays enabled, because other servers may have groups

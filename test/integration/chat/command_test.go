@@ -85,7 +85,7 @@ func TestChatCommandInBackground(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(all, "I create it.\nDone: chat-") {
 		t.Errorf("attached: exit %d, output %q", code, all)
 	}
-	if rest, _, code := standalone.Command(t.Context(), p.Kubeconfig, "chat", "attach", session, "--after", "2"); code != 0 || !strings.HasPrefix(rest, "Done: chat-") {
+	if rest, _, code := standalone.Command(t.Context(), p.Kubeconfig, "chat", "attach", session, "--after", "2"); code != 0 || rest == all || !strings.HasSuffix(all, rest) || !strings.Contains(rest, "Done: chat-") {
 		t.Errorf("attached after the second frame: exit %d, output %q", code, rest)
 	}
 	for wrong, args := range map[string][]string{
