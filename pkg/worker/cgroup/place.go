@@ -113,7 +113,7 @@ func try(dir string) error {
 	if err := enable(dir); err != nil {
 		return err
 	}
-	removeProbes(dir, time.Now().Add(-staleProbe))
+	removeProbes(dir, time.Now().Add(-staleProbe)) //nolint:forbidigo // compared with the time of a file
 	g, err := Place{dir, probeName}.Make(startRoom)
 	if err != nil {
 		return err
