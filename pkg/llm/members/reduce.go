@@ -152,7 +152,7 @@ func open(path string, raw json.RawMessage) (all map[string]json.RawMessage, is 
 	return all, true, nil
 }
 
-// value reduces an object. A value that is none stays as it is: whoever reads the request says what it must be.
+// value reduces a value that should be an object. Another value stays as it is, because the reader of the request names what it must be.
 func (w *walk) value(n *node, path string, raw json.RawMessage) (json.RawMessage, error) {
 	all, is, err := open(path, raw)
 	if err != nil || !is {
@@ -225,7 +225,7 @@ func (w *walk) into(n *node, path string, raw json.RawMessage) (out json.RawMess
 	return out, true, err
 }
 
-// elements reduces a list. A value that is none stays as it is, like a text in place of blocks.
+// elements reduces a value that should be a list. Another value stays as it is: the content of a message, for example, may be a text.
 func (w *walk) elements(n *node, path string, raw json.RawMessage) (json.RawMessage, error) {
 	var all []json.RawMessage
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {

@@ -150,7 +150,7 @@ func TestEndOf(t *testing.T) {
 // A fallback that is passed over is neither limited nor counted as a request, and those that are asked after it have later numbers.
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
-	c := clocktesting.NewFakeClock(time.Now())
+	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	limits := NewLimits(nil, c, fairshare.Shares{}, nil, nil) // which refuses everything, because nothing has been read
 	m, err := limits.Start(t.Context(), Asked{PassedOver: true})
 	if err != nil {

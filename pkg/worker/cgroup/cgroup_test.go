@@ -304,6 +304,7 @@ func TestProbesOfKilledServers(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "platform-probe.2", "member"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	left := func() string {
 		names, _ := filepath.Glob(filepath.Join(dir, "*"))
 		for i := range names {
@@ -311,11 +312,15 @@ func TestProbesOfKilledServers(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	now := time.Now()
-	if removeProbes(dir, now.Add(-time.Hour)); left() != "platform-probe.1 platform-probe.2 platform-run" {
+	for _, name := range []string{"platform-probe.1", "platform-probe.2", "platform-run"} {
+		if err := os.Chtimes(filepath.Join(dir, name), made, made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if removeProbes(dir, made); left() != "platform-probe.1 platform-probe.2 platform-run" {
 		t.Errorf("a new one was removed: %s", left())
 	}
-	if removeProbes(dir, now.Add(time.Hour)); left() != "platform-probe.2 platform-run" {
+	if removeProbes(dir, made.Add(time.Second)); left() != "platform-probe.2 platform-run" {
 		t.Errorf("left: %s", left())
 	}
 }
