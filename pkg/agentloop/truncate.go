@@ -5,8 +5,8 @@ package agentloop
 
 import (
 	"slices"
-	"unicode/utf8"
 
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
@@ -115,11 +115,7 @@ func cutResults(messages []llm.Message, target int) bool {
 		if m.Role != llm.RoleTool || len(m.Text) <= share+len(cutMark) {
 			continue
 		}
-		end := share
-		for end > 0 && !utf8.RuneStart(m.Text[end]) {
-			end--
-		}
-		m.Text = m.Text[:end] + cutMark
+		m.Text = clip.Text(m.Text, share) + cutMark
 		cut = true
 	}
 	return cut

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -57,11 +57,7 @@ func termination(t runspec.Termination, s *secrets) []byte {
 	message := cleanTermination(t.Reason, t.Message, t.ExitCode, s).Message
 	for keep := 3000; ; keep /= 2 {
 		if len(message) > keep {
-			cut := keep
-			for cut > 0 && !utf8.RuneStart(message[cut]) {
-				cut--
-			}
-			message = message[:cut] + "…"
+			message = clip.Text(message, keep) + "…"
 		}
 		t.Message = message
 		raw, err := json.Marshal(t)

@@ -7,11 +7,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/redact"
 )
@@ -92,10 +92,5 @@ func shortenText(text, what, task string) string {
 	if len(text) <= maxSaid {
 		return text
 	}
-	whole := len(text)
-	end := min(len(text), maxSaid)
-	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s\n[cut: this is the beginning of the %s of task %s, which has %d bytes]", text[:end], what, task, whole)
+	return fmt.Sprintf("%s\n[cut: this is the beginning of the %s of task %s, which has %d bytes]", clip.Text(text, maxSaid), what, task, len(text))
 }

@@ -17,8 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
 )
@@ -166,11 +166,7 @@ func (k Key) Scrub(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}
-	cut := maxMessage
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return clip.Text(s, maxMessage) + "…"
 }
 
 // Describe describes a failed connection without its URL.

@@ -10,13 +10,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
@@ -181,11 +181,7 @@ func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	end := limit - len(cutMark)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + cutMark
+	return clip.Text(s, limit-len(cutMark)) + cutMark
 }
 
 // beginning returns the first characters of a text, at most limit. If it has more, a mark follows them.

@@ -3,7 +3,11 @@
 
 package intake
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/clip"
+)
 
 // text checks that a body is UTF-8 as it arrives. JSON decoders put U+FFFD in the place of other bytes, so an object would be stored
 // that nobody sent.
@@ -24,13 +28,7 @@ func (t *text) add(part []byte) bool {
 	if !utf8.Valid(t.begun[:t.n]) {
 		return false
 	}
-	end := len(part)
-	for i := max(0, end-utf8.UTFMax+1); i < end; i++ {
-		if utf8.RuneStart(part[i]) && !utf8.FullRune(part[i:]) {
-			end = i
-			break
-		}
-	}
+	end := len(clip.Whole(part))
 	t.n = copy(t.begun[:], part[end:])
 	return utf8.Valid(part[:end])
 }

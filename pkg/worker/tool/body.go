@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"io"
 	"mime"
-	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
@@ -40,18 +39,4 @@ func UTF8(text []byte, contentType string) []byte {
 		out = text
 	}
 	return bytes.ToValidUTF8(out, []byte("\uFFFD"))
-}
-
-// WholeRunes returns text that was cut at its end without the part of a character there.
-func WholeRunes(text []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		tail := text[len(text)-n:]
-		if utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return text[:len(text)-n]
-			}
-			break
-		}
-	}
-	return text
 }

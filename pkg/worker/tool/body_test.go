@@ -27,19 +27,3 @@ func TestUTF8(t *testing.T) {
 		}
 	}
 }
-
-// TestWholeRunes: a text that is cut inside a character ends before it, and any other is as it was.
-func TestWholeRunes(t *testing.T) {
-	const text = "aä€😀"
-	ends := map[int]int{0: 0, 1: 1, 2: 1, 3: 3, 4: 3, 5: 3, 6: 6, 7: 6, 8: 6, 9: 6, 10: 10}
-	for cut := range len(text) + 1 {
-		if got := string(WholeRunes([]byte(text[:cut]))); got != text[:ends[cut]] {
-			t.Errorf("cut at %d: %q", cut, got)
-		}
-	}
-	for _, other := range []string{"\xff", "a\x80", "\x80\x80\x80\x80"} {
-		if got := string(WholeRunes([]byte(other))); got != other {
-			t.Errorf("%q: %q", other, got)
-		}
-	}
-}

@@ -7,11 +7,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -120,11 +120,5 @@ func (r *row) read(text string) {
 
 // cut returns at most limit bytes of a text, and whether something is missing.
 func cut(s string, limit int) (string, bool) {
-	if len(s) <= limit {
-		return s, false
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit], true
+	return clip.Text(s, limit), len(s) > limit
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/canonical"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -303,7 +304,7 @@ func (t *httpTool) scrub(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	s = t.hidden.Remove(s)
 	if len(s) > maxErrorBody {
-		s = string(tool.WholeRunes([]byte(s[:maxErrorBody]))) + "…"
+		s = clip.Text(s, maxErrorBody) + "…"
 	}
 	return s
 }

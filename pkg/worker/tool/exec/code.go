@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool"
@@ -282,7 +283,7 @@ func (c *capped) Write(p []byte) (int, error) {
 func (c *capped) text() string {
 	b := c.b
 	if c.truncated {
-		b = tool.WholeRunes(b)
+		b = clip.Whole(b)
 	}
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
@@ -73,7 +74,7 @@ func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
 		return nil, tool.InvalidArguments("%s is not a text file", a.Path).Suggest("use code_exec to look into binary files")
 	}
 	if a.Offset+int64(n) < size {
-		content = tool.WholeRunes(content)
+		content = clip.Whole(content)
 	}
 	end := a.Offset + int64(len(content))
 	out := &ReadResult{Content: string(content), Path: at.String(), Size: size, Truncated: end < size}

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/html/charset"
 
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/worker/tool"
 )
@@ -177,7 +178,7 @@ func extract(body []byte, contentType string, raw, cut bool) (text, extractor st
 // decode converts the page's character set, which pages also name in their text, to UTF-8.
 func decode(body []byte, contentType string) []byte {
 	_, name, certain := charset.DetermineEncoding(body, contentType)
-	if !certain && name == "windows-1252" && utf8.Valid(tool.WholeRunes(body)) {
+	if !certain && name == "windows-1252" && utf8.Valid(clip.Whole(body)) {
 		name = "utf-8" // the default looks at the beginning only
 	}
 	return tool.UTF8(body, "text/plain; charset="+name)
