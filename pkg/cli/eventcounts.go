@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -69,25 +67,23 @@ func (a *app) eventCounts(ctx context.Context, resource, name string, types []st
 		counts.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("ExecutionEventCounts"))
 		return a.write(counts, f)
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
-	note(w, "TYPE\tEVENTS")
+	rows := [][]string{{"TYPE", "EVENTS"}}
 	for _, t := range slices.SortedFunc(maps.Keys(counts.Types), func(x, y v1alpha1.EventType) int {
 		return cmp.Or(cmp.Compare(counts.Types[y], counts.Types[x]), cmp.Compare(x, y))
 	}) {
 		if len(types) == 0 || slices.Contains(types, string(t)) {
-			note(w, fmt.Sprintf("%s\t%d", t, counts.Types[t]))
+			rows = append(rows, []string{string(t), strconv.FormatInt(counts.Types[t], 10)})
 		}
 	}
-	note(w, fmt.Sprintf("all\t%d", counts.Total))
+	rows = append(rows, []string{"all", strconv.FormatInt(counts.Total, 10)})
 	if len(counts.Buckets) > 0 {
-		note(w, "\nFROM\tEVENTS\tERRORS\tFIRST")
+		rows = append(rows, nil, []string{"FROM", "EVENTS", "ERRORS", "FIRST"})
 	}
 	for i := range counts.Buckets {
 		b := &counts.Buckets[i]
-		note(w, fmt.Sprintf("%s\t%d\t%d\t%d", b.From.Local().Format("2006-01-02 15:04:05.000"), b.Total, b.Severities[v1alpha1.SeverityError], b.Seq))
+		rows = append(rows, []string{
+			b.From.Local().Format("2006-01-02 15:04:05.000"), strconv.FormatInt(b.Total, 10), strconv.FormatInt(b.Severities[v1alpha1.SeverityError], 10), strconv.FormatInt(b.Seq, 10),
+		})
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("output: %w", err)
-	}
-	return nil
+	return a.wholeColumns(rows)
 }
