@@ -18,15 +18,52 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/platform-ai/platform/pkg/worker/cgroup"
 )
 
 // adoptOrphans makes this process the parent of all processes below it that lose theirs.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
+// mostProcesses is the largest limit that a control group can have.
+const mostProcesses = 1 << 22
+
+// makeGroup makes the control group in which a command runs, so that the groups which its servers make lie below it; nil where none
+// can be made. Other servers on the machine make theirs elsewhere.
+func makeGroup() (*cgroup.Group, error) {
+	dir, err := cgroup.Find()
+	if err != nil {
+		return nil, nil //nolint:nilnil,nilerr // then servers make none either
+	}
+	return cgroup.Place{Dir: dir, Run: "tier"}.Make(mostProcesses)
+}
+
+// removeGroups removes the control group of a command that has ended, with those below it, and names the latter. A server that is
+// killed while it tries out whether it can make groups leaves one, which the next server would remove.
+func removeGroups(g *cgroup.Group) ([]string, error) {
+	if g == nil {
+		return nil, nil
+	}
+	var below, names []string
+	err := filepath.WalkDir(g.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != g.Dir() {
+			below = append(below, path)
+		}
+		return err
+	})
+	for _, path := range slices.Backward(below) {
+		_ = unix.Rmdir(path) // or the group above cannot be removed
+		if !cgroup.IsProbe(path) {
+			names = append(names, "control group "+path)
+		}
+	}
+	return names, errors.Join(err, g.Remove())
+}
+
 // state is what of the machine a command may not change for good.
 type state struct {
 	temporary string              // folder for temporary files, empty at first
-	things    map[string]struct{} // mounts, network namespaces and control groups
+	things    map[string]struct{} // mounts, network namespaces and control groups of clusters
 }
 
 func look(temporary string) (state, error) {
@@ -54,8 +91,9 @@ func look(temporary string) (state, error) {
 			return nil
 		case err != nil:
 			return err
-		case strings.HasPrefix(d.Name(), "platform-probe."): // of a server that a test killed at its start; the next one removes it
-		case d.IsDir() && strings.Contains(path, "platform"): // only such groups are made by tests
+		case d.IsDir() && strings.Contains(d.Name(), "."): // of a tier or of a server; those of the command lie in its own group
+			return fs.SkipDir
+		case d.IsDir() && strings.Contains(path, "platform"): // a cluster's, which has a name
 			s.things["control group "+path] = struct{}{}
 		}
 		return nil
@@ -66,13 +104,18 @@ func look(temporary string) (state, error) {
 	return s, err
 }
 
-// left waits for the processes that are left, ends those that do not end by themselves within a time, and names them and all else that
-// was not there before.
-func (s state) left(ending time.Duration) ([]string, error) {
+// left waits for the processes that are left, ends those that do not end by themselves within a time, and names them, what is left in
+// the command's control group, and all else that was not there before.
+func (s state) left(ending time.Duration, group *cgroup.Group) ([]string, error) {
 	left, err := endOrphans(ending)
 	if err != nil {
 		return nil, err
 	}
+	groups, err := removeGroups(group)
+	if err != nil {
+		return nil, err
+	}
+	left = append(left, groups...)
 	now, err := look(s.temporary)
 	if err != nil {
 		return nil, err

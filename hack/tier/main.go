@@ -13,7 +13,9 @@
 //
 // A tier fails if anything of it is left when its command has ended: a process, a mount, a control group, a network namespace, or a
 // file in the folder for temporary files. Processes are found exactly, not by name: tier is the subreaper (PR_SET_CHILD_SUBREAPER) of
-// all that its command starts, so whatever detaches itself from its parent becomes a child of tier. What is left is named and ended.
+// all that its command starts, so whatever detaches itself from its parent becomes a child of tier. What is left is named and ended. So
+// are control groups: the command runs in one of its own, and servers make theirs below it. Other servers on the machine, and other
+// tiers, therefore change nothing.
 //
 // # Parts
 //

@@ -71,6 +71,11 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err := adoptOrphans(); err != nil {
 		return nil, err
 	}
+	group, err := makeGroup()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = removeGroups(group) }() // as above
 	sampled := make(chan error, 1)
 	sampling, stop := context.WithCancel(ctx)
 	defer stop()
@@ -82,7 +87,11 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if group != nil {
+		start = func() error { return group.Start(cmd.SysProcAttr, cmd.Start) }
+	}
+	if err := start(); err != nil {
 		return nil, err
 	}
 	reaped := make(chan struct{})
@@ -99,7 +108,7 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err := <-sampled; err != nil {
 		return nil, err
 	}
-	left, err := before.left(ending)
+	left, err := before.left(ending, group)
 	if err != nil {
 		return nil, err
 	}

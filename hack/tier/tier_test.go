@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/platform-ai/platform/pkg/worker/cgroup"
 	"github.com/platform-ai/platform/test/kit"
 )
 
@@ -155,6 +156,23 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
+// envLeaves has TestLeavesGroup do what it is named after.
+const envLeaves = "TIER_TEST_LEAVES"
+
+// TestLeavesGroup is a command for TestLeftBehind: a server that forgot the group of a run.
+func TestLeavesGroup(t *testing.T) {
+	if os.Getenv(envLeaves) == "" {
+		t.Skip("a command for TestLeftBehind")
+	}
+	dir, err := cgroup.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cgroup.PlaceOf(dir, "forgotten", 1).Make(1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLeftBehind: what a command leaves is named and, where it is a process, ended, also if it has left its parent, its session and
 // its environment.
 func TestLeftBehind(t *testing.T) {
@@ -162,9 +180,13 @@ func TestLeftBehind(t *testing.T) {
 	for name, c := range map[string]struct{ command, says string }{
 		"a process": {"env -i setsid sleep 4321 & disown", "left behind: process "},
 		"a file":    {"touch $TMPDIR/forgotten", "left behind: temporary file forgotten"},
+		"a group":   {envLeaves + "=1 " + os.Args[0] + " -test.run='^TestLeavesGroup$'", "/platform-forgotten-1."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if _, err := cgroup.Find(); name == "a group" && err != nil {
+				t.Skipf("no control groups can be made here: %v", err)
+			}
 			cmd := exec.CommandContext(t.Context(), program, "run", "-ending", "1ms", "planted", "bash", "-c", c.command)
 			cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), envOut+"=") // not into the folder of the tier that runs this test
 			out, err := cmd.CombinedOutput()

@@ -33,6 +33,9 @@ type Group struct {
 	file *os.File
 }
 
+// Dir returns the folder of the group.
+func (g *Group) Dir() string { return g.dir }
+
 // open prepares the group for Start.
 func (g *Group) open() error {
 	v2, err := isUnified(g.dir)

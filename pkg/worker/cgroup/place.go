@@ -136,6 +136,9 @@ const (
 	staleProbe = time.Minute
 )
 
+// IsProbe reports whether a folder is that of a group which was made to try out whether that is possible.
+func IsProbe(dir string) bool { return strings.HasPrefix(filepath.Base(dir), probeName+".") }
+
 // removeProbes removes the groups that were made before a time to try out whether that is possible.
 func removeProbes(dir string, before time.Time) {
 	old, _ := filepath.Glob(filepath.Join(dir, probeName+".*"))
