@@ -21,8 +21,8 @@ import (
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// messageScript: a chief delegates to two clerks, of whom one runs at a time. The first greets its siblings and reports to
-// the chief; the second reads the greeting.
+// messageScript: a chief delegates to two clerks. The first greets its siblings and reports to the chief; the second reads the
+// greeting. The model's answers wait for each other, see inTurn.
 const messageScript = `
 models: [scripted-1]
 turns:
@@ -66,9 +66,8 @@ turns:
 func TestMessagesOfATeam(t *testing.T) {
 	t.Parallel()
 	p, model := standalone.WithModel(t, messageScript)
-	onlyWithBoth(p, model)
+	inTurn(p, model)
 	p.Team()
-	kit.Must[*v1alpha1.Agent](t)(p.API().Agents("default").Patch(t.Context(), "chief", types.MergePatchType, []byte(`{"spec":{"coordination":{"maxConcurrentChildren":1}}}`), metav1.PatchOptions{}))
 	kit.Must[*v1alpha1.Task](t)(p.Tasks().Create(t.Context(), &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Schedule: "@yearly"},
 	}, metav1.CreateOptions{}))
@@ -88,18 +87,31 @@ func TestMessagesOfATeam(t *testing.T) {
 	}
 }
 
-// onlyWithBoth puts a server before the model that answers the child which greets only once its sibling exists, because a
-// message to all goes to those who exist.
-func onlyWithBoth(p *standalone.Platform, model http.Handler) {
+// inTurn puts a server before the model. It answers the child which greets only once its sibling exists, because a message to all
+// goes to those who exist, and the child which reads only once the greeting has arrived.
+func inTurn(p *standalone.Platform, model http.Handler) {
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}
-		greets := bytes.Contains(body, []byte("Greet the others")) && !bytes.Contains(body, []byte("delegate_task"))
-		for tick := time.NewTicker(10 * time.Millisecond); greets && r.Context().Err() == nil; <-tick.C { // not a test's goroutine, so no Await
-			list, err := p.Tasks().List(r.Context(), metav1.ListOptions{FieldSelector: "rootTask=team"})
-			greets = err != nil || len(list.Items) < 3
+		ready := func() bool { return true }
+		switch {
+		case bytes.Contains(body, []byte("delegate_task")): // the chief
+		case bytes.Contains(body, []byte("Greet the others")):
+			ready = func() bool {
+				list, err := p.Tasks().List(r.Context(), metav1.ListOptions{FieldSelector: "rootTask=team"})
+				return err == nil && len(list.Items) == 3
+			}
+		case bytes.Contains(body, []byte("Read the greeting")):
+			ready = func() bool {
+				list, err := p.API().ExecutionEvents("default").List(r.Context(), metav1.ListOptions{
+					FieldSelector: "rootTask=team,type=" + string(v1alpha1.EventTaskMessageReceived),
+				})
+				return err == nil && len(list.Items) > 0
+			}
+		}
+		for tick := time.NewTicker(10 * time.Millisecond); !ready() && r.Context().Err() == nil; <-tick.C { // not a test's goroutine, so no Await
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		model.ServeHTTP(w, r)
