@@ -19,6 +19,7 @@ import (
 
 const (
 	rowSmall   = "chat completions, 64 connections"
+	rowTools   = "chat completions with the server's tools, 64 connections"
 	rowWork    = "processor time of a chat completion"
 	rowFirst   = "first event of a streamed completion, median"
 	rowStreams = "200 parallel streams of 50 events"
@@ -44,6 +45,7 @@ const modelAim, routerAim = 25, 10
 func modelRows() []modelRow {
 	return []modelRow{
 		{rowSmall, "requests/s", report.Higher, smallRequests, true},
+		{rowTools, "requests/s", report.Higher, requestsWithTools, false},
 		{rowWork, "µs", report.Lower, processorTime, false},
 		{rowFirst, "ms", report.Lower, firstEvents, true},
 		{rowStreams, "ms", report.Lower, parallelStreams, true},

@@ -35,6 +35,7 @@ type target struct {
 	url     string
 	pid     int    // of the server
 	token   string // if the clients have none
+	tools   bool   // of the server, which the proxy does not have
 	clients []*http.Client
 }
 
@@ -51,7 +52,8 @@ func (t target) ask(ctx context.Context, i int, stream bool) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	req.Header.Set("X-Platform-Tools", "disabled")
+	tools := map[bool]string{false: "disabled", true: "enabled"}[t.tools]
+	req.Header.Set("X-Platform-Tools", tools)
 	if t.token != "" {
 		req.Header.Set("Authorization", "Bearer "+t.token)
 	}
@@ -68,6 +70,9 @@ func (t target) ask(ctx context.Context, i int, stream bool) (float64, error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", resp.Status, line)
+	}
+	if was := resp.Header.Get("X-Platform-Tools"); was != "" && was != tools {
+		return 0, fmt.Errorf("the server's tools were %s instead of %s", was, tools)
 	}
 	rest, err := io.ReadAll(in)
 	if err == nil && stream && !bytes.Contains(rest, []byte("[DONE]")) {
@@ -106,6 +111,11 @@ func (t target) send(ctx context.Context, window time.Duration) (int64, time.Dur
 func smallRequests(ctx context.Context, t target, window time.Duration) (float64, error) {
 	n, took, err := t.send(ctx, window)
 	return float64(n) / took.Seconds(), err
+}
+
+func requestsWithTools(ctx context.Context, t target, window time.Duration) (float64, error) {
+	t.tools = true
+	return smallRequests(ctx, t, window)
 }
 
 // processorTime returns the processor time of the server for each request, in µs. Other programs do not change it much.

@@ -27,6 +27,10 @@ func answerCompat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	if bytes.Contains(body, []byte(`"tools":`)) { // the server's; the mark says that the goal is reached
+		_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"[goal: reached]\nHello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
+		return
+	}
 	for range streamEvents {
 		_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hello. "}}],"usage":null}`+"\n\n")
 		_ = http.NewResponseController(w).Flush() // the client reads to the end
