@@ -32,12 +32,13 @@ func TestCurrent(t *testing.T) {
 
 // TestSameAsKustomize: with the values that say the same, the chart installs what an overlay installs.
 func TestSameAsKustomize(t *testing.T) {
-	for overlay, set := range map[string][]string{
-		"multi-namespace":  {"namespaces.create=true"},
-		"single-namespace": {"namespaces.create=true", "controller.watchNamespace=platform-tasks"},
+	for dir, set := range map[string][]string{
+		manifests + "/overlays/multi-namespace":  {"namespaces.create=true"},
+		manifests + "/overlays/single-namespace": {"namespaces.create=true", "controller.watchNamespace=platform-tasks"},
+		"testdata/monitored":                     {"namespaces.create=true", "metrics.enabled=true", "metrics.serviceMonitors=true"},
 	} {
-		t.Run(overlay, func(t *testing.T) {
-			objects, err := build(filepath.Join(manifests, "overlays", overlay))
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			objects, err := build(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +86,12 @@ func TestValues(t *testing.T) {
 	if n := strings.Count(text, keepAnnotation); n != 1 { // the volume; there are no namespaces
 		t.Errorf("%d objects stay after helm uninstall, want 1", n)
 	}
-	off := named(t, decoded(t, system, "router.enabled=false", "networkPolicies.enabled=false"))
+	rules := named(t, decoded(t, system, "metrics.alerts=true"))["PrometheusRule "+system+" platform"]
+	want, err := documents(filepath.Join(manifests, "monitoring", "alerts.yaml"))
+	if err != nil || len(want) != 1 || !reflect.DeepEqual(rules, want[0]) {
+		t.Errorf("%v: the chart's alerts are\n%s", err, shown(t, rules))
+	}
+	off := named(t, decoded(t, system, "router.enabled=false", "networkPolicies.enabled=false", "metrics.enabled=true", "metrics.serviceMonitors=true"))
 	for key := range off {
 		if strings.Contains(key, "router") || strings.HasPrefix(key, "NetworkPolicy") {
 			t.Errorf("%s is installed although it is switched off", key)

@@ -63,6 +63,13 @@ func templates(manifests string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, file := range []string{"components/metrics/metrics.yaml", "components/servicemonitor/servicemonitors.yaml", "monitoring/alerts.yaml"} {
+		read, err := documents(filepath.Join(manifests, file))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, read...)
+	}
 	files := map[string]*strings.Builder{}
 	for _, o := range objects {
 		name := fileOf(o)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -34,16 +35,39 @@ func build(dir string) ([]object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.Contains(string(text), "{{") {
-			return nil, fmt.Errorf("%s %s has braces, which Helm would take for its own", kindOf(o), nameOf(o))
-		}
-		o = nil
-		if err := yaml.Unmarshal(text, &o); err != nil { // one type for each kind of value
+		if o, err = decode(text); err != nil { // one type for each kind of value
 			return nil, err
 		}
 		objects = append(objects, o)
 	}
 	return objects, nil
+}
+
+// documents returns the objects of a file.
+func documents(path string) ([]object, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		o, err := decode([]byte(document))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+func decode(text []byte) (o object, err error) {
+	if err := yaml.Unmarshal(text, &o); err != nil {
+		return nil, err
+	}
+	if strings.Contains(string(text), "{{") {
+		return nil, fmt.Errorf("%s %s has braces, which Helm would take for its own", kindOf(o), nameOf(o))
+	}
+	return o, nil
 }
 
 func kindOf(o object) string { return text(o, "kind") }
@@ -74,8 +98,26 @@ func text(o any, path ...string) string {
 	return s
 }
 
+// isMonitoring reports whether an object is none of the base, but for Prometheus.
+func isMonitoring(o object) bool {
+	switch kindOf(o) {
+	case "ServiceMonitor", "PrometheusRule":
+		return true
+	case "Service":
+		return strings.HasSuffix(nameOf(o), "-metrics")
+	case "NetworkPolicy":
+		return nameOf(o) == "metrics"
+	case "ClusterRole":
+		return nameOf(o) == "platform-metrics-reader"
+	}
+	return false
+}
+
 // fileOf returns the template that an object belongs to.
 func fileOf(o object) string {
+	if isMonitoring(o) {
+		return "monitoring.yaml"
+	}
 	switch kindOf(o) {
 	case "Namespace", "PriorityClass", "APIService":
 		return "cluster.yaml"

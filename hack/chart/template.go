@@ -89,6 +89,9 @@ func template(o object) (string, error) {
 	if condition == "" && name == "platform-router" {
 		condition = ".Values.router.enabled"
 	}
+	if isMonitoring(o) {
+		condition = monitoring(o)
+	}
 	replace(o)
 	text, err := yaml.Marshal(o)
 	if err != nil {
@@ -105,24 +108,46 @@ func template(o object) (string, error) {
 	return document, nil
 }
 
+// monitoring returns the condition of an object for Prometheus.
+func monitoring(o object) string {
+	condition := ".Values.metrics.enabled"
+	switch kindOf(o) {
+	case "PrometheusRule":
+		return ".Values.metrics.alerts"
+	case "ServiceMonitor":
+		condition = "and " + condition + " .Values.metrics.serviceMonitors"
+	case "NetworkPolicy":
+		condition = "and " + condition + " .Values.networkPolicies.enabled"
+	case "Service":
+		if nameOf(o) == "platform-router-metrics" {
+			condition = "and " + condition + " .Values.router.enabled"
+		}
+	}
+	return condition
+}
+
 // replace sets the namespace of the release everywhere.
 func replace(v any) {
 	switch v := v.(type) {
 	case object:
 		for key, member := range v {
-			if member == system {
-				v[key] = value("{{ .Release.Namespace }}")
-			}
+			v[key] = inRelease(member)
 			replace(member)
 		}
 	case []any:
 		for i, item := range v {
-			if item == system {
-				v[i] = value("{{ .Release.Namespace }}")
-			}
+			v[i] = inRelease(item)
 			replace(item)
 		}
 	}
+}
+
+// inRelease returns a text with the namespace of the release; anything else as it is.
+func inRelease(v any) any {
+	if s, ok := v.(string); ok {
+		return strings.ReplaceAll(s, system, value("{{ .Release.Namespace }}"))
+	}
+	return v
 }
 
 // keep makes helm uninstall leave an object, since what it holds cannot be made again.
@@ -182,6 +207,10 @@ func workload(o object, program string) error {
 				e.(object)["value"] = value("{{ .Values.workers.runsImage }}")
 			}
 		}
+	}
+	if program != "apiserver" { // whose metrics are at its own port
+		args = append(args, block("{{- if .Values.metrics.enabled }}\n- --metrics-bind-address=:9090\n{{- end }}"))
+		c["ports"] = append(asList(c["ports"]), block("{{- if .Values.metrics.enabled }}\n- containerPort: 9090\n  name: metrics\n{{- end }}"))
 	}
 	c["args"] = append(args, block("{{- range "+values+".extraArgs }}\n- {{ . | quote }}\n{{- end }}"))
 	for _, v := range asList(podSpec["volumes"]) {
