@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -64,6 +65,8 @@ type resolved struct {
 	autonomous bool
 	// left lists what was asked for and the run does not get.
 	left []string
+	// skills are those that the run loads.
+	skills []types.NamespacedName
 }
 
 // resolver plans a task for the place where its run would be, and collects the credentials of the run.
@@ -117,6 +120,9 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	}
 	res.absent = p.Absent
 	res.mayPark, res.left, res.autonomous = p.MayPark, p.Notes, p.Autonomous
+	for _, s := range p.Skills {
+		res.skills = append(res.skills, client.ObjectKeyFromObject(s))
+	}
 	if a := p.Agent; a != nil {
 		res.agentName, res.resources, res.placement = a.Name, a.Spec.Resources, a.Spec.Execution
 		if a.Spec.SecretRef != nil {

@@ -102,7 +102,7 @@ func TestResolve(t *testing.T) {
 		reason  string
 		missing bool
 	}{
-		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{mayPark: true, agentName: "a", providerName: "p", model: "m2", credentials: runspec.Credentials{
+		{"agent", aiTask(func(s *v1alpha1.TaskSpec) { s.AgentRef = ref("a") }), &resolved{mayPark: true, agentName: "a", providerName: "p", model: "m2", skills: []types.NamespacedName{{Namespace: "n", Name: "s"}}, credentials: runspec.Credentials{
 			ConfigMaps:   map[string]string{"n/c/text": "x"},
 			ProviderKeys: map[string]string{"n/p": "k1", "n/q": "k2"}, ToolKeys: map[string]string{"n/weather": "tk"},
 		}}, "", false},

@@ -36,6 +36,8 @@ type run struct {
 	// token makes the worker's token, for a run that takes at most the timeout; 0 means no limit.
 	token  func(ctx context.Context, t *v1alpha1.Task, timeout time.Duration) (string, error)
 	append appendFunc
+	// skills counts those that attempts load.
+	skills *skillMetrics
 	// unsettled returns the events that end the attempt's approvals that are still pending.
 	unsettled func(ctx context.Context, t *v1alpha1.Task, why string) ([]v1alpha1.ExecutionEvent, error)
 	end       endFunc
@@ -188,7 +190,11 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 	if r.Resources == nil {
 		r.Resources = res.resources
 	}
-	return s.executor.Start(ctx, r)
+	state, err := s.executor.Start(ctx, r)
+	if err == nil {
+		s.skills.loaded(res.skills)
+	}
+	return state, err
 }
 
 // inTime shortens a timeout that would end after the deadline of the task's parent.

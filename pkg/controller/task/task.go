@@ -123,11 +123,15 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := showSlots(ctx, o.Metrics, room); err != nil {
 		return err
 	}
+	skills, err := showSkills(o.Metrics)
+	if err != nil {
+		return err
+	}
 	kin := newSiblings(o.Clock.Now, taskAPI{w}.shows)
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
-		Steps:  steps(o, w, room, kin),
+		Steps:  steps(o, w, room, kin, skills),
 	}
 	told := newAnnouncer(func(ctx context.Context, n news) {
 		w.tell(ctx, n, metav1.NewTime(o.Clock.Now()))
@@ -225,7 +229,7 @@ func keepLedger(room ledger) handler.EventHandler {
 //   - cancel comes before schedule and admit: a requested cancellation takes effect before another attempt.
 //   - admit records an attempt and ends the reconcile; run starts it in a later one, when it is stored.
 //   - parked comes before run: pending approvals are handled before the run is examined.
-func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1.Task] {
+func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics) []step.Step[*v1alpha1.Task] {
 	refs := newResolver(o, w.Client, w.live)
 	tasks, events, approvals, runs := taskAPI{w}, eventAPI{w}, approvalAPI{w}, runAPI{w}
 	kids := childAPI{w}
@@ -256,7 +260,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings) []step.Step[*v1alpha1
 	attempt := run{
 		now: o.Clock.Now, executor: o.Executor, resolve: refs.resolve, account: ids.account, token: ids.token,
 		append: appendEvents, unsettled: unsettled, end: family.before(end.end), iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
-		settleChildren: family.settle,
+		settleChildren: family.settle, skills: skills,
 	}
 	list := []step.Step[*v1alpha1.Task]{
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, owned: kids.owned, remove: runs.remove}.do},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,10 +36,11 @@ turns:
 `
 
 // TestSkills: an agent has the texts of its skills, from Skills and ConfigMaps, in its system text, and their files in its
-// sandbox, where its programs and file tools find them.
+// sandbox, where its programs and file tools find them. Each start of a run with a Skill is counted.
 func TestSkills(t *testing.T) {
 	t.Parallel()
-	p, model := standalone.WithModel(t, skillScript, func(o *standalone.Options) { o.AllowHostCommands = true })
+	metrics := prometheus.NewRegistry()
+	p, model := standalone.WithModel(t, skillScript, func(o *standalone.Options) { o.AllowHostCommands, o.Metrics = true, metrics })
 	ctx, c := t.Context(), p.API()
 	texts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "texts"}, Data: map[string]string{"manners": "Always say please."}}
 	kit.Must[*corev1.ConfigMap](t)(p.Kubernetes(t).CoreV1().ConfigMaps("default").Create(ctx, texts, metav1.CreateOptions{}))
@@ -70,6 +73,12 @@ func TestSkills(t *testing.T) {
 		if strings.Contains(system, "The files of the skills above are in ") != where {
 			t.Errorf("request %d: where the files are, want %v:\n%s", i, where, system)
 		}
+	}
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`# HELP platform_skills_loaded_total Skills that attempts of tasks were started with, by the name and the namespace of the Skill. After 1000 of them the rest has the name "other".
+# TYPE platform_skills_loaded_total counter
+platform_skills_loaded_total{namespace="default",skill="counting"} 2
+`), "platform_skills_loaded_total"); err != nil {
+		t.Error(err)
 	}
 	messages := exchanges[1].Request.Messages
 	if last := messages[len(messages)-1]; last.Role != "tool" || !strings.Contains(last.Text(), `echo counted $#`) {
