@@ -50,7 +50,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/provider"
-	"github.com/platform-ai/platform/pkg/controller/skill"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
 	"github.com/platform-ai/platform/pkg/egress"
@@ -105,7 +104,6 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 				RequireSecretHosts: o.Tasks.RequireSecretHosts,
 			})
 		},
-		skill.Add,
 	} {
 		if err := add(mgr); err != nil {
 			return fmt.Errorf("controllers: %w", err)

@@ -38,6 +38,9 @@ type Kept[T Object] struct {
 	Validate func(ctx context.Context, obj T) field.ErrorList
 	// ValidateUpdate reports changes that are not allowed, in addition to those of Frozen fields.
 	ValidateUpdate func(ctx context.Context, obj, old T) field.ErrorList
+	// Status sets the status of an object from its spec and generation, at each write, whoever writes. Set it where nothing else says
+	// what the status is.
+	Status func(obj T)
 	// PrepareForStatus changes the new object of a write to the status subresource before validation.
 	PrepareForStatus func(ctx context.Context, obj, old T)
 	// StatusFinalizer is a finalizer that a write to the status subresource may add to an object, although it changes

@@ -29,6 +29,7 @@ func (s statusStrategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime
 	if s.s.PrepareForStatus != nil {
 		s.s.PrepareForStatus(ctx, obj, oldO.(T))
 	}
+	s.setStatus(obj)
 	s.p.cleanStatus(obj)
 }
 

@@ -74,6 +74,7 @@ func (s *strategy[T]) PrepareForCreate(ctx context.Context, o runtime.Object) {
 	if s.s.PrepareForCreate != nil {
 		s.s.PrepareForCreate(ctx, obj)
 	}
+	s.setStatus(obj)
 	s.p.cleanStatus(obj)
 }
 
@@ -92,6 +93,14 @@ func (s *strategy[T]) PrepareForUpdate(ctx context.Context, o, oldO runtime.Obje
 	// The caller has already reset generation to that of the old object.
 	if s.p.specChanged(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+	s.setStatus(obj)
+}
+
+// setStatus sets a status that follows from the spec.
+func (s *strategy[T]) setStatus(obj T) {
+	if s.s.Status != nil {
+		s.s.Status(obj)
 	}
 }
 

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skill serves skills: knowledge that agents read before they work.
+// Package skill serves skills: knowledge that agents read before they work. The status of a skill follows from its spec, so it is
+// written with it, and no controller is needed.
 package skill
 
 import (
@@ -28,7 +29,7 @@ func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
 		},
 		Columns: columns(),
 		Guard:   guard,
-		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
+		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate, Status: status},
 		Subresources: []resource.Subresource[*v1alpha1.Skill]{
 			{Name: "content", Methods: []string{http.MethodGet}, Connect: content, Readers: resource.Users(resource.Worker)},
 		},

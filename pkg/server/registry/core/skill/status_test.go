@@ -12,7 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-func TestContent(t *testing.T) {
+func TestStatus(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		content v1alpha1.SkillContent
@@ -28,9 +28,7 @@ func TestContent(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Content: tc.content}}
-			if err := content(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			status(s)
 			ready := tc.phase == v1alpha1.SkillReady
 			if s.Status.Phase != tc.phase || meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) != ready ||
 				meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionContentSizeWarning) != tc.warning || !strings.HasPrefix(s.Status.ContentHash, "sha256:") {

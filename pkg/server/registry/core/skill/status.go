@@ -1,11 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skill checks the content of Skills and computes its hash.
 package skill
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -15,28 +13,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
 // warnBytes is the size above which a skill takes up much of a prompt: 64 KiB are about 16,000
 // tokens, an eighth of a context window of 128,000.
 const warnBytes = 64 << 10
 
-// Add registers the controller.
-func Add(mgr manager.Manager) error {
-	return builder.ControllerManagedBy(mgr).Named("skill").For(&v1alpha1.Skill{}).Complete(&step.Reconciler[*v1alpha1.Skill]{
-		Client: mgr.GetClient(),
-		New:    func() *v1alpha1.Skill { return &v1alpha1.Skill{} },
-		Steps:  []step.Step[*v1alpha1.Skill]{{Name: "content", Do: content}},
-	})
-}
-
-// content checks the skill, from its spec alone.
-func content(_ context.Context, s *v1alpha1.Skill) error {
+// status says what the content is worth to a run, and names its version by a hash.
+func status(s *v1alpha1.Skill) {
 	st := &s.Status
 	st.ObservedGeneration = s.Generation
 	st.ContentHash = hash(s.Spec.Content)
@@ -58,7 +44,6 @@ func content(_ context.Context, s *v1alpha1.Skill) error {
 	} else {
 		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionContentSizeWarning)
 	}
-	return nil
 }
 
 func problem(c v1alpha1.SkillContent) string {
