@@ -284,7 +284,14 @@ func (s summary) print(out io.Writer, rest string) {
 	for _, r := range tries {
 		for i, t := range r.tries {
 			fmt.Fprintf(out, "--- %s (%s), try %d: %s after %s; load %s\n", r.name(), r.step, i+1, t.action, t.elapsed, s.loadAt(t.at))
-			fmt.Fprint(out, strings.Join(t.output[max(0, len(t.output)-mostOutput):], ""))
+			fmt.Fprint(out, strings.Join(excerpt(t.output), ""))
 		}
 	}
+}
+
+// excerpt returns the end of an output, and before it what the test itself has said: servers log much when they end.
+func excerpt(output []string) []string {
+	before, end := output[:max(0, len(output)-mostOutput)], output[max(0, len(output)-mostOutput):]
+	said := slices.DeleteFunc(slices.Clone(before), func(line string) bool { return !strings.Contains(line, "_test.go:") })
+	return append(said, end...)
 }

@@ -31,6 +31,9 @@ func TestSkipped(t *testing.T) { t.Skip("needs the moon") }
 
 func TestFailsOnce(t *testing.T) {
 	t.Log("what the first try said")
+	for range 200 {
+		os.Stdout.WriteString("what a server logs\n")
+	}
 	if f, err := os.OpenFile(os.Getenv("ONCE"), os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 		f.Close()
 		t.Fatal("the first try")
@@ -119,6 +122,9 @@ func TestSecondTry(t *testing.T) {
 				if !strings.Contains(output, text) {
 					t.Errorf("the output lacks %q", text)
 				}
+			}
+			if _, tries, second := strings.Cut(output, "=== passed at the second try"); second && !strings.Contains(tries, "what the first try said") {
+				t.Error("the list of second tries lacks what the test said")
 			}
 			if t.Failed() {
 				t.Log(output)
