@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	rowSmall   = "chat completions, 64 connections"
-	rowTools   = "chat completions with the server's tools, 64 connections"
+	rowSmall = "chat completions, 64 connections"
+	// rowTools is of requests that a model with the server's tools answers, without calling one.
+	rowTools   = "completions with tools, 64 connections"
 	rowWork    = "processor time of a chat completion"
 	rowFirst   = "first event of a streamed completion, median"
 	rowStreams = "200 parallel streams of 50 events"
@@ -168,7 +169,7 @@ func compare(ctx context.Context, o Options, prefix string, aim int, ours, other
 		if m.aims {
 			row.Within = aim
 		}
-		if !o.wants(row.Name) {
+		if !o.wants(row.Name) || prefix == viaRouter && m.name == rowTools { // a router has no tools
 			continue
 		}
 		var values [2][]float64
