@@ -304,6 +304,9 @@ func (o *outbox[T]) try(ctx context.Context, batch []T, faults client.Faults) bo
 				if !o.try(ctx, batch[i:i+1], client.Faults{Most: aloneFaults}) {
 					return false
 				}
+				if o.isShut() { // the rest of the batch is no longer queued
+					return true
+				}
 			}
 			return true
 		case unfit(err):
@@ -356,6 +359,12 @@ func (o *outbox[T]) shutDown(err error) {
 	}
 	o.queue, o.sizes, o.ends, o.bytes, o.shut, o.refusal = nil, nil, nil, 0, true, err
 	o.tellEmpty()
+}
+
+func (o *outbox[T]) isShut() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.shut
 }
 
 // unfit reports whether the server will never accept this item, but may accept others.

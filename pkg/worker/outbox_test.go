@@ -167,6 +167,31 @@ func TestOutboxDropsWhatTheServerFailsOver(t *testing.T) {
 	}
 }
 
+// TestOutboxStopsInTheMiddleOfABatch: after the server has refused one item of a batch for good, the others are lost, and
+// none of them is sent.
+func TestOutboxStopsInTheMiddleOfABatch(t *testing.T) {
+	s, release := &server{}, make(chan struct{})
+	s.fail = func(batch []string) error {
+		switch {
+		case len(batch) > 1 || batch[0] == "unfit":
+			return status(http.StatusUnprocessableEntity)
+		case batch[0] == "forbidden":
+			return status(http.StatusForbidden)
+		}
+		<-release // the others are added meanwhile
+		return nil
+	}
+	o := newOutbox(t, s, &noWait{})
+	for _, item := range []string{"first", "forbidden", "unfit", "unfit"} {
+		o.add(item)
+	}
+	close(release)
+	lost := o.close(time.Hour)
+	if err := o.flush(t.Context(), 0); lost != 3 || !apierrors.IsForbidden(err) || len(s.got) != 1 {
+		t.Errorf("lost %d, got %v: %v", lost, s.got, err)
+	}
+}
+
 func TestOutboxStopsWhenTheStreamIsClosed(t *testing.T) {
 	s := &server{fail: func([]string) error { return apierrors.NewConflict(schema.GroupResource{}, "t", errors.New("closed")) }}
 	o := newOutbox(t, s, &noWait{})
