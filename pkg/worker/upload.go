@@ -123,7 +123,7 @@ func artifactFiles(dir string) ([]string, error) {
 	return names, err
 }
 
-// shownName returns the name of an artifact in the API: that of shown, or else its path; names in the API cannot contain
+// shownName returns the name of an artifact in the API: the one in shown, or else its path; names in the API cannot contain
 // folders.
 func shownName(name string, shown map[string]string) string {
 	if filename, hidden := shown[name]; hidden {
@@ -132,31 +132,39 @@ func shownName(name string, shown map[string]string) string {
 	return strings.ReplaceAll(filepath.ToSlash(name), "/", "_")
 }
 
-// shownNames returns the names under which files of the artifacts folder are uploaded whose paths contain secrets. A worker that
-// only delivers does not have the secrets, so the names are a part of the end of the work.
+// shownNames returns the names under which files of the artifacts folder are uploaded whose paths contain secrets, or whose
+// names in the API are those of other files: of a/b and a_b, the first gets another name. A worker that only delivers does not have
+// the secrets, so the names are a part of the end of the work.
 func shownNames(dir string, s *secrets) map[string]string {
 	names, err := artifactFiles(dir)
 	if dir == "" || err != nil {
 		return nil // the upload reports it
 	}
-	taken := map[string]bool{}
+	owners := map[string]string{} // by name in the API
 	for _, name := range names {
-		taken[shownName(name, nil)] = true
+		filename := shownName(name, nil)
+		if _, taken := owners[filename]; !taken || filename == name { // a file that is in no folder keeps its name
+			owners[filename] = name
+		}
 	}
 	var shown map[string]string
 	for _, name := range names {
-		clean, changed := s.seen.Output(strings.ToValidUTF8(shownName(name, nil), "\uFFFD"))
+		filename := shownName(name, nil)
+		clean, changed := s.seen.Output(strings.ToValidUTF8(filename, "\uFFFD"))
 		if !changed {
-			continue
+			if owners[filename] == name {
+				continue
+			}
+			clean = filename
 		}
-		filename := clean
-		for n := 2; taken[filename]; n++ {
-			filename = fmt.Sprintf("%s-%d", clean, n)
+		free := clean
+		for n := 2; owners[free] != ""; n++ {
+			free = fmt.Sprintf("%s-%d", clean, n)
 		}
 		if shown == nil {
 			shown = map[string]string{}
 		}
-		shown[name], taken[filename] = filename, true
+		shown[name], owners[free] = free, name
 	}
 	return shown
 }

@@ -280,6 +280,32 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
+// TestArtifactsWithOneName: files in folders whose names in the API are those of other files do not overwrite them, also if another
+// worker delivers.
+func TestArtifactsWithOneName(t *testing.T) {
+	w := newTestWorker(t, nil)
+	for _, path := range []string{"a/b", "a_b", "a_b-2", "c/d/e", "c/d_e", "f"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(w.config.ArtifactsDir, path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.config.ArtifactsDir, path), []byte(path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]string{}
+	w.post = func(_ context.Context, _ string, body []byte, path ...string) error {
+		got[path[1]] = string(body)
+		return nil
+	}
+	if err := w.submitArtifacts(t.Context(), shownNames(w.config.ArtifactsDir, w.secret)); err != nil {
+		t.Error(err)
+	}
+	want := map[string]string{"a_b": "a_b", "a_b-2": "a_b-2", "a_b-3": "a/b", "c_d_e": "c/d/e", "c_d_e-2": "c/d_e", "f": "f"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func containerTask(script string) *v1alpha1.Task {
 	task := theTask()
 	task.Spec = v1alpha1.TaskSpec{
