@@ -24,11 +24,11 @@ func BenchmarkGate(b *testing.B) {
 			used := int64(7)
 			for i := 0; b.Loop(); i++ {
 				task := fmt.Sprint(i % 100)
-				if _, err := g.Begin(Request{Task: types.UID(task), Call: "1/1", MaxTokens: 10, Limits: []Limit{limit}}); err != nil {
+				if _, err := g.Begin(b.Context(), Request{Task: types.UID(task), Call: "1/1", MaxTokens: 10, Limits: []Limit{limit}}); err != nil {
 					c.SetTime(c.Now().Add(period))
 					continue
 				}
-				g.End(types.UID(task), "1/1", &used, nil)
+				g.End(Ended{Call: Call{types.UID(task), "1/1"}, Used: &used})
 			}
 		})
 	}

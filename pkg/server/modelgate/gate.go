@@ -19,11 +19,23 @@
 //
 // Rates are in memory only, so a server that starts again has forgotten the last minute. Budgets are read from the
 // stored events when they are first needed, so they outlive the server.
+//
+// One lock guards everything, and nothing is read from the store while it is held. What is used of a budget is a tally.
+// The first request that needs a tally reads the stored events without the lock; others that need the same tally wait for
+// it, and all other requests go on. The read also returns which requests had no end yet, and up to which event it has read each
+// task. An end that is stored during the read, or whose start the gate does not know, is therefore counted exactly once: it
+// settles the estimate of its request, and without one it counts if its event is after those that were read. No end makes
+// the gate read again.
+//
+// What the gate knows of a task, a caller or a budget that nobody has asked for within 15 minutes is forgotten. It is read or
+// estimated again when it is next needed.
 package modelgate
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -44,8 +56,10 @@ const (
 	look = 15 * time.Second
 	// grace is how much later than it was told a task may come back without losing its place.
 	grace = 10 * time.Second
-	// maxOpen bounds the requests of one task that are open at the same time. Older ones keep their estimate.
+	// maxOpen bounds the open requests of one task, whose worker may never report their ends. Older ones keep their estimate.
 	maxOpen = 64
+	// memory is how long something is known that nobody asks for.
+	memory = 15 * time.Minute
 )
 
 // Limit is a rate limit of one Provider or Agent. 0 means no limit.
@@ -55,20 +69,13 @@ type Limit struct {
 	Requests, Tokens int64
 }
 
-// Budget is the token budget of one task, for itself and the tasks below it.
-type Budget struct {
-	Task types.UID
-	// Name is the task's name, for people.
-	Name string
-	Most int64
-	// Used reads from the stored events how many tokens were used before. It is called while the gate is locked.
-	Used func() (int64, error)
-}
-
 // Request is a model request that is about to begin.
 type Request struct {
 	// Task holds the place in the queues. For a request that is not of a task it stands for the caller.
 	Task types.UID
+	// Served is set for a request that this server makes itself for a caller. Its end is always reported, and the server
+	// bounds how many such requests are open.
+	Served bool
 	// Namespace is that of the task or the caller.
 	Namespace string
 	// Call identifies the request among those of the task, and Key is the de-duplication key of the event for its
@@ -127,17 +134,6 @@ func LimitOf(list []Limit, kind, namespace, name string, l *v1alpha1.RateLimit) 
 	return append(list, limit)
 }
 
-// BudgetError says that a budget has no room for a request.
-type BudgetError struct {
-	Task              string
-	Used, Asked, Most int64
-}
-
-// Error names the budget and what is left of it.
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("spec.ai.tokenBudget of task %s: the next model request may need %d tokens; %d of %d are used", e.Task, e.Asked, e.Used, e.Most)
-}
-
 // Gate decides for one server. It is safe for concurrent use.
 type Gate struct {
 	clock  clock.PassiveClock
@@ -147,107 +143,134 @@ type Gate struct {
 	windows map[string]*window // by Limit.Of
 	tallies map[types.UID]*tally
 	tasks   map[types.UID]*runs
+	swept   time.Time
 }
 
-// tally is what is used of a budget.
-type tally struct{ used int64 }
-
-// runs is what the gate knows of a task's requests.
+// runs is what the gate knows of the requests of a task or a caller.
 type runs struct {
 	open []*reservation // oldest first
 	// input is the number of input tokens of the last request that reported them.
 	input int64
+	asked time.Time
 }
 
 // reservation is a request that began.
 type reservation struct {
-	call, key string
+	Call
+
+	key       string
 	namespace string
 	at        time.Time
 	tokens    int64
 	windows   []*window
-	tallies   []*tally
+	budgets   []types.UID
+}
+
+// Call identifies a request.
+type Call struct {
+	// Task is that of Request.
+	Task types.UID
+	// ID identifies the request among those of the task.
+	ID string
+}
+
+// Ended is the end of a request.
+type Ended struct {
+	Call
+
+	// Seq is the number of the stored event of the end in the stream of the task; 0 for a caller.
+	Seq int64
+	// Used is how many tokens the request used; nil if that is unknown, and then its estimate stays. Input is the part of
+	// it that was input.
+	Used, Input *int64
 }
 
 // New returns a gate that goes round namespaces by their weights.
 func New(c clock.PassiveClock, s fairshare.Shares) *Gate {
-	return &Gate{clock: c, shares: s, windows: map[string]*window{}, tallies: map[types.UID]*tally{}, tasks: map[types.UID]*runs{}}
+	return &Gate{clock: c, shares: s, swept: c.Now(), windows: map[string]*window{}, tallies: map[types.UID]*tally{}, tasks: map[types.UID]*runs{}}
 }
 
-// Begin reserves what a request needs. The error is a *WaitError, a *BudgetError or that of Budget.Used. undo takes
-// the reservation back if the start of the request cannot be stored.
-func (g *Gate) Begin(r Request) (undo func(), err error) {
+// Begin reserves what a request needs. The error is a *WaitError, a *BudgetError, or the error of ctx or Budget.Used.
+// undo takes the reservation back if the start of the request cannot be stored.
+func (g *Gate) Begin(ctx context.Context, r Request) (undo func(), err error) {
+	for {
+		undo, unread, err := g.begin(r)
+		if unread == nil {
+			return undo, err
+		}
+		if err := g.read(ctx, *unread); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begin is Begin if the tallies of all budgets are known. Otherwise it returns a budget whose tally must be read first.
+func (g *Gate) begin(r Request) (undo func(), unread *Budget, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
-	t := g.tasks[r.Task]
-	if t == nil {
-		t = &runs{}
-		g.tasks[r.Task] = t
-	}
+	g.sweep(now)
+	t := g.runsOf(r.Task, now)
 	if r.Key != "" {
 		for _, o := range t.open {
 			if o.key == r.Key {
-				return func() {}, nil // the answer to the first try was lost
+				return func() {}, nil, nil // the answer to the first try was lost
 			}
 		}
 	}
 	need := r.MaxTokens + cmp.Or(t.input, r.Input)
-	tallies, err := g.afford(r.Budgets, need)
-	if err != nil {
-		return nil, err
+	unread, err = g.afford(r.Budgets, need, now)
+	if unread != nil || err != nil {
+		return nil, unread, err
 	}
 	if err := g.turn(r, need, now); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	o := &reservation{call: r.Call, key: r.Key, namespace: r.Namespace, at: now, tokens: need, tallies: tallies}
+	o := &reservation{Call: Call{r.Task, r.Call}, key: r.Key, namespace: r.Namespace, at: now, tokens: need}
 	for _, l := range r.Limits {
 		w := g.windows[l.Of]
 		w.leave(r.Task)
 		w.add(o)
 		o.windows = append(o.windows, w)
 	}
-	for _, b := range tallies {
-		b.used += need
+	for _, b := range r.Budgets {
+		g.tallies[b.Task].begin(o.Call, need)
+		o.budgets = append(o.budgets, b.Task)
 	}
 	t.open = append(t.open, o)
-	if len(t.open) > maxOpen {
+	if !r.Served && len(t.open) > maxOpen {
 		t.open = t.open[1:]
 	}
-	return func() { g.undo(r.Task, o) }, nil
+	return func() { g.undo(o) }, nil, nil
 }
 
-// afford returns the tallies of the budgets if each has room for n tokens.
-func (g *Gate) afford(budgets []Budget, n int64) ([]*tally, error) {
-	var all []*tally
-	for _, b := range budgets {
-		sum := g.tallies[b.Task]
-		if sum == nil {
-			used, err := b.Used()
-			if err != nil {
-				return nil, err
-			}
-			sum = &tally{used}
-			g.tallies[b.Task] = sum
-		}
-		if sum.used+n > b.Most {
-			return nil, &BudgetError{Task: b.Name, Used: sum.used, Asked: n, Most: b.Most}
-		}
-		all = append(all, sum)
+// runsOf returns what is known of a task or a caller.
+func (g *Gate) runsOf(task types.UID, now time.Time) *runs {
+	t := g.tasks[task]
+	if t == nil {
+		t = &runs{}
+		g.tasks[task] = t
 	}
-	return all, nil
+	t.asked = now
+	return t
+}
+
+// windowOf returns the window of a limit.
+func (g *Gate) windowOf(l Limit) *window {
+	w := g.windows[l.Of]
+	if w == nil {
+		w = &window{}
+		g.windows[l.Of] = w
+	}
+	return w
 }
 
 // turn returns nil if all limits let the request begin. Otherwise the task gets a place in their queues.
 func (g *Gate) turn(r Request, need int64, now time.Time) error {
 	var longest *WaitError
 	for _, l := range r.Limits {
-		w := g.windows[l.Of]
-		if w == nil {
-			w = &window{}
-			g.windows[l.Of] = w
-		}
-		if after := w.wait(l, place{task: r.Task, namespace: r.Namespace, need: need}, now, g.shares); after > 0 && (longest == nil || after > longest.After) {
+		after := g.windowOf(l).wait(l, place{task: r.Task, namespace: r.Namespace, need: need}, now, g.shares)
+		if after > 0 && (longest == nil || after > longest.After) {
 			longest = &WaitError{Limit: l, After: after}
 		}
 	}
@@ -260,56 +283,55 @@ func (g *Gate) turn(r Request, need int64, now time.Time) error {
 	return longest
 }
 
-func (g *Gate) undo(task types.UID, o *reservation) {
+func (g *Gate) undo(o *reservation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range o.windows {
 		w.remove(o)
 	}
-	g.charge(o, 0)
-	if t := g.tasks[task]; t != nil {
-		t.take(o.call, o)
+	for _, id := range o.budgets {
+		if b := g.tallies[id]; b != nil {
+			b.undo(o.Call)
+		}
+	}
+	if t := g.tasks[o.Task]; t != nil {
+		t.take(func(found *reservation) bool { return found == o })
 	}
 }
 
-// charge changes what a reservation holds of its windows and tallies.
-func (g *Gate) charge(o *reservation, tokens int64) {
-	for _, b := range o.tallies {
-		b.used += tokens - o.tokens
-	}
-	for _, w := range o.windows {
-		w.change(o, tokens)
-	}
-	o.tokens = tokens
-}
-
-// End settles a request whose end is stored. used is how many tokens it used; nil if that is unknown, and then its
-// estimate stays. input is the part of it that was input. It reports false if the gate does not know the request, as
-// after a restart of the server or because its start was left out.
-func (g *Gate) End(task types.UID, call string, used, input *int64) bool {
+// End settles a request whose end is stored. It reports false if the gate does not know the request, as after a restart
+// of the server or because its start was left out; then the caller calls Late.
+func (g *Gate) End(e Ended) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t := g.tasks[task]
+	t := g.tasks[e.Task]
 	if t == nil {
 		return false
 	}
-	if input != nil {
-		t.input = *input
+	if e.Input != nil {
+		t.input = *e.Input
 	}
-	o := t.take(call, nil)
+	o := t.take(func(found *reservation) bool { return found.ID == e.ID })
 	if o == nil {
 		return false
 	}
-	if used != nil {
-		g.charge(o, *used)
+	t.asked = g.clock.Now()
+	if e.Used != nil {
+		for _, w := range o.windows {
+			w.change(o, *e.Used)
+		}
+		o.tokens = *e.Used
+	}
+	for _, id := range o.budgets {
+		g.endIn(id, e, t.asked)
 	}
 	return true
 }
 
-// take removes the open request: o, or the newest one of that call.
-func (t *runs) take(call string, o *reservation) *reservation {
+// take removes the newest open request that is the one.
+func (t *runs) take(isOne func(*reservation) bool) *reservation {
 	for i, found := range slices.Backward(t.open) {
-		if found == o || o == nil && found.call == call {
+		if isOne(found) {
 			t.open = append(t.open[:i:i], t.open[i+1:]...)
 			return found
 		}
@@ -318,43 +340,46 @@ func (t *runs) take(call string, o *reservation) *reservation {
 }
 
 // Late counts a request that ended and whose start the gate does not know. It may exceed the limits; later requests
-// wait for it. Its budgets are read again when they are next needed.
-func (g *Gate) Late(r Request, tokens int64, input *int64) {
+// wait for it. If it is unknown what the request used, it counts towards rates by r.MaxTokens.
+func (g *Gate) Late(r Request, e Ended) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	o := &reservation{namespace: r.Namespace, at: g.clock.Now(), tokens: tokens}
+	o := &reservation{namespace: r.Namespace, at: g.clock.Now(), tokens: r.MaxTokens}
+	if e.Used != nil {
+		o.tokens = *e.Used
+	}
 	for _, l := range r.Limits {
-		w := g.windows[l.Of]
-		if w == nil {
-			w = &window{}
-			g.windows[l.Of] = w
-		}
+		w := g.windowOf(l)
 		w.prune(o.at)
 		w.add(o)
 	}
 	for _, b := range r.Budgets {
-		delete(g.tallies, b.Task)
+		g.endIn(b.Task, e, o.at)
 	}
-	if input != nil {
-		if g.tasks[r.Task] == nil {
-			g.tasks[r.Task] = &runs{}
-		}
-		g.tasks[r.Task].input = *input
+	if e.Input != nil {
+		g.runsOf(r.Task, o.at).input = *e.Input
 	}
 }
 
-// Forget removes what is known of a task that has ended: its place in all queues and its budget. What it used still
-// counts for limits and for the budgets of the tasks above it.
+// Forget removes what is known of a task that has ended, and its place in all queues. What it used still counts for limits
+// and budgets.
 func (g *Gate) Forget(task types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.tasks, task)
-	delete(g.tallies, task)
-	now := g.clock.Now()
-	for of, w := range g.windows {
+	for _, w := range g.windows {
 		w.leave(task)
-		if w.prune(now); w.idle() {
-			delete(g.windows, of)
-		}
 	}
+}
+
+// sweep forgets, at most once in a period, what nobody has asked for within memory.
+func (g *Gate) sweep(now time.Time) {
+	if now.Sub(g.swept) < period {
+		return
+	}
+	g.swept = now
+	old := func(asked time.Time) bool { return now.Sub(asked) >= memory }
+	maps.DeleteFunc(g.tasks, func(_ types.UID, t *runs) bool { return len(t.open) == 0 && old(t.asked) })
+	maps.DeleteFunc(g.tallies, func(_ types.UID, t *tally) bool { return t.known && old(t.asked) })
+	maps.DeleteFunc(g.windows, func(_ string, w *window) bool { w.prune(now); return w.idle() })
 }

@@ -4,6 +4,7 @@
 package modelgate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -26,10 +27,14 @@ func request(task string, call int, limits ...Limit) Request {
 	return Request{Task: types.UID(task), Call: fmt.Sprint(call), Key: fmt.Sprint(task, "/", call), MaxTokens: 10, Limits: limits}
 }
 
+func ended(task string, call int, used, input *int64) Ended {
+	return Ended{Call: Call{types.UID(task), fmt.Sprint(call)}, Used: used, Input: input}
+}
+
 // after returns how long a request must wait; 0 if it began.
 func after(t *testing.T, g *Gate, r Request) time.Duration {
 	t.Helper()
-	_, err := g.Begin(r)
+	_, err := g.Begin(t.Context(), r)
 	if wait, ok := errors.AsType[*WaitError](err); ok {
 		return wait.After
 	}
@@ -58,7 +63,7 @@ func TestNoPeriodHasMore(t *testing.T) {
 				continue
 			}
 			if used := rand.N[int64](20); used != 0 {
-				g.End(types.UID(fmt.Sprint(task)), fmt.Sprint(began[task]), &used, nil)
+				g.End(ended(fmt.Sprint(task), began[task], &used, nil))
 			}
 			began[task]++
 			times = append(times, c.Now())
@@ -186,19 +191,19 @@ func TestTokens(t *testing.T) {
 		t.Errorf("waits %v", w)
 	}
 	used, input := int64(60), int64(25)
-	if !g.End("a", "1", &used, &input) || g.End("a", "1", &used, &input) {
+	if !g.End(ended("a", 1, &used, &input)) || g.End(ended("a", 1, &used, &input)) {
 		t.Error("a request ends once")
 	}
 	if w := after(t, g, request("b", 2, limit)); w != 0 {
 		t.Errorf("waits %v although tokens were given back", w)
 	}
-	if !g.End("b", "2", nil, nil) { // unknown: 10 stay
+	if !g.End(ended("b", 2, nil, nil)) { // unknown: 10 stay
 		t.Error("not open")
 	}
 	if w := after(t, g, request("a", 3, limit)); w == 0 {
 		t.Error("60 + 10 + 10 and 25 for the input do not fit into 100") // 105
 	}
-	undo, err := g.Begin(request("c", 4, limit))
+	undo, err := g.Begin(t.Context(), request("c", 4, limit))
 	if err == nil {
 		t.Error("c got ahead of a")
 		undo()
@@ -213,7 +218,7 @@ func TestTokens(t *testing.T) {
 func TestOneRequestOnce(t *testing.T) {
 	g, _ := newGate()
 	limit := Limit{Of: "Provider ns/p", Requests: 1}
-	undo, err := g.Begin(request("a", 1, limit))
+	undo, err := g.Begin(t.Context(), request("a", 1, limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,12 +236,12 @@ func TestOneRequestOnce(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	g, _ := newGate()
 	reads := 0
-	root := Budget{Task: "root", Name: "root", Most: 100, Used: func() (int64, error) { reads++; return 40, nil }}
-	own := Budget{Task: "child", Name: "child", Most: 30, Used: func() (int64, error) { return 0, nil }}
+	root := Budget{Task: "root", Name: "root", Most: 100, Used: func(context.Context) (*Spent, error) { reads++; return &Spent{Tokens: 40}, nil }}
+	own := Budget{Task: "child", Name: "child", Most: 30, Used: func(context.Context) (*Spent, error) { return &Spent{}, nil }}
 	ask := func(task string, call int, budgets ...Budget) error {
 		r := request(task, call)
 		r.Budgets = budgets
-		_, err := g.Begin(r)
+		_, err := g.Begin(t.Context(), r)
 		return err
 	}
 	for i := range 3 {
@@ -257,15 +262,15 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("got %v after %d reads", err, reads)
 	}
 	used := int64(2)
-	g.End("child", "1", &used, nil)
+	g.End(ended("child", 1, &used, nil))
 	if err := ask("child", 4, own, root); err == nil {
 		t.Error("22 and 10 fit into 30")
 	}
-	g.End("other", "1", &used, nil)
+	g.End(ended("other", 1, &used, nil))
 	if err := ask("other", 4, root); err != nil {
 		t.Error(err)
 	}
-	if err := ask("third", 0, Budget{Task: "x", Most: 1000, Used: func() (int64, error) { return 0, errors.New("no disk") }}); err == nil || errors.As(err, &spent) {
+	if err := ask("third", 0, Budget{Task: "x", Most: 1000, Used: func(context.Context) (*Spent, error) { return nil, errors.New("no disk") }}); err == nil || errors.As(err, &spent) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -275,10 +280,10 @@ func TestLate(t *testing.T) {
 	g, _ := newGate()
 	limit := Limit{Of: "Provider ns/p", Requests: 1}
 	used := int64(5)
-	if g.End("a", "1", &used, nil) {
+	if g.End(ended("a", 1, &used, nil)) {
 		t.Error("known")
 	}
-	g.Late(Request{Task: "a", Limits: []Limit{limit}}, used, nil)
+	g.Late(Request{Task: "a", Limits: []Limit{limit}}, ended("a", 1, &used, nil))
 	if w := after(t, g, request("a", 2, limit)); w != period {
 		t.Errorf("waits %v", w)
 	}

@@ -102,7 +102,7 @@ func (m *limited) need(p *v1alpha1.Provider) budget.Need {
 func (m *limited) End(e Ended) {
 	out := e.outcome()
 	if m.rated {
-		m.Gate.End(m.caller, m.call, out.Used(), e.Usage.InputTokens)
+		m.Gate.End(modelgate.Ended{Call: modelgate.Call{Task: m.caller, ID: m.call}, Used: out.Used(), Input: e.Usage.InputTokens})
 	}
 	if len(m.charges) == 0 {
 		return

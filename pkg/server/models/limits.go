@@ -107,7 +107,7 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	}
 	undo := func() {}
 	if m.rated = len(rates) > 0; m.rated {
-		undo, err = l.Gate.Begin(modelgate.Request{Task: m.caller, Namespace: a.Namespace, Call: m.call, MaxTokens: a.MaxTokens, Input: llm.LikelyInput(a.MaxInput), Limits: rates})
+		undo, err = l.Gate.Begin(ctx, modelgate.Request{Task: m.caller, Served: true, Namespace: a.Namespace, Call: m.call, MaxTokens: a.MaxTokens, Input: llm.LikelyInput(a.MaxInput), Limits: rates})
 		if wait, ok := errors.AsType[*modelgate.WaitError](err); ok {
 			return nil, limitRefused(v1alpha1.ReasonRateLimited, wait.Error(), http.StatusTooManyRequests, wait.RetryAfter())
 		}

@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -31,7 +29,7 @@ func (r gated) budgets(ctx context.Context, t *v1alpha1.Task) ([]modelgate.Budge
 	for range maxDepth {
 		if ai := t.Spec.AI; ai != nil && ai.TokenBudget != nil {
 			owner := t
-			list = append(list, modelgate.Budget{Task: t.UID, Name: t.Name, Most: *ai.TokenBudget, Used: func() (int64, error) { return r.usedBelow(ctx, owner) }})
+			list = append(list, modelgate.Budget{Task: t.UID, Name: t.Name, Most: *ai.TokenBudget, Used: func(ctx context.Context) (*modelgate.Spent, error) { return r.spentBelow(ctx, owner) }})
 		}
 		parent, err := r.parentOf(ctx, t)
 		if parent == nil || err != nil {
@@ -58,71 +56,67 @@ func (r gated) parentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, 
 	return parent, nil
 }
 
-// usedBelow returns the tokens that a task and all tasks below it have used, by their stored events.
-func (r gated) usedBelow(ctx context.Context, root *v1alpha1.Task) (int64, error) {
-	tasks, err := r.storage()
-	if err != nil {
-		return 0, err
+// spentBelow returns what a task and all tasks below it have used, by their stored events.
+func (r gated) spentBelow(ctx context.Context, top *v1alpha1.Task) (*modelgate.Spent, error) {
+	if err := r.trees.loaded(ctx); err != nil {
+		return nil, err
 	}
 	// The server reads for itself, not for the worker that asks.
-	ctx = request.WithNamespace(request.WithUser(ctx, nil), root.Namespace)
-	obj, err := tasks.List(ctx, &metainternalversion.ListOptions{})
-	if err != nil {
-		return 0, err
+	ctx = request.WithNamespace(request.WithUser(ctx, nil), top.Namespace)
+	all := &modelgate.Spent{Open: map[modelgate.Call]int64{}, Read: map[types.UID]int64{}}
+	if err := r.spentBy(ctx, top, all); err != nil {
+		return nil, err
 	}
-	all, ok := obj.(*v1alpha1.TaskList)
-	if !ok {
-		return 0, fmt.Errorf("list of tasks: got %T", obj)
-	}
-	var sum int64
-	for i := range all.Items {
-		t := &all.Items[i]
-		if d := t.Status.Delegation; t.UID == root.UID || d != nil && slices.Contains(d.Ancestors, root.UID) {
-			used, err := r.usedBy(ctx, t)
-			if err != nil {
-				return 0, err
-			}
-			sum += used
+	root, _ := rootOf(top)
+	for uid, name := range r.trees.below(root, top.UID) {
+		t, err := r.get(ctx, name)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && t.UID != uid: // it was deleted
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if err := r.spentBy(ctx, t, all); err != nil {
+			return nil, err
 		}
 	}
-	return sum, nil
+	return all, nil
 }
 
-// usedBy returns the tokens that a task has used, by its stored events. A request whose tokens are unknown counts by
-// the estimate of the gate.
-func (r gated) usedBy(ctx context.Context, t *v1alpha1.Task) (int64, error) {
+// spentBy adds what a task has used, by its stored events. A request whose tokens are unknown counts by the estimate of the
+// gate.
+func (r gated) spentBy(ctx context.Context, t *v1alpha1.Task, all *modelgate.Spent) error {
 	a, err := kin(r).agentOf(ctx, t)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	most := plan.MaxTokens(t, a)
-	var sum, input, after int64
-	open := map[string]int64{}
-	for {
-		page, err := r.log.TaskPage(ctx, stream(t), after, usagePage, trace.UsageTypes())
+	for input := int64(0); ; {
+		page, err := r.log.TaskPage(ctx, stream(t), all.Read[t.UID], usagePage, trace.UsageTypes())
 		if errors.Is(err, eventlog.ErrDeleted) {
-			return sum, nil
+			return nil
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, e := range page.Events {
 			c := callOf(e)
+			call := modelgate.Call{Task: t.UID, ID: c.id}
 			if e.Type == v1alpha1.EventModelRequestStarted {
-				open[c.id] = most + cmp.Or(input, llm.LikelyInput(c.most))
-				sum += open[c.id]
+				all.Open[call] = most + cmp.Or(input, llm.LikelyInput(c.most))
+				all.Tokens += all.Open[call]
 				continue
 			}
 			if used := c.out.Used(); used != nil {
-				sum += *used - open[c.id]
+				all.Tokens += *used - all.Open[call]
 			}
-			delete(open, c.id)
+			delete(all.Open, call)
 			if c.input != nil {
 				input = *c.input
 			}
 		}
-		if after = page.Next; after >= page.Latest {
-			return sum, nil
+		if all.Read[t.UID] = page.Next; page.Next >= page.Latest {
+			return nil
 		}
 	}
 }

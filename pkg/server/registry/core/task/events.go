@@ -151,7 +151,7 @@ func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 		ctx = eventlog.WithNote(ctx, claims)
 	}
 	stored, err := r.writeSanitized(ctx, t, clean)
-	settle(err == nil)
+	settle(stored)
 	if err != nil {
 		return nil, err
 	}

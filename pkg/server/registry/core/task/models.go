@@ -54,15 +54,17 @@ type modelEvent struct {
 	*v1alpha1.ExecutionEvent
 
 	call modelCall
+	// at is its place among the events of the append.
+	at int
 }
 
 // modelEvents returns those of the events that begin or end model requests.
 func modelEvents(events eventlog.Sanitized) []modelEvent {
 	var list []modelEvent
-	for _, e := range events.Events() {
+	for i, e := range events.Events() {
 		switch e.Type {
 		case v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
-			list = append(list, modelEvent{e, callOf(e)})
+			list = append(list, modelEvent{e, callOf(e), i})
 		}
 	}
 	return list
@@ -95,38 +97,39 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 }
 
 // beginModels lets the model requests begin whose starts are among the events, or refuses all events. The caller
-// calls stored with the result of the append.
-func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []modelEvent) (stored func(ok bool), err error) {
+// calls settle with the stored events, or with none if they could not be stored.
+func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []modelEvent) (settle func(stored []*v1alpha1.ExecutionEvent), err error) {
 	var undo []func()
-	var began, ended []modelCall
+	undoAll := func() {
+		for _, f := range undo {
+			f()
+		}
+	}
 	for _, e := range events {
 		if e.Type == v1alpha1.EventModelRequestStarted {
 			back, err := r.beginModel(ctx, t, e)
 			if err != nil {
-				for _, f := range undo {
-					f()
-				}
+				undoAll()
 				return nil, err
 			}
 			undo = append(undo, back)
-			began = append(began, e.call)
-		} else {
-			ended = append(ended, e.call)
 		}
 	}
-	return func(ok bool) {
-		if !ok {
-			for _, f := range undo {
-				f()
-			}
+	return func(stored []*v1alpha1.ExecutionEvent) {
+		if len(stored) == 0 {
+			undoAll()
 			return
 		}
-		for _, c := range began {
-			r.cooling.begin(c.provider, t.UID, c.id)
+		for _, e := range events {
+			if e.Type == v1alpha1.EventModelRequestStarted {
+				r.cooling.begin(e.call.provider, t.UID, e.call.id)
+			}
 		}
-		for _, c := range ended {
-			r.endModel(ctx, t, c)
-			r.cool(ctx, t, c)
+		for _, e := range events {
+			if e.Type != v1alpha1.EventModelRequestStarted {
+				r.endModel(ctx, t, e.call, stored[e.at].Seq)
+				r.cool(ctx, t, e.call)
+			}
 		}
 	}, nil
 }
@@ -140,7 +143,7 @@ func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (
 		return func() {}, nil
 	}
 	q.Key = e.DedupKey
-	undo, err = r.models.Begin(q)
+	undo, err = r.models.Begin(ctx, q)
 	if wait, ok := errors.AsType[*modelgate.WaitError](err); ok {
 		r.noteWait(ctx, t, e, wait)
 		return nil, apierrors.NewTooManyRequests(wait.Error(), wait.RetryAfter())
@@ -155,20 +158,17 @@ func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (
 	return undo, err
 }
 
-// endModel settles a request whose end is stored.
-func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall) {
-	if r.models.End(t.UID, c.id, c.out.Used(), c.input) {
+// endModel settles a request whose end is stored as the event seq.
+func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall, seq int64) {
+	ended := modelgate.Ended{Call: modelgate.Call{Task: t.UID, ID: c.id}, Seq: seq, Used: c.out.Used(), Input: c.input}
+	if r.models.End(ended) {
 		return
 	}
 	q, err := r.modelRequest(ctx, t, c)
 	if err != nil || len(q.Limits)+len(q.Budgets) == 0 {
 		return // nothing limits the task, or what limits it does not exist any more
 	}
-	tokens := q.MaxTokens
-	if used := c.out.Used(); used != nil {
-		tokens = *used
-	}
-	r.models.Late(q, tokens, c.input)
+	r.models.Late(q, ended)
 }
 
 // noteWait adds an event that says what the request waits for, once for each request. It is best effort.
