@@ -29,6 +29,8 @@ type View interface {
 	// Observations yields the observations that started in the period, those without a task included, by start and ID.
 	// An observation of a task may start after the period in which the task was created.
 	Observations(p Period) iter.Seq2[*Observation, error]
+	// Observation returns one observation by its ID; nil if it is not known.
+	Observation(id string) (*Observation, error)
 	// OfTask yields the observations of one task, by start and ID.
 	OfTask(uid string) iter.Seq2[*Observation, error]
 	// Joined yields the tasks that have a Join, or have had it, or whose links do, in no particular order. It may be called only

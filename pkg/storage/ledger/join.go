@@ -16,14 +16,20 @@ import (
 )
 
 // The index of joins leads to tasks. A row is written with the first state that has the join, and stays for all later
-// ones: a reader reads the task as of its time and decides by that.
+// ones: a reader reads the task as of its time and decides by that. The index of IDs leads to observations.
 
 // indexPage is how many records of an older store are indexed in one commit.
 const indexPage = 500
 
-// indexedKey has the time of the newest change whose rows are in the index. That differs from the newest change if a version
-// without an index made it, after a downgrade.
+// indexedKey has the time of the newest change whose rows are in the index, and indexVersion. The time differs from the newest change
+// if a version without an index made it, after a downgrade. The version is absent in a store of a version without the index of IDs.
 var indexedKey = []byte("uv")
+
+// indexVersion says which rows the index has.
+const indexVersion = 1
+
+// indexedAt is the value of indexedKey after a change at a time.
+func indexedAt(newest []byte) []byte { return append(bytes.Clone(newest), indexVersion) }
 
 // joinPrefix is the start of the rows of a join.
 func joinPrefix(namespace string, j usage.Join) []byte {
@@ -35,6 +41,9 @@ func joinPrefix(namespace string, j usage.Join) []byte {
 func joinKey(namespace string, j usage.Join, task []byte) []byte {
 	return append(joinPrefix(namespace, j), bytes.TrimPrefix(task, named('t', namespace))...)
 }
+
+// byIDKey is the row that leads to an observation: its value is the key of the observation.
+func byIDKey(id string) []byte { return append([]byte("ui"), idBytes(id)...) }
 
 // ofLinkKey is where the links of a task are found.
 func ofLinkKey(l *usage.Link) []byte { return append(named('k', l.TaskUID), l.ID...) }
@@ -84,13 +93,22 @@ func (l Indexer) Index(ctx context.Context) error {
 	if l.indexed.Load() {
 		return nil
 	}
-	err := l.indexAll(ctx, 't', func(key, value []byte) (string, [][]byte, error) {
-		t, err := decodeTask(key, value)
-		if err != nil {
-			return "", nil, err
+	err := l.indexAll(ctx, 'o', func(key, _ []byte) (string, [][]byte, error) {
+		record := key[:max(0, len(key)-timeLen)]
+		if len(record) < idLen {
+			return "", nil, fmt.Errorf("corrupt key of the ledger %q", key)
 		}
-		return "", keysOfTask(t), nil
+		return string(record), [][]byte{byIDKey(idText(record[len(record)-idLen:]))}, nil
 	})
+	if err == nil {
+		err = l.indexAll(ctx, 't', func(key, value []byte) (string, [][]byte, error) {
+			t, err := decodeTask(key, value)
+			if err != nil {
+				return "", nil, err
+			}
+			return "", keysOfTask(t), nil
+		})
+	}
 	if err == nil {
 		err = l.indexAll(ctx, 'l', func(key, value []byte) (string, [][]byte, error) {
 			link, err := decodeLink(key, value)
@@ -154,7 +172,7 @@ func isIndexed(e engine.Reader) (bool, error) {
 		return err == nil, err
 	}
 	v, ok, err := e.Get(indexedKey)
-	return ok && bytes.Equal(v, newest), err
+	return ok && bytes.Equal(v, indexedAt(newest)), err
 }
 
 // Indexed reports whether Joined finds all tasks.

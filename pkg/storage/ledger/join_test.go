@@ -126,6 +126,21 @@ func TestJoins(t *testing.T) {
 			}
 		}
 	}
+	s.append("moved", begin(1), end(1, 1, 1))
+	var id string
+	for o, err := range s.view(s.clock.Now()).Observations(usage.Period{}) {
+		if id = o.ID; err != nil {
+			t.Fatal(err)
+		}
+	}
+	joins := check
+	check = func(when string) {
+		t.Helper()
+		joins(when)
+		if o, err := s.view(s.clock.Now()).Observation(id); err != nil || o == nil || o.ID != id || o.Status != usage.StatusCompleted {
+			t.Errorf("%s: the observation by its ID is %+v, %v", when, o, err)
+		}
+	}
 	check("written")
 	s.restart(false)
 	check("after a restart")
@@ -147,11 +162,16 @@ func TestJoins(t *testing.T) {
 		}
 	}
 	old(func(b engine.Batch) error {
-		return errors.Join(b.DeleteRange([]byte("uj"), []byte("ul")), b.Delete([]byte("uv")))
+		return errors.Join(b.DeleteRange([]byte("ui"), []byte("ul")), b.Delete([]byte("uv")))
 	})
 	check("of an older store")
+	old(func(b engine.Batch) error { // which has the index of joins
+		newest, _, err := s.e.Get([]byte("um"))
+		return errors.Join(err, b.DeleteRange([]byte("ui"), []byte("uj")), b.Set([]byte("uv"), newest))
+	})
+	check("of a store without the index of IDs")
 	old(func(b engine.Batch) error { // after a downgrade
-		return errors.Join(b.DeleteRange([]byte("uj"), []byte("ul")), b.Set([]byte("um"), binary.BigEndian.AppendUint64(nil, uint64(s.clock.Now().UnixNano()))))
+		return errors.Join(b.DeleteRange([]byte("ui"), []byte("ul")), b.Set([]byte("um"), binary.BigEndian.AppendUint64(nil, uint64(s.clock.Now().UnixNano()))))
 	})
 	s.clock.Step(time.Second)
 	check("after a downgrade")
@@ -166,7 +186,7 @@ func TestJoins(t *testing.T) {
 	if n, err := (ledger.Retention{Ledger: s.Ledger}).Expire(t.Context(), s.clock.Now().Add(-time.Hour)); err != nil || n != 1 {
 		t.Fatalf("removed %d cohorts, want the one of the issue: %v", n, err)
 	}
-	for _, prefix := range []string{"uj", "uk", "ul", "ut", "uo", "ux", "uy"} {
+	for _, prefix := range []string{"ui", "uj", "uk", "ul", "ut", "uo", "ux", "uy"} {
 		if n := s.rows(prefix); n != 0 {
 			t.Errorf("%d rows are left under %s", n, prefix)
 		}

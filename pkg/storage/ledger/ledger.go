@@ -16,6 +16,9 @@
 //	catch.go      events of a store that is older than the ledger
 //	retention.go  removing whole cohorts
 //
+// A row by its ID leads to each observation, and one by each join to each task; a store of a version without these rows gets them in
+// the background (join.go). Until they are complete, readers read all records of a namespace.
+//
 // All rows are written on the commit leader, in the order of commits. Each state of a record is a row of its own, under
 // the time at which it was recorded. These times strictly increase from commit to commit, even if the clock is set back or the
 // server starts again, so the state of the ledger at a time never changes afterwards.
@@ -98,7 +101,7 @@ func (l *Ledger) stamp(b engine.Batch, at time.Time) (time.Time, error) {
 	v := binary.BigEndian.AppendUint64(nil, uint64(l.last))
 	err := b.Set(timeKey, v)
 	if l.indexed.Load() {
-		err = errors.Join(err, b.Set(indexedKey, v))
+		err = errors.Join(err, b.Set(indexedKey, indexedAt(v)))
 	}
 	return time.Unix(0, l.last).UTC(), err
 }

@@ -188,7 +188,7 @@ func (c *coder) link(l *usage.Link) {
 	}
 }
 
-// putObservation writes a state of an observation, and its place in the index of its task.
+// putObservation writes a state of an observation, and its places in the indexes of IDs and of its task.
 func putObservation(b engine.Batch, o *usage.Observation) error {
 	return putRow(b, o, encodeObservation(o))
 }
@@ -199,8 +199,8 @@ func encodeObservation(o *usage.Observation) []byte {
 
 // putRow is putObservation of an observation that is encoded.
 func putRow(b engine.Batch, o *usage.Observation, row []byte) error {
-	key := appendNewest(observationKey(o.Namespace, o.StartedAt, o.ID), o.ObservedAt)
-	err := b.Set(key, row)
+	record := observationKey(o.Namespace, o.StartedAt, o.ID)
+	err := errors.Join(b.Set(byIDKey(o.ID), record), b.Set(appendNewest(record, o.ObservedAt), row))
 	if o.TaskUID != "" {
 		err = errors.Join(err, b.Set(ofTaskKey(o), []byte(o.Namespace)))
 	}

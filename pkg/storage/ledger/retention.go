@@ -166,7 +166,7 @@ func (l Retention) expireCohort(v usage.View, c *cohort, namespace string, inact
 				return false, nil
 			}
 			r.ranges = append(r.ranges, observationKey(o.Namespace, o.StartedAt, o.ID))
-			r.keys = append(r.keys, ofTaskKey(o))
+			r.keys = append(r.keys, ofTaskKey(o), byIDKey(o.ID))
 			r.started(o.StartedAt)
 		}
 		for link, err := range v.Links(t.UID) {
@@ -249,7 +249,7 @@ func (l Retention) expireOthers(v usage.View, namespace string, inactive time.Ti
 			}
 			r.keys = append(r.keys, ofTaskKey(o))
 		}
-		r.ranges = append(r.ranges, observationKey(o.Namespace, o.StartedAt, o.ID))
+		r.ranges, r.keys = append(r.ranges, observationKey(o.Namespace, o.StartedAt, o.ID)), append(r.keys, byIDKey(o.ID))
 		r.started(o.StartedAt)
 	}
 	if len(r.ranges) == 0 {

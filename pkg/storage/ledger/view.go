@@ -211,18 +211,35 @@ func ofTask(e engine.Reader, uid string) (list []place, err error) {
 	return list, it.Error()
 }
 
-// Get returns the newest state of one observation of a namespace by its ID; nil if there is none. It reads all of the
-// namespace.
+// Observation returns one observation. While the index of an older store is being made, it may read all of the namespace.
+func (v *view) Observation(id string) (found *usage.Observation, err error) {
+	key, ok, err := v.ledger.engine.Get(byIDKey(id))
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok && !v.Indexed():
+		for o, err := range v.Observations(usage.Period{}) {
+			if err != nil || o.ID == id {
+				return o, err
+			}
+		}
+		return nil, nil //nolint:nilnil // not found
+	case !ok || !bytes.HasPrefix(key, named('o', v.namespace)):
+		return nil, nil //nolint:nilnil // of no observation of the namespace
+	}
+	err = v.newest(key, after(key), func(key, value []byte) (bool, error) {
+		found, err = decodeObservation(key, value)
+		return false, err
+	})
+	return found, err
+}
+
+// Get returns the newest state of one observation of a namespace by its ID; nil if there is none.
 func (l *Ledger) Get(ctx context.Context, namespace, id string) (*usage.Observation, error) {
 	v, err := l.At(ctx, namespace, l.clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
-	for o, err := range v.Observations(usage.Period{}) {
-		if err != nil || o.ID == id {
-			return o, err
-		}
-	}
-	return nil, nil //nolint:nilnil // not found
+	return v.Observation(id)
 }

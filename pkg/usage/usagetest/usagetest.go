@@ -97,6 +97,16 @@ func (v *view) Observations(p usage.Period) iter.Seq2[*usage.Observation, error]
 	return each(v.observations, func(o *usage.Observation) bool { return p.Has(o.StartedAt) })
 }
 
+// Observation returns one observation.
+func (v *view) Observation(id string) (*usage.Observation, error) {
+	for _, o := range v.observations {
+		if o.ID == id {
+			return o, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // not known
+}
+
 // OfTask yields the observations of one task.
 func (v *view) OfTask(uid string) iter.Seq2[*usage.Observation, error] {
 	return each(v.observations, func(o *usage.Observation) bool { return o.TaskUID == uid })

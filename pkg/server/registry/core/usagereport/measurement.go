@@ -92,29 +92,27 @@ func (v *records) shows(o *usage.Observation) (bool, error) {
 	return may, nil
 }
 
-// measurement reads one by its name. It goes through the records of the namespace.
+// measurement reads one by its name.
 func (r *Resource) measurement(ctx context.Context, name string) (*v1alpha1.UsageMeasurement, error) {
 	v, err := r.records(ctx, r.o.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
-	for o, err := range v.Observations(usage.Period{}) {
-		if err != nil {
+	o, err := v.Observation(name)
+	if err != nil {
+		return nil, err
+	}
+	shown := false
+	if o != nil {
+		if shown, err = v.shows(o); err != nil {
 			return nil, err
-		}
-		if o.ID != name {
-			continue
-		}
-		ok, err := v.shows(o)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return measured(o), nil
 		}
 	}
-	return nil, apierrors.NewNotFound(v1alpha1.Resource("usagemeasurements"), name)
+	if !shown {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("usagemeasurements"), name)
+	}
+	return measured(o), nil
 }
 
 func measured(o *usage.Observation) *v1alpha1.UsageMeasurement {
