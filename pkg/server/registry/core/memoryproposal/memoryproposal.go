@@ -6,6 +6,10 @@
 //
 // Who may review and apply by their roles may do so with a proposal of their own. But the creator of a run's task does not apply
 // what the run proposed after it, or what came before it in its session, had read untrusted text.
+//
+// A task has a limited number of proposals, which is kept without a lock around a create: a create takes its number among the creates
+// of its task that are under way, and then counts the proposals that are stored. Both together must be within the limit. Of those that
+// succeed, the last one to take its number has counted all others.
 package memoryproposal
 
 import (
@@ -64,7 +68,7 @@ type Resource struct {
 
 	mu        sync.Mutex // guards proposals
 	proposals rest.Lister
-	proposing sync.Mutex // held while a run proposes
+	proposing proposing
 }
 
 // New makes the resource memoryproposals.
