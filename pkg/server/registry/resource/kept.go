@@ -78,6 +78,9 @@ type Kept[T Object] struct {
 	// API error, refuses the create. The context that it returns is that of the other hooks. done, if it is not nil, is
 	// called when the create is over, and told whether the object was stored.
 	Begin func(ctx context.Context, obj T, dryRun bool) (next context.Context, done func(created bool), err error)
+	// Admitted is called with an object that is about to be created, after all admission and right before the object is stored. Its
+	// error, an API error, refuses the create. done of Begin is called later.
+	Admitted func(ctx context.Context, obj T) error
 	// AfterCreate runs after the object was stored. It is not part of the write, so a crash may prevent it.
 	AfterCreate func(obj T)
 	// BeforeDelete runs after everything has accepted a deletion, and before it is stored. Its error, an API error,
@@ -103,6 +106,7 @@ type keptREST[T Object] struct {
 	validateDelete func(context.Context, T) error // may be nil
 	beforeDelete   func(context.Context, T) error // may be nil
 	begin          func(context.Context, T, bool) (context.Context, func(bool), error)
+	admitted       func(context.Context, T) error
 	answers        answers[T]
 }
 
@@ -183,9 +187,28 @@ func (r *keptREST[T]) Create(ctx context.Context, obj runtime.Object, admit rest
 	if done != nil {
 		defer func() { done(created) }()
 	}
-	out, err := r.Store.Create(next, obj, admit, opts)
+	out, err := r.Store.Create(next, obj, r.thenAdmitted(admit), opts)
 	created = err == nil
 	return r.answers.to(ctx).written(out), err
+}
+
+// thenAdmitted returns admission that is followed by the hook Admitted.
+func (r *keptREST[T]) thenAdmitted(admit rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	if r.admitted == nil {
+		return admit
+	}
+	return func(ctx context.Context, obj runtime.Object) error {
+		if admit != nil {
+			if err := admit(ctx, obj); err != nil {
+				return err
+			}
+		}
+		o, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("creation of %T", obj)
+		}
+		return r.admitted(ctx, o)
+	}
 }
 
 // Update updates the object in the store, if the guard allows it.
@@ -303,7 +326,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
 		return none, err
 	}
-	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, answers: answers[T]{s.Show, s.Reduce}}
+	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, admitted: s.Admitted, answers: answers[T]{s.Show, s.Reduce}}
 	paths[k.Resource.Resource] = kept
 	p := parent[T]{get: getter[T](store), list: store.List, update: updater[T](store)}
 	if main.hasStatus() {

@@ -96,7 +96,11 @@ func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, me
 	}
 	ctx = request.WithNamespace(ctx, top.Namespace)
 	root, _ := rootOf(top)
-	defer r.trees.cancelling(root)()
+	unlock, err := r.trees.cancelling(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	tasks, err := r.storage()
 	if err != nil {
 		return err

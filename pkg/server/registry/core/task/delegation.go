@@ -32,6 +32,8 @@ type delegating struct {
 	coordinator string
 	// giveBack ends the reservation of the child's place in its tree.
 	giveBack func()
+	// unlock lets cancellations of the tree go on; nil until the child is about to be stored.
+	unlock func()
 }
 
 type delegatingKey struct{}
@@ -40,9 +42,12 @@ type delegatingKey struct{}
 type kin struct{ *Resource }
 
 // beginCreate decides whether a worker may create the task as a child of its own. Nothing that the worker says about
-// the tree is believed: the place of the child is derived from the stored parent. While the child is being created, no
-// cancellation of its tree is carried out, so a cancellation covers every child that was created before it, and refuses
-// every later one. Tasks of other callers are never children, whatever labels and owner references they have.
+// the tree is believed: the place of the child is derived from the stored parent. Tasks of other callers are never children,
+// whatever labels and owner references they have.
+//
+// Policies and webhooks then judge the child, which may take long. Only after that, admitted looks at the parent once more. From
+// there until the child is stored, no cancellation of its tree is carried out, so a cancellation covers every child that was created
+// before it, and refuses every later one.
 func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || !guard.IsWorker(user) {
@@ -56,18 +61,11 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	if controller == nil { // the guard requires one
 		return nil, nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("a worker may create only tasks that its own task controls"))
 	}
-	parent, err := r.get(ctx, controller.Name)
-	if err != nil {
-		return nil, nil, err
-	}
 	if err := r.trees.loaded(ctx); err != nil {
 		return nil, nil, err
 	}
-	root, _ := rootOf(parent)
-	unlock := r.trees.creating(root)
 	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
 	if err != nil {
-		unlock()
 		return nil, nil, err
 	}
 	done := func(created bool) {
@@ -75,7 +73,9 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 			r.trees.add(t.Namespace, t.Name, t.UID, &d.record)
 		}
 		d.giveBack()
-		unlock()
+		if d.unlock != nil {
+			d.unlock()
+		}
 	}
 	ctx, err = stamps(r).inherit(ctx, t, now)
 	if err == nil && !dryRun {
@@ -88,6 +88,20 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	return context.WithValue(ctx, delegatingKey{}, d), done, nil
 }
 
+// admitted keeps cancellations of the tree of a child waiting until the child is stored, unless they were faster.
+func (r kin) admitted(ctx context.Context, t *v1alpha1.Task) error {
+	d, ok := ctx.Value(delegatingKey{}).(*delegating)
+	if !ok {
+		return nil
+	}
+	var err error
+	if d.unlock, err = r.trees.creating(ctx, d.record.RootUID); err != nil {
+		return err
+	}
+	_, err = r.delegator(ctx, d.record.ParentUID, d.record.Parent, t)
+	return err
+}
+
 // rootOf returns the UID and the name of the task at the top of a task's tree.
 func rootOf(t *v1alpha1.Task) (types.UID, string) {
 	if d := t.Status.Delegation; d != nil {
@@ -96,23 +110,38 @@ func rootOf(t *v1alpha1.Task) (types.UID, string) {
 	return t.UID, t.Name
 }
 
-// delegate reads the parent and applies the rules of delegation.
-func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
-	refuse := func(format string, args ...any) error {
+// refusalOf returns what makes the refusal of a child.
+func refusalOf(t *v1alpha1.Task) func(format string, args ...any) error {
+	return func(format string, args ...any) error {
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, fmt.Errorf(format, args...))
 	}
+}
+
+// delegator reads the parent of a child, which is refused if the parent starts nothing more.
+func (r kin) delegator(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+	refuse := refusalOf(t)
 	parent, err := r.get(ctx, name)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case parent.UID != uid:
-		return nil, nil, refuse("the parent is gone, and another task has its name")
+		return nil, refuse("the parent is gone, and another task has its name")
 	case parent.DeletionTimestamp != nil:
-		return nil, nil, refuse("task %q is being deleted and starts nothing more", name)
+		return nil, refuse("task %q is being deleted and starts nothing more", name)
 	case parent.Status.Phase.Terminal():
-		return nil, nil, refuse("task %q has ended and starts nothing more", name)
+		return nil, refuse("task %q has ended and starts nothing more", name)
 	case meta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionCancelRequested):
-		return nil, nil, refuse("task %q was cancelled and starts nothing more", name)
+		return nil, refuse("task %q was cancelled and starts nothing more", name)
+	}
+	return parent, nil
+}
+
+// delegate reads the parent and applies the rules of delegation.
+func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
+	refuse := refusalOf(t)
+	parent, err := r.delegator(ctx, uid, name, t)
+	if err != nil {
+		return nil, nil, err
 	}
 	coordinator, err := r.agentOf(ctx, parent)
 	if err != nil {

@@ -42,7 +42,11 @@ func (r kin) detachChild(ctx context.Context, p resource.Parent[*v1alpha1.Task],
 		return nil, err
 	}
 	root, _ := rootOf(p.Object)
-	defer r.trees.cancelling(root)()
+	unlock, err := r.trees.cancelling(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	for {
 		var now *v1alpha1.Task
 		part, err := tasks.Stage(ctx, p.Object.Name, func(t *v1alpha1.Task) error {

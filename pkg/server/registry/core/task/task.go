@@ -3,6 +3,12 @@
 
 // Package task serves tasks and what belongs to them: events, result, log, artifacts and cancellation. A task's
 // content is stored by its UID and deleted together with the task.
+//
+// What waits for each other waits in memory, which suffices because the server writes one process:
+//
+//   - Creations and cancellations in a tree (treelocks.go). Policies and webhooks judge a child without a lock. After them, the create
+//     takes the lock of its tree, looks at the parent once more, and holds the lock until the child is stored. A cancellation has the
+//     lock alone. It therefore covers every child that was stored before it, and refuses every later one, however long webhooks take.
 package task
 
 import (
@@ -184,6 +190,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
 			Begin:            kin{r}.beginCreate,
+			Admitted:         kin{r}.admitted,
 			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: r.prepareForUpdate,
 			Validate:         v.validate,

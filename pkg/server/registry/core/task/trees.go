@@ -4,7 +4,7 @@
 package task
 
 import (
-	"hash/maphash"
+	"context"
 	"slices"
 	"sync"
 
@@ -16,8 +16,8 @@ import (
 // trees knows which tasks were delegated below which root, and orders the creation of children and the cancellation of
 // their tree. It is kept in memory, about 200 bytes for each delegated task, and filled from the store at the start.
 type trees struct {
-	// locks order creations, which may be concurrent, and cancellations. Several trees may share a lock.
-	locks [64]sync.RWMutex
+	// locks order creations and cancellations.
+	locks treeLocks
 
 	// known is closed when all delegated tasks of the store are known.
 	known chan struct{}
@@ -37,23 +37,15 @@ type member struct {
 	ancestors       []types.UID
 }
 
-func (t *trees) lock(root types.UID) *sync.RWMutex {
-	return &t.locks[maphash.String(seed, string(root))%uint64(len(t.locks))]
+// creating waits for cancellations of a tree, and blocks others until the func that it returns is called.
+func (t *trees) creating(ctx context.Context, root types.UID) (unlock func(), err error) {
+	return t.locks.lock(ctx, root, false)
 }
 
-// creating blocks cancellations of a tree until the func that it returns is called.
-func (t *trees) creating(root types.UID) func() {
-	m := t.lock(root)
-	m.RLock()
-	return m.RUnlock
-}
-
-// cancelling waits for the children that are being created in a tree, and blocks others until the func that it returns
+// cancelling waits for the children that are being stored in a tree, and blocks others until the func that it returns
 // is called.
-func (t *trees) cancelling(root types.UID) func() {
-	m := t.lock(root)
-	m.Lock()
-	return m.Unlock
+func (t *trees) cancelling(ctx context.Context, root types.UID) (unlock func(), err error) {
+	return t.locks.lock(ctx, root, true)
 }
 
 // reserve keeps a place for one more task in a tree that may have at most a number of delegated tasks. It returns how
