@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -292,46 +293,54 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// pauses is a clock for a follower of a log, who alone calls After: it receives each pause, which lasts until the test ends it.
-type pauses struct {
+// noPauses is a clock on which nobody may wait.
+type noPauses struct {
 	*clocktesting.FakeClock
 
-	begun chan chan time.Time
+	t *testing.T
 }
 
-func (p *pauses) After(time.Duration) <-chan time.Time {
-	end := make(chan time.Time, 1)
-	p.begun <- end
-	return end
+func (p *noPauses) After(d time.Duration) <-chan time.Time {
+	p.t.Errorf("a follower of a log looks again after %v", d)
+	return p.FakeClock.After(0)
 }
 
+// TestFollowedLogEndsWithTheTask: those who follow a log get what is added as it is added, and the end when the task ends or is deleted.
+// They need no clock for that.
 func TestFollowedLogEndsWithTheTask(t *testing.T) {
-	clock := &pauses{clocktesting.NewFakeClock(noon), make(chan chan time.Time, 10)}
-	s := startAt(t, t.TempDir(), clock)
+	s := startAt(t, t.TempDir(), &noPauses{clocktesting.NewFakeClock(noon), t})
 	a := s.mustTask("a", `{type: container}`)
 	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("first\n"))
 	done := make(chan string)
-	go func() { done <- s.Call(s.User(), "tasks/log", "a", "", "GET ?follow=true", nil).Body.String() }()
-	var end chan time.Time
-	for range 3 { // it stays open across several looks at the task
-		if end != nil {
-			end <- noon
-		}
-		select {
-		case got := <-done:
-			t.Fatalf("the log of a living task ended: %q", got)
-		case end = <-clock.begun:
-		}
+	follow := func(ctx context.Context, name string) {
+		go func() { done <- s.Call(ctx, "tasks/log", name, "", "GET ?follow=true", nil).Body.String() }()
 	}
-	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("second\n"))
+	follow(s.User(), "a")
+	for i := range 100 {
+		s.Call(s.worker(a), "tasks/log", "a", "", "POST", fmt.Appendf(nil, "%d\n", i))
+	}
+	follow(s.User(), "a")
+	select {
+	case got := <-done:
+		t.Fatalf("the log of a living task ended: %q", got)
+	default:
+	}
+	s.Call(s.worker(a), "tasks/log", "a", "", "POST", []byte("last\n"))
 	s.SetPhase("a", v1alpha1.TaskSucceeded)
-	end <- noon
-	if got := <-done; got != "first\nsecond\n" {
-		t.Errorf("followed: %q", got)
+	for range 2 {
+		if got := <-done; !strings.HasPrefix(got, "first\n0\n1\n") || !strings.HasSuffix(got, "98\n99\nlast\n") {
+			t.Errorf("followed: %q", got)
+		}
 	}
+	s.mustTask("gone", `{type: container}`)
+	follow(s.User(), "gone")
+	if _, _, err := s.Storage["tasks"].(rest.GracefulDeleter).Delete(s.User(), "gone", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-done
 	ctx, cancel := context.WithCancel(s.User())
 	s.mustTask("b", `{type: container}`)
-	go func() { done <- s.Call(ctx, "tasks/log", "b", "", "GET ?follow=true", nil).Body.String() }()
+	follow(ctx, "b")
 	cancel()
 	if got := <-done; got != "" {
 		t.Errorf("cancelled: %q", got)

@@ -14,7 +14,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,8 +41,6 @@ const (
 	maxListedEvents = 5000
 	// maxFilename is the maximum length of an artifact's name, in bytes.
 	maxFilename = 255
-	// followInterval is the time between two reads of a log that is being followed.
-	followInterval = 250 * time.Millisecond
 	// resultBlob is the name of the result in the blob store.
 	resultBlob = "result"
 	// artifactBlob is the prefix of an artifact's name in the blob store.
@@ -62,6 +59,8 @@ type contents struct {
 	clock clock.Clock
 	ends  *ends
 	guard resource.Guard[*v1alpha1.Task]
+
+	followers *followers
 }
 
 // result serves GET and POST of the result.
@@ -132,6 +131,7 @@ func (r *contents) logs(_ context.Context, p parent, respond rest.Responder) (ht
 				err = r.keep(req.Context(), p.Object, "log", func(ctx context.Context) error {
 					return r.blobs.AppendLog(ctx, p.Object.Namespace, p.Object.UID, []byte(clean))
 				})
+				r.followers.wake(p.Object.UID, false)
 			}
 			if err != nil {
 				respond.Error(err)
@@ -166,7 +166,9 @@ func boolean(req *http.Request, name string) (bool, error) {
 // before the end is missed. A client that reconnects goes on where it was, and gets 204 when nothing can follow.
 func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
-	ended := !view.follow || t.Status.Phase.Terminal()
+	next, leave := r.followers.follow(t.UID)
+	defer leave()
+	over := !view.follow || r.ended(ctx, t) // as it is now: what happened before is not told
 	if err := r.placeLog(t, &view); err != nil {
 		respond.Error(err)
 		return
@@ -179,6 +181,8 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 		}
 	}()
 	for {
+		ended, changed := next()
+		ended = ended || over
 		data, err := r.blobs.ReadLog(ctx, t.UID, offset)
 		if err != nil && out == nil {
 			respond.Error(err)
@@ -206,9 +210,8 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.clock.After(followInterval):
+		case <-changed:
 		}
-		ended = r.ended(ctx, t)
 	}
 }
 

@@ -4,11 +4,13 @@
 // Package task serves tasks and what belongs to them: events, result, log, artifacts and cancellation. A task's
 // content is stored by its UID and deleted together with the task.
 //
-// What waits for each other waits in memory, which suffices because the server writes one process:
+// Two things wait in memory for each other, which suffices because the server writes one process:
 //
 //   - Creations and cancellations in a tree (treelocks.go). Policies and webhooks judge a child without a lock. After them, the create
 //     takes the lock of its tree, looks at the parent once more, and holds the lock until the child is stored. A cancellation has the
 //     lock alone. It therefore covers every child that was stored before it, and refuses every later one, however long webhooks take.
+//   - Followers of a log and the writes that they wait for (followers.go). A follower takes a channel, looks at the store, and waits for
+//     the channel, which the next write of the log or the end of its task closes. It looks at the store only after a change.
 package task
 
 import (
@@ -55,7 +57,7 @@ type Options struct {
 	Blobs *blob.Store
 	// Authorizer decides who may append events that only controllers may write, and who may fork a task.
 	Authorizer authorizer.Authorizer
-	// Clock times conditions, artifacts and logs that are being followed.
+	// Clock times conditions and artifacts.
 	Clock clock.WithTicker
 	// Loopback is the configuration of the server's client of itself, which it uses to act for its callers. Without
 	// it tasks cannot be forked.
@@ -109,6 +111,7 @@ type Resource struct {
 	trees      trees
 	inboxes    inboxes
 	pendings   *pendings
+	followers  followers
 	meters     meters
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	log        *eventlog.Log
@@ -176,7 +179,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
 	r.meters.log = o.Log
-	content := &contents{callers: r.callers, get: r.get, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, guard: guard}
+	content := &contents{callers: r.callers, get: r.get, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.definition = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -352,11 +355,15 @@ func (r *Resource) afterCreate(t *v1alpha1.Task) {
 func (r *Resource) afterStatus(t *v1alpha1.Task) {
 	r.runs.changed(t)
 	r.attendance.changed(t)
+	if t.Status.Phase.Terminal() {
+		r.followers.wake(t.UID, true)
+	}
 }
 
 // afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
+	r.followers.wake(t.UID, true)
 	r.attendance.settled(t.UID)
 	r.trees.remove(t)
 	r.runs.remove(t)
