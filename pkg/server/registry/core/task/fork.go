@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -45,13 +44,15 @@ type forks struct {
 
 	get func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
 	log *eventlog.Log
+
+	untold *untold
 }
 
 // fork creates a task that continues another from a point of its history. The new task is created
 // through the API as the caller. A caller who may fork but may not create tasks is therefore
 // refused, and policies on tasks apply. The caller must also be allowed to get the source. The fork
-// events are appended afterwards and can be repeated: if a request is cut off in between, a retry
-// adds what is missing.
+// events are appended afterwards and can be repeated: if they cannot be stored, the server tries again,
+// and if a request is cut off in between, a retry of the client adds what is missing.
 func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
 	f, ok := obj.(*v1alpha1.TaskFork)
 	if !ok {
@@ -79,7 +80,7 @@ func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj 
 		seq = forkedAt(made)
 	}
 	if !p.DryRun {
-		r.tellFork(ctx, p.Object, made, seq)
+		r.untold.tell(ctx, &forkTold{p.Object, made, seq})
 	}
 	if replayed {
 		if history, err = r.forkContext(ctx, p.Object, seq); err != nil {
@@ -349,37 +350,4 @@ func (r forks) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v
 	}
 	older := first > 0 || len(page.Events) > 0 && page.Events[0].Seq > 1
 	return fork.Context(t.Namespace, t.Name, seq, page.Events, older), nil
-}
-
-// tellFork appends the events of a fork. The fork exists even if that fails, so an error is only
-// logged.
-func (r forks) tellFork(ctx context.Context, source, made *v1alpha1.Task, seq int64) {
-	ctx = context.WithoutCancel(ctx) // the caller may disconnect; the events must still be stored
-	events := func(types ...v1alpha1.EventType) []*v1alpha1.ExecutionEvent {
-		var out []*v1alpha1.ExecutionEvent
-		for _, typ := range types {
-			out = append(out, forkEvent(typ, source, made, seq))
-		}
-		return out
-	}
-	for _, a := range []struct {
-		to     *v1alpha1.Task
-		events []*v1alpha1.ExecutionEvent
-	}{
-		{source, events(v1alpha1.EventTaskForkRequested, v1alpha1.EventTaskForkCreated)},
-		{made, events(v1alpha1.EventTaskForkCreated)},
-	} {
-		if _, err := r.log.Append(ctx, stream(a.to), a.events); err != nil {
-			klog.FromContext(ctx).Error(err, "Events of a fork were not stored", "task", klog.KObj(a.to))
-		}
-	}
-}
-
-func forkEvent(typ v1alpha1.EventType, source, made *v1alpha1.Task, seq int64) *v1alpha1.ExecutionEvent {
-	words := map[v1alpha1.EventType]string{v1alpha1.EventTaskForkRequested: "fork %s after event %d was requested", v1alpha1.EventTaskForkCreated: "fork %s after event %d was created"}
-	content := map[string]any{
-		"sourceTask": source.Name, "sourceTaskUID": source.UID, "sourceSeq": seq,
-		"agent": made.Annotations[v1alpha1.AnnotationForkAgent], "newTask": made.Name, "newTaskUID": made.UID, "requestedBy": made.Annotations[v1alpha1.AnnotationRequestedBy],
-	}
-	return event.New(typ, v1alpha1.SeverityInfo, "fork/"+string(made.UID)+"/"+string(typ), fmt.Sprintf(words[typ], made.Name, seq), content)
 }
