@@ -13,6 +13,7 @@
 //	journal.go   what is stored of a turn while it runs
 //	live.go      the frames of a background turn, for its clients
 //	resume.go    turns that an earlier process did not end
+//	aside.go     those of them that cannot be read
 //	caller.go    requests to this server as the caller
 //	text.go      text without secrets, as it arrives
 //	removed.go   the secrets that were removed from earlier turns of a session
@@ -24,7 +25,9 @@
 // model, to keep the session, and to be woken when a task that the caller may read has changed.
 //
 // Each turn is stored as it goes on: the calls, their results and, of a background turn, its frames. A server that starts
-// continues the background turns of the one before it, and adds its other turns to their sessions as interrupted.
+// continues the background turns of the one before it, and adds its other turns to their sessions as interrupted. A turn that
+// cannot be read is set aside: the log and a metric say so once, its session gets a message in its place, and a client that follows
+// it gets an error as its last frame.
 package chat
 
 import (

@@ -322,7 +322,7 @@ func stored(s *turn.Store, uid types.UID) ([]step, error) {
 	steps := make([]step, len(raw))
 	for i := range raw {
 		if err := json.Unmarshal(raw[i], &steps[i]); err != nil {
-			return nil, fmt.Errorf("step %d of a stored turn: %w", i, err)
+			return nil, &unreadableError{fmt.Errorf("step %d: %w", i, err)}
 		}
 	}
 	return steps, nil

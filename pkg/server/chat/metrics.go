@@ -23,6 +23,7 @@ type metrics struct {
 	duration prometheus.Histogram
 	calls    *prometheus.CounterVec
 	tasks    prometheus.Counter
+	aside    prometheus.Counter
 
 	mu   sync.Mutex
 	held map[string]int // turns by namespace
@@ -49,8 +50,11 @@ func newMetrics() *metrics {
 		tasks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "platform_chat_tasks_created_total", Help: "Tasks that chats created.",
 		}),
+		aside: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "platform_chat_turns_set_aside_total", Help: "Turns that an earlier process left and that this one could not read. Their sessions say so and go on without them.",
+		}),
 	}
-	m.Group = metric.Group{m.running, m.slots, m.turns, m.duration, m.calls, m.tasks}
+	m.Group = metric.Group{m.running, m.slots, m.turns, m.duration, m.calls, m.tasks, m.aside}
 	return m
 }
 

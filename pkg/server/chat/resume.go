@@ -38,8 +38,8 @@ type interruptions struct {
 }
 
 // Resume takes over the turns that an earlier process did not end: background turns take their slots and sessions at
-// once, and go on when the server is ready; other turns are added to their sessions. It is called once, before the
-// server answers. When ctx ends, background turns are interrupted, so that the next server continues them.
+// once, and go on when the server is ready; other turns are added to their sessions, and those that cannot be read are set
+// aside. It is called once, before the server answers. When ctx ends, background turns are interrupted, so that the next server continues them.
 func (s *Service) Resume(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -48,27 +48,11 @@ func (s *Service) Resume(ctx context.Context) error {
 	context.AfterFunc(ctx, func() { stop(errStopping) })
 	s.serving.Store(&serving)
 	s.lost.records = map[types.UID]*record{}
-	var background []*Turn
-	err := s.o.Turns.Owners(ctx, func(uid types.UID) error {
-		raw, err := s.o.Turns.Record(uid)
-		if err != nil || raw == nil {
-			return err
-		}
-		r := &record{}
-		if err := json.Unmarshal(raw, r); err != nil {
-			return fmt.Errorf("stored turn of session %s: %w", uid, err)
-		}
-		if r.Caller == nil {
-			s.lost.records[uid] = r
-			return nil
-		}
-		t, err := s.revive(serving, uid, r)
-		background = append(background, t)
-		return err
-	})
-	if err != nil {
+	found := &left{aside: map[types.UID]*record{}}
+	if err := found.read(ctx, serving, s); err != nil {
 		return err
 	}
+	background := found.background
 	slices.SortStableFunc(background, func(a, b *Turn) int { return a.began.Compare(b.began) })
 	lost := make([]types.UID, 0, len(s.lost.records))
 	for uid := range s.lost.records {
@@ -92,8 +76,48 @@ func (s *Service) Resume(ctx context.Context) error {
 				klog.FromContext(serving).Error(err, "Cannot add an interrupted turn to its session; the session's next turn does it", "sessionUID", uid)
 			}
 		}
+		for uid, r := range found.aside {
+			if err := s.tellAside(serving, uid, r); err != nil {
+				klog.FromContext(serving).Error(err, "Cannot say in a session that its turn was set aside", "sessionUID", uid)
+			}
+		}
 	}()
 	return nil
+}
+
+// left are the turns that an earlier process did not end, besides those that are lost.
+type left struct {
+	background []*Turn
+	// aside are those that cannot be read, by session.
+	aside map[types.UID]*record
+}
+
+// read reads the stored turns, and sets aside those that cannot be read.
+func (l *left) read(ctx, serving context.Context, s *Service) error {
+	return s.o.Turns.Owners(ctx, func(uid types.UID) error {
+		raw, err := s.o.Turns.Record(uid)
+		if err != nil || raw == nil {
+			return err
+		}
+		r, err := decoded(raw)
+		if err == nil && r.Caller == nil {
+			s.lost.records[uid] = r
+			return nil
+		}
+		var t *Turn
+		if err == nil {
+			t, err = s.revive(serving, uid, r)
+		}
+		switch {
+		case unreadable(err):
+			l.aside[uid] = r
+			return setAside(ctx, s, uid, err)
+		case err != nil:
+			return fmt.Errorf("stored turn of session %s: %w", uid, err)
+		}
+		l.background = append(l.background, t)
+		return nil
+	})
 }
 
 // ready returns nil once the server answers its own requests.
@@ -307,6 +331,13 @@ func (s *Service) settle(ctx context.Context, uid types.UID) error {
 		return nil
 	}
 	past, err := stored(s.o.Turns, uid)
+	if unreadable(err) {
+		if err := setAside(ctx, s, uid, err); err != nil {
+			return resource.StatusError(v1alpha1.Resource("sessions"), r.Session, err)
+		}
+		delete(s.lost.records, uid)
+		return s.tellAside(ctx, uid, r)
+	}
 	if err != nil {
 		return resource.StatusError(v1alpha1.Resource("sessions"), r.Session, err)
 	}

@@ -11,6 +11,7 @@
 //	c uid 0 h         -> first(8) last(8) ended(1): its frames, which have all numbers from first to last
 //	c uid 0 o         -> the record of the turn that runs; absent if none does
 //	c uid 0 s step(8) -> a step of that turn
+//	c uid 0 u         -> present if that turn cannot be read and was set aside
 //
 // Frames are numbered from 1 in a session and are never renumbered: a background turn continues after the frames of the
 // one before it, which it removes. A session has one turn at a time, and its writer makes one call at a time. All keys
@@ -19,6 +20,7 @@ package turn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -37,6 +39,7 @@ const (
 	kindHead   = 'h'
 	kindRecord = 'o'
 	kindStep   = 's'
+	kindAside  = 'u'
 
 	headLen = 2*8 + 1
 )
@@ -71,6 +74,8 @@ type Store struct{ engine engine.Engine }
 func New(e engine.Engine) *Store { return &Store{e} }
 
 func headKey(uid types.UID) []byte { return space.Key(uid, kindHead) }
+
+func asideKey(uid types.UID) []byte { return space.Key(uid, kindAside) }
 
 func recordKey(uid types.UID) []byte { return space.Key(uid, kindRecord) }
 
@@ -110,7 +115,7 @@ func (s *Store) Begin(ctx context.Context, uid types.UID, record []byte, frames 
 		return 0, err
 	}
 	return h.Last + 1, s.write(ctx, engine.Grow, func(b engine.Batch) error {
-		err := errors.Join(clearRows(b, uid, kindStep), b.Set(recordKey(uid), record))
+		err := errors.Join(clearRows(b, uid, kindStep), b.Delete(asideKey(uid)), b.Set(recordKey(uid), record))
 		if !frames {
 			return err
 		}
@@ -165,10 +170,51 @@ func (s *Store) Apply(ctx context.Context, uid types.UID, c Change) error {
 	})
 }
 
-// Record returns the record of the turn that runs in a session; nil if none does.
+// Record returns the record of the turn that runs in a session; nil if none does, or if it was set aside.
 func (s *Store) Record(uid types.UID) ([]byte, error) {
+	_, aside, err := s.engine.Get(asideKey(uid))
+	if err != nil || aside {
+		return nil, err
+	}
 	v, _, err := s.engine.Get(recordKey(uid))
 	return v, err
+}
+
+// SetAside ends a turn that cannot be read. Its rows stay until the session's next turn begins, for whoever looks for the
+// cause. If the turn has frames, f becomes the last one.
+func (s *Store) SetAside(ctx context.Context, uid types.UID, f Frame) error {
+	h, err := s.Head(uid)
+	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
+		h, err = s.counted(uid)
+	}
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, engine.Free, func(b engine.Batch) error {
+		err := b.Set(asideKey(uid), []byte{1})
+		if h.First == 0 || h.Ended {
+			return err
+		}
+		value := append(append([]byte(f.Type), '\n'), f.Data...)
+		return errors.Join(err, b.Set(numbered(uid, kindFrame, h.Last+1), value), b.Set(headKey(uid), Head{h.First, h.Last + 1, true}.encode()))
+	})
+}
+
+// counted returns the head of the frames that are stored.
+func (s *Store) counted(uid types.UID) (h Head, err error) {
+	prefix := space.Key(uid, kindFrame)
+	err = s.each(prefix, owned.After(prefix), func(key, _ []byte) error {
+		if len(key) != len(prefix)+8 {
+			return nil
+		}
+		h.Last = int64(binary.BigEndian.Uint64(key[len(prefix):]))
+		h.First = cmp.Or(h.First, h.Last)
+		return nil
+	})
+	if err == nil && h.First == 0 { // whoever reads the head finds one
+		h = Head{First: 1}
+	}
+	return h, err
 }
 
 // Steps returns the steps of the turn that runs, in order.
