@@ -18,6 +18,9 @@ type Candidate struct {
 	// Name is the vendor's name of the model; it becomes Request.Model.
 	Name  string
 	Model Model
+	// Drain is how long an answer is read on after its caller has left, so that its usage is known; 0 for not at all. Call does not
+	// use it.
+	Drain time.Duration
 	// CoolingUntil is until when the candidate is asked last because of what other runs met; zero if there is nothing.
 	// An answer in this run ends it earlier.
 	CoolingUntil time.Time

@@ -52,6 +52,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// Unsent is set if there was no connection, so the vendor did not get the request.
 	Unsent bool
+	// Accepted is set if the vendor had answered with a success and said in the answer that it failed, so that the request may have
+	// used tokens.
+	Accepted bool
 	// Err is the cause; it may be nil. It is not part of the text.
 	Err error
 }
@@ -106,7 +109,7 @@ func RefusedStatus(status int) bool {
 // Unused reports whether a failed attempt used no tokens: the vendor refused the request, or did not get it.
 func Unused(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && (e.Class.Refused() || e.Unsent)
+	return ok && !e.Accepted && (e.Class.Refused() || e.Unsent)
 }
 
 // ClassOf returns the class of err: ClassCanceled for an ended context,

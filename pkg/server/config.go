@@ -83,6 +83,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: object.Changed(st.Objects),
+		Drain: o.ModelDrainTime,
 	})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/console"
 	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/models"
 )
 
 const defaultStreamWriteTimeout = 45 * time.Second
@@ -71,6 +72,8 @@ type Options struct {
 	// UsageRetention is how long the records of a request are kept after the last of them; 0 keeps them for ever. Default:
 	// 90 days, set by AddFlags.
 	UsageRetention time.Duration
+	// ModelDrainTime is how long the answer of a model is read on after whoever asked for it has left. Default: 5 seconds.
+	ModelDrainTime time.Duration
 	// StreamWriteTimeout is how long a client of an event stream may take to accept what was sent before it is
 	// disconnected. The client may then resume. Default: 30 seconds.
 	StreamWriteTimeout time.Duration
@@ -157,6 +160,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, except the last, which is kept; 0 keeps all as long as the task. Readers get a gap marker")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 means as --event-retention")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", defaultUsageRetention, "how long what was recorded about the use of models is kept: the records of a request are removed together, this long after the last of them; 0 keeps them for ever")
+	fs.DurationVar(&o.ModelDrainTime, "model-drain-time", models.DefaultDrain, "how long the answer of a model is read on after whoever asked for it in a chat or through /openai/v1 and /anthropic/v1 has left, in case its usage is reported soon; at most 10m, and 0s is the default. spec.drainSeconds of a Provider overrides it")
 	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent before it is disconnected")
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold at most as much as is still free; more is refused with 429. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: if less is free, requests that add to the store are refused (507), and below half of it updates, too; reads, watches and deletes are still served. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 disables the reserve")
@@ -217,6 +221,9 @@ func (o *Options) Complete() error {
 	}
 	if n := o.BodyBudget.Value(); n != 0 && n < intake.MinBudget {
 		return fmt.Errorf("--body-budget: %s is too little: must be at least 32Mi, which the longest permitted body needs", o.BodyBudget.String())
+	}
+	if d := o.ModelDrainTime; d < 0 || d > models.MaxDrain {
+		return fmt.Errorf("--model-drain-time: must be from 0s to %s", models.MaxDrain)
 	}
 	if (o.AuditLog == "") != (o.AuditPolicy == "") {
 		return errors.New("--audit-log and --audit-policy belong together")

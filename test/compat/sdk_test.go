@@ -173,11 +173,11 @@ func TestAnthropicClient(t *testing.T) {
 			t.Errorf("%s: a vendor that fails: %v", model, err)
 		}
 	}
-	_, err := client.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{
+	counted, err := client.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{
 		Model: "openai/m", Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("h"))},
 	})
-	if e, ok := errors.AsType[*anthropic.Error](err); !ok || e.StatusCode != http.StatusBadRequest {
-		t.Errorf("counting at a Provider that cannot: %v", err)
+	if err != nil || counted.InputTokens <= 0 {
+		t.Errorf("counting at a Provider that cannot: %v, %v", counted, err)
 	}
 	models, err := client.Models.List(t.Context(), anthropic.ModelListParams{})
 	if err != nil || len(models.Data) != 3 || models.Data[0].ID != "claude/m" || models.HasMore {

@@ -320,7 +320,7 @@ func TestServerToolsMembers(t *testing.T) {
 	}
 	message := members{
 		`"top_p":0.5`: 200, `"top_k":4`: 200, `"metadata":{"user_id":"zebra"}`: 200, `"thinking":{"type":"enabled","budget_tokens":1024}`: 200, `"temperature":1`: 200,
-		`"service_tier":"auto"`: 200, `"user":"x"`: 400, `"frequency_penalty":1`: 400, `"container":"c"`: 400, `"mcp_servers":[{"name":"m"}]`: 400, `"future":1`: 400,
+		`"service_tier":"auto"`: 200, `"user":"x"`: 400, `"frequency_penalty":1`: 400, `"container":{"skills":[]}`: 400, `"mcp_servers":[{"name":"m"}]`: 400, `"future":1`: 400,
 		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]`:                                                                     200,
 		`"messages":[{"role":"user","content":[{"type":"text","text":"count","cache_control":{"type":"ephemeral"}}]}]`:                                           200,
 		`"messages":[` + user + `,{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"I."}]},` + user + `]`: 200,

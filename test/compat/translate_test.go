@@ -114,12 +114,16 @@ func TestFallback(t *testing.T) {
 		says   string
 		asked  int // how often the second one is asked
 	}{
-		"overloaded":          {says(503, jsonKind, echo), false, 200, "Hello", 1},
-		"a refused key":       {says(401, jsonKind, echo), false, 200, "Hello", 1},
-		"too many requests":   {says(429, jsonKind, echo), false, 200, "Hello", 1},
-		"a redirect":          {http.RedirectHandler("http://localhost:1", http.StatusTemporaryRedirect).ServeHTTP, false, 502, "redirect", 0},
-		"an invalid request":  {says(400, jsonKind, echo), false, 400, "bad key [REDACTED]", 0},
-		"a stream that broke": {cut, true, 200, "broke off", 0},
+		"overloaded":           {says(503, jsonKind, echo), false, 200, "Hello", 1},
+		"a refused key":        {says(401, jsonKind, echo), false, 200, "Hello", 1},
+		"a page":               {says(200, "text/html", "<html>"), false, 200, "Hello", 1},
+		"an error, 200":        {says(200, jsonKind, echo), false, 200, "Hello", 1},
+		"nothing":              {says(200, jsonKind, ""), false, 200, "Hello", 1},
+		"a stream of an error": {says(200, eventKind, "data: "+echo+"\n\n"), false, 200, "Hello", 1},
+		"too many requests":    {says(429, jsonKind, echo), false, 200, "Hello", 1},
+		"a redirect":           {http.RedirectHandler("http://localhost:1", http.StatusTemporaryRedirect).ServeHTTP, false, 502, "redirect", 0},
+		"an invalid request":   {says(400, jsonKind, echo), false, 400, "bad key [REDACTED]", 0},
+		"a stream that broke":  {cut, true, 200, "broke off", 0},
 	} {
 		first.answer = tc.answer
 		_, before := second.last()

@@ -274,13 +274,14 @@ func (g generator) messages(first string) []string {
 
 // reply returns an answer and a func that sends it. It is cut at a random place.
 func (g generator) reply(stream bool) (string, func(http.ResponseWriter, *http.Request)) {
-	body, kind := g.thing(`"usage":`+g.thing(`"input_tokens":1`, `"output_tokens":2`, `"prompt_tokens":1`, `"completion_tokens":2`), `"signature":`+g.text()), jsonKind
+	body, kind := g.thing(`"usage":`+g.thing(`"input_tokens":1`, `"output_tokens":2`, `"prompt_tokens":1`, `"completion_tokens":2`), `"signature":`+g.text(), `"choices":[{}]`, `"output":[]`, `"content":[]`, `"input_tokens":1`), jsonKind
 	if stream {
 		kind, body = eventKind, ""
 		for range 1 + g.IntN(6) {
 			data := strings.ReplaceAll(g.thing(`"type":`+g.text(), `"choices":`+g.one("[]", "["+g.thing(`"delta":`+g.thing())+"]"), `"signature":`+g.text()), "\n", " ")
 			body += g.one("", "event: ping\n", ": comment\n", "event: "+strconv.Itoa(g.IntN(9))+"\n") + "data: " + data + "\n\n"
 		}
+		body += `data: {"type":"response.completed","choices":[]}` + "\n\n" // what has no end has failed
 	}
 	cut := g.IntN(len(body))
 	return body, func(w http.ResponseWriter, _ *http.Request) {

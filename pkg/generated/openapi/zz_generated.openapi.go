@@ -2488,7 +2488,7 @@ func schema_pkg_apis_core_v1alpha1_Budget(ref common.ReferenceCallback) common.O
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Budget limits what the model requests of a namespace use within a window of time: those of tasks, of chats and of clients of the vendors' APIs. What a request may use at most is reserved before it is sent, in every budget that selects it or in none, and what it used is settled after its end. A request that does not fit is refused with the reason BudgetExhausted.",
+				Description: "Budget limits what the model requests of a namespace use within a window of time: those of tasks, of chats and of clients of the vendors' APIs. What a request may use at most is reserved before it is sent, in every budget that selects it or in none, and what it used is settled after its end. A request that does not fit is refused with the reason BudgetExhausted. Of input that a request only names, the size is not known before its vendor has read it: 50,000 tokens are reserved for an image by its address, 64,000 for searches of the web by the vendor, and 1,048,576, which no model's context exceeds, for documents and files by their address or id and for what other tools of the vendor read.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -6485,6 +6485,13 @@ func schema_pkg_apis_core_v1alpha1_ProviderSpec(ref common.ReferenceCallback) co
 						SchemaProps: spec.SchemaProps{
 							Description: "rateLimit limits the requests of all tasks that use this provider.",
 							Ref:         ref(v1alpha1.RateLimit{}.OpenAPIModelName()),
+						},
+					},
+					"drainSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drainSeconds is how long, in seconds, an answer of this provider is read on after whoever asked for it in a chat or through /openai/v1 and /anthropic/v1 has left. The vendor goes on writing until then, which costs, and its count of the tokens comes last, so an answer that is cut has a partial usage. The default is the server's flag --model-drain-time; 0 cuts at once.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 					"azure": {

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/egress"
@@ -135,22 +137,28 @@ func (c *Client) generate(ctx context.Context, req llm.Request, lacks map[string
 	defer cancel(nil)
 	var raw *http.Response
 	stream := c.messages.NewStreaming(ctx, c.params(req, lacks), option.WithResponseInto(&raw))
-	defer func() { _ = stream.Close() }()
-	if err := stream.Err(); err != nil || raw == nil || raw.StatusCode != http.StatusOK {
+	if raw != nil {
+		defer raw.Body.Close() //nolint:errcheck // it was read, or is of no use
+	}
+	if err := stream.Err(); err != nil || raw == nil || !wire.IsSuccess(raw.StatusCode) {
 		return llm.Response{}, c.refused(ctx, raw, err)
 	}
 	a := answer{origin: c.origin(req.Model)}
 	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
 	defer watch.Stop()
-	if req.Whole && wire.IsWhole(raw.Header) {
-		return c.whole(ctx, &a, raw.Body, parts)
-	}
-	if kind := raw.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+	body, streams := wire.IsStream(raw.Body)
+	switch {
+	case !streams && req.Whole:
+		return c.whole(ctx, &a, body, parts)
+	case !streams && ctx.Err() == nil && !wire.SaysStream(raw.Header):
 		return llm.Response{}, &llm.Error{
 			Class: llm.ClassMalformed, Status: raw.StatusCode,
-			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
+			Message: fmt.Sprintf("the answer is %q, not an event stream", raw.Header.Get("Content-Type")),
 		}
 	}
+	looked := *raw
+	looked.Body, looked.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
+	stream = ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(&looked), nil)
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err

@@ -88,7 +88,7 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 	var system []sdk.TextBlockParam
 	var out []sdk.MessageParam
 	add := func(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
-		if len(blocks) == 0 {
+		if len(blocks) == 0 && (!req.Verbatim || len(out) == 0 && role == sdk.MessageParamRoleAssistant) {
 			return
 		}
 		if len(out) == 0 && role == sdk.MessageParamRoleAssistant && !req.Verbatim {
@@ -119,10 +119,20 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 			add(sdk.MessageParamRoleUser, w.user(m)...)
 		case w.says(m.Text):
 			add(sdk.MessageParamRoleUser, sdk.NewTextBlock(m.Text))
+		default:
+			add(sdk.MessageParamRoleUser)
+		}
+	}
+	for i := range out {
+		if len(out[i].Content) == 0 {
+			out[i].Content = []sdk.ContentBlockParamUnion{sdk.NewTextBlock(emptyMessage)}
 		}
 	}
 	return system, out
 }
+
+// emptyMessage takes the place of a message that is empty, which the protocol refuses. It keeps the turns around it apart.
+const emptyMessage = "[platform notice] This message is empty."
 
 // blank reports whether the protocol refuses a text for being empty.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -20,6 +20,12 @@ import (
 // fields are the members of a JSON object.
 type fields = map[string]json.RawMessage
 
+// What answers of Anthropic's API have.
+var (
+	MessageAnswer = wire.Answer{Name: "a message", Member: "content", Event: "type"}
+	CountAnswer   = wire.Answer{Name: "a count of tokens", Member: "input_tokens", Number: true}
+)
+
 var errNoMessage = errors.New("it is not a message")
 
 // Event is an event of a stream.
@@ -105,6 +111,9 @@ func (c *Client) whole(ctx context.Context, a *answer, from io.Reader, parts fun
 	}
 	if !fits {
 		return a.response(), malformed("the answer is larger than 8 MiB")
+	}
+	if err := MessageAnswer.Whole(data); err != nil {
+		return a.response(), c.none(err)
 	}
 	events, err := Events(data)
 	if err != nil {

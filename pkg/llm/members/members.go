@@ -8,6 +8,9 @@
 // A member is carried, under the same name or as its equivalent; or it is a hint that the vendor has no place for, and is left
 // out with a word to the client; or it changes the answer and has no equivalent, and the request is refused by its name. So is a
 // member that the table does not have. What is null, empty or the default means what its absence means.
+//
+// What a vendor would keep between requests is refused at every Provider, also where a request is passed on; package
+// server/compat has the rule.
 package members
 
 import (

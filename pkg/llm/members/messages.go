@@ -34,7 +34,9 @@ func messages() []group {
 			messages[].content[tool_result].content[text].citations`},
 		{Dropped, "", "", "what a model thought, which another one does not continue", `messages[].content[thinking] messages[].content[redacted_thinking]`},
 		{Dropped, "", "", "tools of a vendor; a request that brings no others is refused", `tools[*]`},
-		{Refused, "", "", "nothing is stored", `thread container messages[].content[image].source.file_id messages[].content[tool_result].content[image].source.file_id`},
+		{Refused, "", "", "nothing is kept between requests; a thread is refused at any Provider", `thread`},
+		{Refused, "", "", "nothing is kept between requests; one that was begun earlier is refused at any Provider", `container`},
+		{Refused, "", "", "nothing is stored", `messages[].content[image].source.file_id messages[].content[tool_result].content[image].source.file_id`},
 		{Refused, "", "", "no equivalent", `mcp_servers inference_geo output_config.task_budget system[*] messages[].content[*]
 			messages[].content[tool_result].content[*] messages[].content[tool_use].toolset_name messages[].content[tool_result].toolset_name`},
 	}

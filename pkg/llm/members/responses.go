@@ -41,7 +41,8 @@ func responses() []group {
 			input[function_call_output].output[input_text|output_text|text].logprobs input[web_search_call]`},
 		{Dropped, "", "", "what a model thought, which another one does not continue", `input[reasoning]`},
 		{Dropped, "", "", "tools of a vendor; a request that brings no others is refused", `tools[*] tools[namespace].tools[*]`},
-		{Refused, "", "", "nothing is stored", `store=false background=false previous_response_id conversation prompt input[item_reference]`},
+		{Refused, "", "", "nothing is kept between requests; refused at any Provider", `store=false background=false previous_response_id conversation input[item_reference]`},
+		{Refused, "", "", "nothing is stored", `prompt`},
 		{Refused, "", "", "no equivalent", `top_logprobs=0 moderation input[message|].content[input_image].file_id input[message|].content[input_file]
 			input[message|].content[*] input[function_call_output].output[input_image].file_id input[function_call_output].output[input_file]
 			input[function_call_output].output[*] input[function_call].caller input[*]`},

@@ -25,7 +25,9 @@ func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 	var stall *wire.StallError
 	switch {
 	case errors.As(err, &inBand):
-		return c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, false, 0)
+		e := c.classify(vendorErrorOf(inBand.Event.Data), http.StatusInternalServerError, false, 0)
+		e.Accepted = true
+		return e
 	case a.stop != "":
 		// A failure after the stop reason can only have lost the usage.
 		if err == nil {
@@ -182,4 +184,13 @@ func (c *Client) learn(err error, w *way, req llm.Request) bool {
 		return false
 	}
 	return true
+}
+
+// none returns the error for what is no answer, although its status says so.
+func (c *Client) none(err error) *llm.Error {
+	e := malformed("the vendor sent no answer")
+	if no, ok := errors.AsType[*wire.NoAnswerError](err); ok {
+		e.Message = strings.TrimSuffix("the vendor sent "+no.What+": "+c.key.Scrub(no.Said), ": ")
+	}
+	return e
 }

@@ -11,9 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -179,7 +179,6 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 	var stream *ssestream.Stream[sdk.ChatCompletionChunk]
 	if params := params(req, w); w.whole {
 		_, err = c.chat.New(ctx, params, option.WithResponseBodyInto(&raw))
-		stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(raw), err)
 	} else {
 		stream = c.chat.NewStreaming(ctx, params, option.WithResponseInto(&raw))
 		err = stream.Err()
@@ -187,20 +186,24 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 	if raw != nil {
 		defer raw.Body.Close() //nolint:errcheck // it was read, or is of no use
 	}
-	if err != nil || raw == nil || raw.StatusCode != http.StatusOK {
+	if err != nil || raw == nil || !wire.IsSuccess(raw.StatusCode) {
 		return llm.Response{}, c.refused(ctx, raw, err)
 	}
 	watch := wire.NewWatch(c.clock, c.idle, c.silent, cancel)
 	defer watch.Stop()
-	if req.Whole && wire.IsWhole(raw.Header) {
-		return c.whole(ctx, raw.Body, c.origin(req.Model), parts)
-	}
-	if kind := raw.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+	body, streams := wire.IsStream(raw.Body)
+	switch {
+	case !streams && req.Whole:
+		return c.whole(ctx, body, c.origin(req.Model), parts)
+	case !streams && ctx.Err() == nil && !wire.SaysStream(raw.Header):
 		return llm.Response{}, &llm.Error{
 			Class: llm.ClassMalformed, Status: raw.StatusCode,
-			Message: fmt.Sprintf("the answer is %q, not an event stream", kind),
+			Message: fmt.Sprintf("the answer is %q, not an event stream", raw.Header.Get("Content-Type")),
 		}
 	}
+	looked := *raw
+	looked.Body, looked.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
+	stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(&looked), nil)
 	a := answer{origin: c.origin(req.Model)}
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {

@@ -180,10 +180,10 @@ func TestErrorsAreClassified(t *testing.T) {
 		"error as text": {`{status: 503, body: '{"error":"model is loading"}'}`, llm.Error{Class: llm.ClassServer, Status: 503, Message: "model is loading"}},
 		"redirect":      {`{status: 302}`, llm.Error{Class: llm.ClassInvalidRequest, Status: 302, Message: "the server answered with a redirect or an empty success; check baseURL"}},
 		"login page":    {`{notAStream: true}`, llm.Error{Class: llm.ClassMalformed, Status: 200, Message: `the answer is "text/html", not an event stream`}},
-		"in band":       {`{inBand: true, status: 500, message: overloaded}`, llm.Error{Class: llm.ClassServer, Status: 500, Message: "overloaded"}},
+		"in band":       {`{inBand: true, status: 500, message: overloaded}`, llm.Error{Class: llm.ClassServer, Status: 500, Message: "overloaded", Accepted: true}},
 		"in band limit": {
 			`{inBand: true, status: 500, code: rate_limit_exceeded, message: later}`,
-			llm.Error{Class: llm.ClassRateLimited, Status: 500, Code: "rate_limit_exceeded", Message: "later"},
+			llm.Error{Class: llm.ClassRateLimited, Status: 500, Code: "rate_limit_exceeded", Message: "later", Accepted: true},
 		},
 		"garbage":   {`{garbage: true}`, llm.Error{Class: llm.ClassMalformed, Message: "a chunk of the stream is not valid JSON"}},
 		"cut":       {`{cutAfterBytes: 400}`, llm.Error{Class: llm.ClassCutStream, Message: "the stream ended before the model was done"}},

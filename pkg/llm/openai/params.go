@@ -6,6 +6,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -71,6 +72,7 @@ func (p *request) converse(messages []llm.Message, w way) {
 		u := message(m)
 		if i >= turn && u.OfAssistant != nil {
 			if members := thinkingOf(m, w.thinkingOf); len(members) > 0 {
+				maps.Copy(members, u.OfAssistant.ExtraFields())
 				u.OfAssistant.SetExtraFields(members)
 			}
 		}
@@ -102,6 +104,8 @@ func assistant(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	var out sdk.ChatCompletionAssistantMessageParam
 	if m.Text != "" || len(m.ToolCalls) == 0 {
 		out.Content.OfString = sdk.String(m.Text)
+	} else { // some servers require the member
+		out.SetExtraFields(map[string]any{"content": nil})
 	}
 	for _, call := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{

@@ -22,6 +22,12 @@ import (
 // fields are the members of a JSON object.
 type fields = map[string]json.RawMessage
 
+// What answers of OpenAI's APIs have.
+var (
+	ChatAnswer     = wire.Answer{Name: "a chat completion", Member: "choices", Filled: true, Event: "choices"}
+	ResponseAnswer = wire.Answer{Name: "a response", Member: "output", Event: "type"}
+)
+
 var errNoCompletion = errors.New("it is not a chat completion")
 
 // Chunks returns the stream that a chat completion would have been, of which no member is left out. Each choice has a chunk for
@@ -124,6 +130,9 @@ func (c *Client) whole(ctx context.Context, from io.Reader, origin string, parts
 	}
 	if !fits {
 		return a.response(), malformed("the answer is larger than 8 MiB")
+	}
+	if err := ChatAnswer.Whole(data); err != nil {
+		return a.response(), c.none(err)
 	}
 	chunks, err := Chunks(data, true)
 	if err != nil {

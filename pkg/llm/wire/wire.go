@@ -119,13 +119,15 @@ func IsPage(h http.Header, body []byte) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-// IsWhole reports whether a response has a whole answer of a model, and not a stream.
-func IsWhole(h http.Header) bool { return strings.HasPrefix(h.Get("Content-Type"), "application/json") }
+// IsSuccess reports whether a response may have an answer, which need not have the status 200.
+func IsSuccess(status int) bool {
+	return status >= http.StatusOK && status < http.StatusMultipleChoices
+}
 
 // ReadWhole reads an answer that is not a stream. It fits if it is not longer than MaxAnswer.
 func ReadWhole(from io.Reader) (data []byte, fits bool, err error) {
 	data, err = io.ReadAll(io.LimitReader(from, MaxAnswer+1))
-	return data, len(data) <= MaxAnswer, err
+	return bytes.TrimPrefix(data, byteOrderMark), len(data) <= MaxAnswer, err
 }
 
 // Refusal describes a refused request whose body says nothing that can be shown.

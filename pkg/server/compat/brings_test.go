@@ -64,7 +64,7 @@ func TestStore(t *testing.T) {
 	l := newLoop(t, opResponses, v1alpha1.ProviderOpenAI)
 	l.answer = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"id":"r","store":false}`))
+		_, _ = w.Write([]byte(`{"id":"r","store":false,"output":[]}`))
 	}
 	for body, want := range map[string]string{
 		`{"model":"m","input":"a"}`:                              `{"store":false,"model":"m","input":"a"}`,

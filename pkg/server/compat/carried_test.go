@@ -29,7 +29,7 @@ type carried struct {
 }
 
 func (c *carried) say(kind string, parts ...string) {
-	if strings.Join(parts, "") == "" {
+	if text := strings.Join(parts, ""); text == "" || text == "[platform notice] This message is empty." {
 		return // an empty text
 	}
 	if n := len(c.said); kind == "assistant" && n > 0 && strings.HasPrefix(c.said[n-1], kind+" ") {
@@ -243,8 +243,9 @@ func carriedByChat(t *testing.T, body []byte) (c carried) {
 		}
 		switch m.Role {
 		case "system", "developer":
-			text, _ := textIn(t, m.Content)
-			system = append(system, text)
+			if text, _ := textIn(t, m.Content); text != "" {
+				system = append(system, text)
+			}
 		case "tool":
 			c.result(t, m.ToolCallID, false, m.Content)
 		case "assistant":

@@ -108,6 +108,7 @@ func fromChat(in *incoming) (*translated, error) {
 			return nil, err
 		}
 	}
+	t.trim()
 	return t, t.chooseAs(c.ToolChoice, c.ParallelToolCalls)
 }
 
@@ -145,7 +146,7 @@ func (c *chatRequest) format() (json.RawMessage, error) {
 	return nil, untranslatable("response_format", "another form than text, json_object, and json_schema with an object json_schema,")
 }
 
-// addChat reads a message. One of the assistant that says nothing is left out.
+// addChat reads a message.
 func (t *translated) addChat(m *chatMessage) error {
 	said, err := readChat(m.Content)
 	if err != nil {
@@ -174,10 +175,8 @@ func (t *translated) addChat(m *chatMessage) error {
 		return untranslatable("messages", "a refusal of the role "+m.Role)
 	case len(out.Content) > 0 && role != llm.RoleUser && role != llm.RoleTool:
 		return untranslatable("messages", "an image of the role "+m.Role)
-	case out.Text == "" && role == llm.RoleAssistant && len(out.ToolCalls) == 0:
-		return nil
-	case silent(&out):
-		return untranslatable("messages", "a message without text")
+	case silent(&out) && out.Text != "":
+		return untranslatable("messages", "a text of nothing but white space")
 	}
 	t.Messages = append(t.Messages, out)
 	return nil

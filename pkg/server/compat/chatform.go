@@ -32,15 +32,24 @@ type chatUsage struct {
 }
 
 type chatChoice struct {
-	Index        int          `json:"index"`
-	Delta        *chatContent `json:"delta,omitempty"`
-	Message      *chatContent `json:"message,omitempty"`
-	Logprobs     *struct{}    `json:"logprobs"`
-	FinishReason *string      `json:"finish_reason"`
+	Index int `json:"index"`
+	// Delta is a chatContent at first, and then chatDeltas.
+	Delta        json.RawMessage `json:"delta,omitempty"`
+	Message      *chatContent    `json:"message,omitempty"`
+	Logprobs     *struct{}       `json:"logprobs"`
+	FinishReason *string         `json:"finish_reason"`
 }
 
+// chatContent is a message, whose content is null if it has calls and no text. Models of other vendors have no refusals beside it.
 type chatContent struct {
-	Role      string     `json:"role,omitempty"`
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	ToolCalls []chatCall `json:"tool_calls,omitempty"`
+}
+
+// chatDelta is what a chunk adds to a message.
+type chatDelta struct {
 	Content   *string    `json:"content,omitempty"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
@@ -51,11 +60,12 @@ type chatReply struct {
 	Created int64        `json:"created"`
 	Model   string       `json:"model"`
 	Choices []chatChoice `json:"choices"`
-	Usage   *chatUsage   `json:"usage,omitempty"`
+	// Usage is that of a whole answer. A stream has it for clients that ask for it: null in all chunks but the last one.
+	Usage json.RawMessage `json:"usage,omitempty"`
 }
 
 // usageOf returns the usage if it is known.
-func (*chatForm) usageOf(u llm.Usage) *chatUsage {
+func (*chatForm) usageOf(u llm.Usage) json.RawMessage {
 	if !u.Known() {
 		return nil
 	}
@@ -65,23 +75,39 @@ func (*chatForm) usageOf(u llm.Usage) *chatUsage {
 			CachedTokens int64 `json:"cached_tokens"`
 		}{*n}
 	}
-	return out
+	return encoded(out)
+}
+
+// encoded returns the JSON of a struct of texts and numbers, which can always be encoded.
+func encoded(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return raw
 }
 
 func (f *chatForm) reply(object string, choices ...chatChoice) chatReply {
 	return chatReply{ID: f.id, Object: object, Created: f.created, Model: f.model, Choices: append([]chatChoice{}, choices...)}
 }
 
-func (f *chatForm) chunk(delta chatContent, stop *string) []byte {
-	return sse("", f.reply("chat.completion.chunk", chatChoice{Delta: &delta, FinishReason: stop}))
+func (f *chatForm) chunk(delta any, stop *string) []byte {
+	c := f.reply("chat.completion.chunk", chatChoice{Delta: encoded(delta), FinishReason: stop})
+	if f.usage {
+		c.Usage = json.RawMessage("null")
+	}
+	return sse("", c)
 }
 
-func (f *chatForm) begin() []byte {
-	empty := ""
-	return f.chunk(chatContent{Role: "assistant", Content: &empty}, nil)
+func (f *chatForm) begin(text bool) []byte {
+	first := &chatContent{Role: "assistant"}
+	if text {
+		first.Content = new(string)
+	}
+	return f.chunk(first, nil)
 }
 
-func (f *chatForm) text(s string) []byte { return f.chunk(chatContent{Content: &s}, nil) }
+func (f *chatForm) text(s string) []byte { return f.chunk(chatDelta{Content: &s}, nil) }
 
 func calls(list []llm.ToolCall, indexed bool) []chatCall {
 	var out []chatCall
@@ -98,9 +124,9 @@ func calls(list []llm.ToolCall, indexed bool) []chatCall {
 func (f *chatForm) end(r *llm.Response, list []llm.ToolCall, stop string) []byte {
 	var out []byte
 	for _, c := range calls(list, true) {
-		out = append(out, f.chunk(chatContent{ToolCalls: []chatCall{c}}, nil)...)
+		out = append(out, f.chunk(chatDelta{ToolCalls: []chatCall{c}}, nil)...)
 	}
-	out = append(out, f.chunk(chatContent{}, &stop)...)
+	out = append(out, f.chunk(chatDelta{}, &stop)...)
 	if u := f.usageOf(r.Usage); f.usage && u != nil {
 		last := f.reply("chat.completion.chunk")
 		last.Usage = u
@@ -121,6 +147,8 @@ func (f *chatForm) whole(r *llm.Response, stop string) ([]byte, error) {
 
 // check accepts all answers: arguments are a text, whatever is in it.
 func (*chatForm) check(*llm.Response) error { return nil }
+
+func (*chatForm) failed(p problem) []byte { return failure(opChat, p) }
 
 // stoppedBy does nothing, because chat completions do not name the sequence.
 func (*chatForm) stoppedBy(string) {}

@@ -8,6 +8,8 @@
 //	compat.go    the handler, before and inside the handler chain
 //	route.go     the paths
 //	exchange.go  one request: who, where, which model
+//	state.go     what the vendor would keep between requests
+//	outside.go   input that a request names and does not have
 //	forward.go   asking one candidate after the other
 //	relay.go     the answer on its way to the client
 //	event.go     server-sent events
@@ -33,12 +35,47 @@
 //	usage.go     what answers say about the use of tokens
 //	meter.go     counting that use
 //	problem.go   errors, in the form of the vendor whose path was called
+//	failure.go   the failures of vendors, in the form of each API
 //	list.go      the list of models
+//	estimate.go  counts of tokens where the vendor does not count them
 //	home.go      credentials, and the namespaces that they name
 //
 // The paths are outside the Kubernetes API. Wrap gives each request to the handler chain as a create of chats (or a
 // list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
 // Inner, the innermost handler, then recognises the request by its context and serves it.
+//
+// # What vendors keep
+//
+// The callers of a Provider share its key, so to its vendor they are one account, and whoever names what the vendor keeps could go on
+// with what another caller has begun. This server does not record who began what. Therefore no request goes on with anything, whether
+// it is passed on, translated or answered with the server's tools; it is refused with 400 before anything is sent:
+//
+//	thread                                 of messages and counts, with the error_code thread_unsupported_request
+//	container                              of messages and of tools of responses, by its id; new ones are the vendor's to make
+//	store: true, background: true          of responses; a store that is left to the default is sent as false
+//	previous_response_id, conversation     of responses, and items that are an item_reference
+//
+// There are no paths for batches, files, or responses that were stored. What is only read may be named: files by their ids, which only
+// holders of the key can put there, and prompts. What a request names is part of its input, whose size is not known before the vendor has
+// read it, so Budgets reserve the most that it may be (outside.go).
+//
+// # What is an answer
+//
+// A success status does not make an answer: proxies send pages, and servers send errors, null or nothing with 200. wire.Answer judges what
+// arrives, passed on or translated, whole or as a stream, by how it begins and what the answers of the API have. What is none is 502 in
+// the form of the API; another candidate is asked first; and the usage of the request is unknown. Nothing of a stream is sent before
+// its first event is known to be one of an answer, except comments that keep the connection open (512 bytes of them are held back).
+//
+// # How failures are shown
+//
+// A vendor of the same protocol is quoted. Across protocols its failure keeps the status and the pause that it asks for, and gets the type
+// and the code that clients look for (failureForms). After an answer has begun, its stream ends with an error; that of a response
+// with response.failed, which has the response, or with an error that has a number if the vendor has not created one.
+//
+// # Clients that leave
+//
+// The vendor writes on after its client has left, which costs, and says what the answer costs at its end. So the rest is read for the
+// Provider's drainSeconds, else --model-drain-time. The usage of what is cut then is partial: what the vendor has reported until then, and no output.
 package compat
 
 import (
@@ -114,8 +151,6 @@ type Options struct {
 	Requests int
 	// WriteTimeout is how long a client may take to accept what it was sent. Default: 30 seconds.
 	WriteTimeout time.Duration
-	// Drain is how long the answer to a client that has disconnected is read, so that its usage is known. Default: 2 minutes.
-	Drain time.Duration
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
 	// Panics, if set, counts the requests that panic.
@@ -156,9 +191,6 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = defaultWriteTimeout
-	}
-	if o.Drain == 0 {
-		o.Drain = models.Drain
 	}
 	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins, o.TokenHeaders), own: NewPrometheusMeter(), homes: newHomes()}
 	h.fetch, h.search = newWeb(o.Reach)

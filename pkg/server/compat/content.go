@@ -28,9 +28,18 @@ func put(m *llm.Message, said []llm.Content) {
 	}
 }
 
-// silent reports whether a message, other than a result, says nothing.
+// silent reports whether a message, other than a result, says nothing. A message whose content is empty, be it null, an empty text or
+// an empty list, is carried as an empty one, whoever wrote it and in every API: without it the turns before and after it would become
+// one, and a conversation that has one would end if it were refused. Where the protocol has no empty messages, a notice says so.
 func silent(m *llm.Message) bool {
 	return m.Role != llm.RoleTool && strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 && len(m.Content) == 0
+}
+
+// trim leaves out a message at the end with which the assistant begins its answer and says nothing.
+func (t *translated) trim() {
+	if last := t.last(); last.Role == llm.RoleAssistant && last.Text == "" && silent(last) {
+		t.Messages = t.Messages[:len(t.Messages)-1]
+	}
 }
 
 // content reads a text, or parts of which each is read by a func.

@@ -112,6 +112,7 @@ func TestChatToAnthropic(t *testing.T) {
 		schema = `{"type":"object","properties":{"n":{"maximum":9007199254740993}},"additionalProperties":false}`
 		asked  = `{"id":"1","type":"function","function":{"name":"f","arguments":"{\"n\":9007199254740993}"}}`
 		call   = `{"type":"tool_use","id":"1","name":"f","input":{"n":9007199254740993}}`
+		empty  = `{"role":"assistant","content":[{"type":"text","text":"[platform notice] This message is empty."}]}`
 	)
 	l := newLoop(t, opChat, v1alpha1.ProviderAnthropic)
 	for _, d := range []direction{
@@ -129,8 +130,16 @@ func TestChatToAnthropic(t *testing.T) {
 		},
 		{
 			given: `"messages":[` + user + `,{"role":"assistant","content":""},{"role":"assistant","content":[]},` + user + `]`,
-			want:  `"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"a"}]}]`,
+			want:  `"messages":[` + gotten + `,` + empty + `,` + gotten + `]`,
 		},
+		{given: `"messages":[` + user + `,{"role":"assistant","content":null},` + user + `]`, want: `"messages":[` + gotten + `,` + empty + `,` + gotten + `]`},
+		{
+			given: `"messages":[` + user + `,{"role":"assistant","content":"b"},{"role":"user","content":[]}]`,
+			want:  `"messages":[` + gotten + `,{"role":"assistant","content":[{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"[platform notice] This message is empty."}]}]`,
+		},
+		{given: `"messages":[` + user + `,{"role":"user","content":""},{"role":"assistant","content":[]}]`, want: `"messages":[` + gotten + `]`},
+		{given: `"messages":[{"role":"user","content":[]}]`, refused: "nobody says anything", param: "messages"},
+		{given: `"messages":[` + user + `,{"role":"user","content":" "}]`, refused: "nothing but white space", param: "messages"},
 		// Hints are left out, with a word.
 		{
 			given: `"user":"u","metadata":{"a":"b"},"service_tier":"flex","prompt_cache_key":"k","frequency_penalty":1,"presence_penalty":1,"verbosity":"low","safety_identifier":"s"`,
@@ -252,6 +261,11 @@ func TestResponsesToAnthropic(t *testing.T) {
 			given: `"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"` + png + `","detail":"auto"}]}]`,
 			want:  `"messages":[{"role":"user","content":[{"type":"text","text":"a"},` + pngPart + `]}]`,
 		},
+		{
+			given: `"input":[` + user + `,{"role":"assistant","content":[]},` + user + `,{"role":"assistant","content":""}]`,
+			want:  `"messages":[` + given + `,{"role":"assistant","content":[{"type":"text","text":"[platform notice] This message is empty."}]},` + given + `]`,
+		},
+		{given: `"input":[{"role":"user","content":[]}]`, refused: "nobody says anything", param: "input"},
 		{given: `"input":[{"role":"user","content":[{"type":"input_image","file_id":"f"}]}]`, refused: "input[].content[input_image].file_id ", param: "input"},
 		{given: `"input":[{"type":"computer_call"}]`, refused: "input[computer_call] ", param: "input"},
 		{given: `"top_logprobs":2`, refused: `"top_logprobs `, param: "top_logprobs"},
@@ -270,7 +284,7 @@ func TestMessagesToOpenAI(t *testing.T) {
 		gets   = `"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}]`
 		user   = `{"role":"user","content":"a"}`
 		call   = `{"type":"tool_use","id":"1","name":"f","input":{"n":9007199254740993}}`
-		asked  = `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"n\":9007199254740993}"}}]}`
+		asked  = `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"n\":9007199254740993}"}}]}`
 		marked = `"cache_control":{"type":"ephemeral"}`
 		schema = `{"type":"object","properties":{"n":{"maximum":9007199254740993}}}`
 	)
@@ -298,8 +312,14 @@ func TestMessagesToOpenAI(t *testing.T) {
 		},
 		{
 			given: `"messages":[` + user + `,{"role":"assistant","content":[{"type":"redacted_thinking","data":"AA=="}]},{"role":"assistant","content":[{"type":"text","text":"b","citations":null}]},` + user + `]`,
-			want:  `"messages":[` + user + `,{"role":"assistant","content":"b"},` + user + `]`, left: "messages[].content[redacted_thinking]",
+			want:  `"messages":[` + user + `,{"role":"assistant","content":""},{"role":"assistant","content":"b"},` + user + `]`, left: "messages[].content[redacted_thinking]",
 		},
+		// An empty message is one, however it is written.
+		{
+			given: `"messages":[` + user + `,{"role":"assistant","content":[]},` + user + `,{"role":"assistant","content":""},{"role":"user","content":[]},{"role":"user","content":""},{"role":"assistant","content":[]}]`,
+			want:  `"messages":[` + user + `,{"role":"assistant","content":""},` + user + `,{"role":"assistant","content":""},{"role":"user","content":""},{"role":"user","content":""}]`,
+		},
+		{given: `"messages":[{"role":"user","content":[]}]`, refused: "nobody says anything"},
 		{given: `"top_k":4,"service_tier":"auto","speed":"fast",` + marked, left: "cache_control, service_tier, speed, top_k"},
 		{given: `"top_p":0.5,"temperature":0.25`, want: `"top_p":0.5,"temperature":0.25`},
 		{given: tool + `,"tool_choice":{"type":"any"}`, want: gets + `,"tool_choice":"required"`},
@@ -314,9 +334,11 @@ func TestMessagesToOpenAI(t *testing.T) {
 			given: `"tools":[{"name":"f","description":"d","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search","max_uses":3}]`, want: gets, left: "tools[web_search_20250305]",
 		},
 		{given: `"tools":[{"type":"web_search_20250305","name":"web_search"}]`, refused: "tools[web_search_20250305]"},
-		{given: `"container":"c"`, refused: `"container `},
+		{given: `"container":"c"`, refused: `"container: a container that was begun`},
+		{given: `"container":{"skills":[]}`, refused: `"container `},
 		{given: `"mcp_servers":[{"name":"m"}]`, refused: `"mcp_servers `},
-		{given: `"thread":{"type":"create"}`, refused: `"thread `},
+		{given: `"thread":{"type":"create"}`, refused: `"error_code":"thread_unsupported_request"`},
+		{given: `"thread":null`},
 		{given: `"future":1`, refused: `"future `},
 		{given: `"messages":[{"role":"user","content":[{"type":"document","source":{}}]}]`, refused: "messages[].content[document] "},
 		{given: `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}]`, refused: "messages[].content[image].source.file_id "},

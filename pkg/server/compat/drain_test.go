@@ -49,7 +49,7 @@ func (l *leaving) FlushError() error {
 	return nil
 }
 
-// TestDrain: after its client has left, an answer that is passed on is read for as long as Drain. What it says about its use
+// TestDrain: after its client has left, an answer that is passed on is read for as long as its Provider says. What it says about its use
 // until then counts, and its slot is free afterwards.
 func TestDrain(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestDrain(t *testing.T) {
 		fails  bool // a write fails, while the request's context goes on
 		talks  bool // the vendor has sent more since the client left
 		ends   bool // the vendor's answer ends
-		timers int  // that run while the answer is read: of idleness, and those of Drain
+		timers int  // that run while the answer is read: of idleness, and those of the time to drain it
 		want   usage.Status
 		output bool
 	}{
@@ -93,14 +93,14 @@ func TestDrain(t *testing.T) {
 			clock, ended, released := clocktesting.NewFakeClock(time.Now()), make(ends, 1), make(chan struct{})
 			w := &leaving{ResponseRecorder: httptest.NewRecorder(), flushed: make(chan struct{}, 8)}
 			x := &exchange{
-				h: &Handler{o: Options{Clock: clock, Drain: drain, WriteTimeout: time.Hour}, meter: ended}, w: w, caller: &user.DefaultInfo{},
+				h: &Handler{o: Options{Clock: clock, WriteTimeout: time.Hour}, meter: ended}, w: w, caller: &user.DefaultInfo{},
 				r: httptest.NewRequestWithContext(client, http.MethodPost, "/anthropic/v1/messages", nil), call: &call{},
 			}
 			in, err := read(opMessages, []byte(`{"model":"m","max_tokens":9,"stream":true,"messages":[1]}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := &attempt{exchange: x, in: in, candidate: models.Candidate{Provider: &v1alpha1.Provider{}}, release: func() { close(released) }}
+			a := &attempt{exchange: x, in: in, candidate: models.Candidate{Provider: &v1alpha1.Provider{Spec: v1alpha1.ProviderSpec{DrainSeconds: new(int32(drain / time.Second))}}}, release: func() { close(released) }}
 			if err := a.start(); err != nil {
 				t.Fatal(err)
 			}

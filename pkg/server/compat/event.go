@@ -17,6 +17,8 @@ type events struct {
 	held []byte // the begin of the next event
 	// long is set while an event that is too long is passed on, and skipped once there was one.
 	long, skipped bool
+	// rest is how many bytes of an event without an end were sent at the end of the stream.
+	rest int
 }
 
 // next takes what arrived and returns what is to be sent: the complete events, without those for which keep returns
@@ -39,6 +41,7 @@ func (s *events) next(arrived []byte, end bool, keep func(event []byte) []byte) 
 	}
 	if end && !s.long && len(s.held) > 0 {
 		keep(s.held)
+		s.rest = len(s.held)
 	}
 	if end || s.long || len(s.held) > maxEvent {
 		s.long = !end
@@ -93,17 +96,23 @@ type reporter struct {
 	tally *tally
 	// hide removes what the vendor was asked to add for a client that did not ask for usage.
 	hide bool
+	// created is the response that the vendor has created, and last its last event.
+	created json.RawMessage
+	last    []byte
 }
 
 // telling are the texts of which events have one that are read. All others are content.
 var telling = map[operation][]string{
 	opChat:      {`"usage"`, `"finish_reason"`, `"error"`, "[DONE]"},
-	opResponses: {`"usage"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`, `"error"`},
+	opResponses: {`"usage"`, `"response.created"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`, `"error"`},
 	opMessages:  {`"usage"`, `"message_delta"`, `"message_stop"`, `"error"`},
 }
 
 // event reads an event and returns what the client gets of it.
 func (r *reporter) event(event []byte) []byte {
+	if bytes.HasSuffix(event, []byte("\n")) { // it is whole
+		r.last = event
+	}
 	if !slices.ContainsFunc(telling[r.tally.op], func(s string) bool { return bytes.Contains(event, []byte(s)) }) {
 		return event
 	}
@@ -126,24 +135,29 @@ const kindError = "error"
 // response reads an event of a response.
 func (r *reporter) response(data []byte) {
 	var e struct {
-		Type     string `json:"type"`
-		Response struct {
-			Usage json.RawMessage `json:"usage"`
-		} `json:"response"`
+		Type     string          `json:"type"`
+		Response json.RawMessage `json:"response"`
 	}
 	if json.Unmarshal(data, &e) != nil {
 		return
 	}
 	switch e.Type {
+	case "response.created":
+		r.created = e.Response
 	case "response.completed", "response.incomplete":
 		r.tally.count.Complete()
-	case "response.failed":
+	case eventFailed:
 		r.tally.count.Complete()
 		r.tally.failed = true
 	case kindError:
 		r.tally.failed = true
 	}
-	r.tally.openAI(e.Response.Usage)
+	var of struct {
+		Usage json.RawMessage `json:"usage"`
+	}
+	if json.Unmarshal(e.Response, &of) == nil {
+		r.tally.openAI(of.Usage)
+	}
 }
 
 // message reads an event of a message.

@@ -66,7 +66,7 @@ func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) 
 
 // carriedTo returns why a request cannot be carried to a candidate; nil if it can.
 func (in *incoming) carriedTo(c models.Candidate) error {
-	if c.Protocol() == protocolOf(in.op) {
+	if c.Protocol() == protocolOf(in.op) || in.op == opCount {
 		return nil
 	}
 	req, err := in.translate(c.Protocol())
@@ -103,7 +103,11 @@ type attempt struct {
 
 // run makes the request. It returns an error if nothing was written; otherwise it has called release, or will.
 func (a *attempt) run() error {
-	if a.candidate.Protocol() != protocolOf(a.in.op) {
+	other := a.candidate.Protocol() != protocolOf(a.in.op)
+	if other && a.in.op == opCount {
+		return a.estimate()
+	}
+	if other {
 		return a.ask()
 	}
 	a.sent.usage = a.in.hidesUsage() && !a.candidate.Quirks().NoUsageOption.Load()
@@ -118,13 +122,27 @@ func (a *attempt) run() error {
 			continue
 		case failed:
 			a.failed = true
+			lacks := a.in.lacksCount(p)
+			a.refusal = a.refusal || lacks
 			a.end()
+			if lacks {
+				return a.estimate()
+			}
 			return p
-		case strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"):
+		}
+		body, streams := wire.IsStream(resp.Body)
+		resp.Body = reading{body, resp.Body}
+		if streams {
 			return a.stream(resp)
 		}
 		return a.whole(resp)
 	}
+}
+
+// reading is a body whose first bytes were looked at.
+type reading struct {
+	io.Reader
+	io.Closer
 }
 
 // relent reports whether a request that the vendor refused is sent once more: without what this server added, and without
@@ -154,7 +172,7 @@ func (a *attempt) start() error {
 	var err error
 	a.measured, err = a.h.meter.Start(client, models.Asked{
 		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Read: a.candidate.Provider, Model: a.candidate.Model, Caller: a.caller,
-		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Cancel: cancel,
+		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Outside: a.outsideInput(), Cancel: cancel,
 	})
 	if err != nil {
 		cancel(nil)
@@ -167,7 +185,7 @@ func (a *attempt) start() error {
 	}
 	a.ctx, a.cancel = ctx, cancel
 	a.stay = context.AfterFunc(client, func() {
-		t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { cancel(errDrained) })
+		t := a.h.o.Clock.AfterFunc(a.candidate.Drain(), func() { cancel(errDrained) })
 		context.AfterFunc(ctx, func() { t.Stop() })
 	})
 	return nil
@@ -194,6 +212,15 @@ func (a *attempt) maxInput() int64 {
 		return 0
 	}
 	return llm.MaxInputOf(len(a.in.data))
+}
+
+// outsideInput returns how many tokens the input may have that is not in the body.
+func (a *attempt) outsideInput() int64 {
+	if a.in.op == opCount {
+		return 0
+	}
+	o := a.in.outside()
+	return o.tokens()
 }
 
 // send makes the request, whose start it records the first time.
@@ -270,7 +297,7 @@ func copyHeader(to, from http.Header) {
 // refused returns the problem if the vendor did not accept the request.
 func (a *attempt) refused(resp *http.Response) (problem, bool) {
 	code := resp.StatusCode
-	if code == http.StatusOK {
+	if wire.IsSuccess(code) {
 		return problem{}, false
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was read, or is of no use

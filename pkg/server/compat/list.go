@@ -5,7 +5,10 @@ package compat
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -31,13 +34,13 @@ type page struct {
 	LastID  *string  `json:"last_id"`
 }
 
-// list answers with the default models of the namespace's Providers, each as PROVIDER/MODEL and as MODEL.
-func (x *exchange) list() error {
+// known returns the default models of the namespace's Providers, each as PROVIDER/MODEL and as MODEL.
+func (x *exchange) known() ([]listed, error) {
 	providers, err := x.h.o.Models.Providers(x.r.Context(), x.call.namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p := page{Object: "list", Data: []listed{}}
+	all := []listed{}
 	seen := map[string]bool{}
 	add := func(id string, of *v1alpha1.Provider) {
 		if seen[id] {
@@ -45,7 +48,7 @@ func (x *exchange) list() error {
 		}
 		seen[id] = true
 		created := of.CreationTimestamp.UTC()
-		p.Data = append(p.Data, listed{
+		all = append(all, listed{
 			ID: id, Object: "model", Created: created.Unix(), OwnedBy: string(of.Spec.Type),
 			Type: "model", DisplayName: id, CreatedAt: created.Format(time.RFC3339),
 		})
@@ -56,15 +59,45 @@ func (x *exchange) list() error {
 			add(of.Spec.DefaultModel, of)
 		}
 	}
-	if n := len(p.Data); n > 0 {
-		p.FirstID, p.LastID = &p.Data[0].ID, &p.Data[n-1].ID
-	}
-	data, err := json.Marshal(p)
+	return all, nil
+}
+
+// list answers with the models that are known, or with the one that the path names.
+func (x *exchange) list() error {
+	all, err := x.known()
 	if err != nil {
 		return err
 	}
-	x.w.Header().Set("Content-Type", "application/json")
+	var body any
+	if id := x.call.route.model; id != "" {
+		i := slices.IndexFunc(all, func(m listed) bool { return m.ID == id })
+		if i < 0 {
+			return problem{
+				code: http.StatusNotFound, param: "model", reason: "model_not_found",
+				message: fmt.Sprintf("model: %.256q is not the default model of a Provider of namespace %q", id, x.call.namespace),
+			}
+		}
+		body = all[i]
+	} else {
+		p := page{Object: "list", Data: all}
+		if n := len(all); n > 0 {
+			p.FirstID, p.LastID = &all[0].ID, &all[n-1].ID
+		}
+		body = p
+	}
+	return x.answer(body)
+}
+
+// answer sends a value of this server as the whole answer.
+func (x *exchange) answer(body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
 	x.w.WriteHeader(http.StatusOK)
-	_, _ = x.w.Write(data) // the client may be gone
+	_, _ = x.w.Write(data) // the client may be gone, and wants no body with HEAD
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/models"
 )
 
@@ -42,7 +43,7 @@ type loop struct {
 func newLoop(t testing.TB, op operation, kind v1alpha1.ProviderType) *loop {
 	t.Helper()
 	l := &loop{ended: make(ends, 16), path: openAIPrefix + string(op), answer: func(w http.ResponseWriter, _ *http.Request) { answerShortly(w, kind) }}
-	if op == opMessages {
+	if protocolOf(op) == llm.ProtocolAnthropic {
 		l.path = anthropicPrefix + string(op)
 	}
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -66,7 +66,7 @@ func (f *messageForm) reply() messageReply {
 	return r
 }
 
-func (f *messageForm) begin() []byte {
+func (f *messageForm) begin(bool) []byte {
 	return sse("message_start", map[string]any{"type": "message_start", "message": f.reply()})
 }
 
@@ -141,6 +141,8 @@ func (f *messageForm) whole(r *llm.Response, stop string) ([]byte, error) {
 
 // stopRefusal is the reason of an answer that is a refusal.
 const stopRefusal = "refusal"
+
+func (*messageForm) failed(p problem) []byte { return failure(opMessages, p) }
 
 func (f *messageForm) stoppedBy(sequence string) { f.sequence = &sequence }
 

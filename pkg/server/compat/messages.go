@@ -91,6 +91,7 @@ func fromMessages(in *incoming) (*translated, error) {
 			return nil, err
 		}
 	}
+	t.trim()
 	if n := len(t.Messages); n == 0 || t.Messages[n-1].Role == llm.RoleAssistant {
 		return nil, untranslatable("messages", "a conversation that does not end with a message of the user")
 	}
@@ -137,8 +138,8 @@ func (t *translated) addTurn(m messageTurn) error {
 	case "system":
 		said, err := readBlocks(m.Content, "messages")
 		late := llm.Message{Role: llm.RoleSystem}
-		if put(&late, said); err == nil && silent(&late) || len(late.Content) > 0 {
-			err = untranslatable("messages", "a message of the system without text, or with an image")
+		if put(&late, said); err == nil && silent(&late) && late.Text != "" || len(late.Content) > 0 {
+			err = untranslatable("messages", "a message of the system with nothing but white space, or with an image")
 		}
 		t.Messages = append(t.Messages, late)
 		return err
@@ -243,7 +244,7 @@ func (t *translated) addUser(blocks []json.RawMessage) error {
 			return untranslatable("messages", "a block of type "+kind)
 		}
 	}
-	if shows {
+	if shows || len(blocks) == 0 {
 		one := llm.Message{Role: llm.RoleUser}
 		put(&one, said)
 		t.Messages = append(t.Messages, one)
@@ -255,8 +256,7 @@ func (t *translated) addUser(blocks []json.RawMessage) error {
 	return nil
 }
 
-// addAssistant reads a turn of the assistant. One that says nothing is left out, as one is of which another vendor's model thought
-// and was cut.
+// addAssistant reads a turn of the assistant. One in which it only thought is an empty one.
 func (t *translated) addAssistant(blocks []json.RawMessage) error {
 	out := llm.Message{Role: llm.RoleAssistant}
 	for _, raw := range blocks {
@@ -283,8 +283,6 @@ func (t *translated) addAssistant(blocks []json.RawMessage) error {
 			return untranslatable("messages", "a block of type "+kind)
 		}
 	}
-	if out.Text != "" || len(out.ToolCalls) > 0 {
-		t.Messages = append(t.Messages, out)
-	}
+	t.Messages = append(t.Messages, out)
 	return nil
 }

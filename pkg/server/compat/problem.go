@@ -16,20 +16,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/server/models"
 )
-
-// statusOverloaded is what Anthropic answers when it is overloaded.
-const statusOverloaded = 529
 
 // problem is an error that is shown to the client.
 type problem struct {
 	code    int
 	message string
-	param   string // the member of the request that is wrong; empty if there is none
-	allow   string // the methods, with code 405
-	after   string // Retry-After; empty for none
-	reason  string // the member code of an error in OpenAI's form; empty for none
+	param   string             // the member of the request that is wrong; empty if there is none
+	allow   string             // the methods, with code 405
+	after   string             // Retry-After; empty for none
+	reason  string             // the member code of an error in OpenAI's form; empty for none
+	details *threadUnsupported // of an error in Anthropic's form; nil for none
+
+	// form is how the APIs name the failure of a vendor of the other protocol; nil if they tell it by its status.
+	form *failureForm
 
 	// raw is the vendor's own error, in its own form, with its header; nil for an error of this server.
 	raw    []byte
@@ -70,8 +72,8 @@ func kind(style llm.Protocol, code int) string {
 	case code < http.StatusInternalServerError:
 		return "invalid_request_error"
 	case style == llm.ProtocolOpenAI:
-		return "server_error"
-	case code == statusOverloaded:
+		return codeServer
+	case code == wire.StatusOverloaded:
 		return "overloaded_error"
 	}
 	return "api_error"
@@ -93,8 +95,9 @@ type (
 		RequestID string          `json:"request_id,omitempty"`
 	}
 	anthropicDetail struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
+		Type    string             `json:"type"`
+		Message string             `json:"message"`
+		Details *threadUnsupported `json:"details,omitempty"`
 	}
 )
 
@@ -102,14 +105,14 @@ type (
 func (p problem) envelope(style llm.Protocol) []byte {
 	var body any
 	if style == llm.ProtocolAnthropic {
-		body = anthropicError{Type: "error", Error: anthropicDetail{Type: kind(style, p.code), Message: p.Error()}}
+		body = anthropicError{Type: "error", Error: anthropicDetail{Type: p.kind(style), Message: p.says(style), Details: p.details}}
 	} else {
-		e := openAIError{Error: openAIDetail{Type: kind(style, p.code), Message: p.Error()}}
+		e := openAIError{Error: openAIDetail{Type: p.kind(style), Message: p.says(style)}}
 		if p.param != "" {
 			e.Error.Param = &p.param
 		}
-		if p.reason != "" {
-			e.Error.Code = &p.reason
+		if code := p.codeOf(); code != "" {
+			e.Error.Code = &code
 		}
 		body = e
 	}

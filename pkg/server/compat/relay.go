@@ -5,14 +5,15 @@ package compat
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/llm/anthropic"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/llm/wire"
@@ -20,6 +21,7 @@ import (
 )
 
 const (
+	eventStream = "text/event-stream; charset=utf-8"
 	// copyBuffer is how much of an answer is read at a time, in bytes.
 	copyBuffer = 32 << 10
 	// maxAnswer is how much of an answer that is not a stream is held, in bytes. Of a longer one the usage is unknown.
@@ -37,8 +39,14 @@ func (a *attempt) whole(resp *http.Response) error {
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: the answer broke off", a.candidate.Provider.Name), next: true}
 	}
 	rest := len(data) == maxAnswer
-	if !rest {
-		a.tally.body(data)
+	var no error
+	if !rest && readable(resp.Header) {
+		no = a.tally.body(data)
+	}
+	if no != nil {
+		a.failed = true
+		a.end()
+		return a.none(no)
 	}
 	defer a.release()
 	defer a.end()
@@ -46,7 +54,7 @@ func (a *attempt) whole(resp *http.Response) error {
 	copyHeader(h, resp.Header)
 	if stream := a.streamed(data); !rest && stream != nil {
 		data = stream
-		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Content-Type", eventStream)
 	}
 	if !rest {
 		h.Set("Content-Length", strconv.Itoa(len(data)))
@@ -58,6 +66,67 @@ func (a *attempt) whole(resp *http.Response) error {
 	}
 	_, _ = io.Copy(out, resp.Body) // the client sees that the answer broke off, because it is not valid JSON
 	return nil
+}
+
+// readable reports whether an answer can be judged: it is not compressed, which it was not asked to be.
+func readable(h http.Header) bool {
+	return slices.Contains([]string{"", "identity"}, strings.ToLower(h.Get("Content-Encoding")))
+}
+
+// none returns the problem for what is no answer although its status says so. Another candidate may have one.
+func (a *attempt) none(err error) problem {
+	p := problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q sent no answer", a.candidate.Provider.Name), next: true}
+	if no, ok := errors.AsType[*wire.NoAnswerError](err); ok {
+		said := clip.Text(string(a.candidate.Scrub([]byte(no.Said))), maxSaid)
+		p.message = strings.TrimSuffix(fmt.Sprintf("Provider %q sent no answer but %s: %s", a.candidate.Provider.Name, no.What, said), ": ")
+	}
+	return p
+}
+
+// answerOf returns what the answers to an operation have.
+func answerOf(op operation) wire.Answer {
+	switch op {
+	case opResponses:
+		return openai.ResponseAnswer
+	case opMessages:
+		return anthropic.MessageAnswer
+	case opCount:
+		return anthropic.CountAnswer
+	case opChat, opModels:
+	}
+	return openai.ChatAnswer
+}
+
+// opening holds the begin of a stream back until it is known to be an answer, so that another candidate can be asked otherwise.
+type opening struct {
+	answer wire.Answer
+	held   []byte
+	known  bool
+	none   error
+}
+
+// maxHeld is how much may come before the first event of an answer, such as comments that keep a connection open, in bytes. After
+// that the client gets them.
+const maxHeld = 512
+
+// see judges an event.
+func (o *opening) see(event []byte) {
+	if !o.known {
+		o.known, o.none = o.answer.First(dataOf(event))
+	}
+}
+
+// opened returns what can be sent, and whether that is all from now on.
+func (o *opening) opened(arrived []byte, end bool) ([]byte, bool) {
+	o.held = append(o.held, arrived...)
+	switch {
+	case o.none != nil:
+	case o.known, len(o.held) > maxHeld:
+		return o.held, true
+	case end:
+		o.none = &wire.NoAnswerError{What: "a stream without an event"}
+	}
+	return nil, false
 }
 
 // streamed returns the stream that an answer would have been, because its client expects one and the vendor does not stream; nil
@@ -104,7 +173,11 @@ func (a *attempt) stream(resp *http.Response) error {
 	s := &events{}
 	out := a.paced()
 	report := &reporter{tally: &a.tally, hide: a.sent.usage}
-	begun := false
+	begin, begun := opening{answer: answerOf(a.in.op), known: !readable(resp.Header)}, false
+	event := func(event []byte) []byte {
+		begin.see(event)
+		return report.event(event)
+	}
 	finish := func() {
 		_ = resp.Body.Close() // it was read, or is of no use
 		a.end()
@@ -114,20 +187,33 @@ func (a *attempt) stream(resp *http.Response) error {
 	for {
 		n, err := resp.Body.Read(buf)
 		a.idle.Reset(wire.IdleTimeout)
-		send := s.next(buf[:n], errors.Is(err, io.EOF), report.event)
+		send := s.next(buf[:n], errors.Is(err, io.EOF), event)
 		a.failed = err != nil && a.cut(err, s)
-		if err != nil && !errors.Is(err, io.EOF) && !begun && len(send) == 0 {
+		opens := false
+		if !begun {
+			begin.known = begin.known || s.skipped // an event that is too long to be read
+			send, opens = begin.opened(send, errors.Is(err, io.EOF))
+		}
+		switch {
+		case !begun && begin.none != nil:
+			a.failed = true
+			_ = resp.Body.Close() // of no use
+			a.end()
+			return a.none(begin.none)
+		case !begun && !opens && err != nil:
 			_ = resp.Body.Close() // of no use
 			a.end()
 			return problem{code: http.StatusBadGateway, message: a.broken(), next: true}
-		}
-		if !begun && (len(send) > 0 || err != nil) {
+		case opens:
 			begun = true
 			copyHeader(a.w.Header(), resp.Header)
-			a.w.WriteHeader(http.StatusOK)
+			if h := a.w.Header(); !wire.SaysStream(h) {
+				h.Set("Content-Type", eventStream)
+			}
+			a.w.WriteHeader(resp.StatusCode)
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			send = append(send, a.failure()...)
+		if a.failed && (a.in.op == opResponses || !errors.Is(err, io.EOF)) {
+			send = append(send[:len(send)-min(s.rest, len(send))], report.failure(problem{code: http.StatusBadGateway, message: a.broken()})...)
 		}
 		var gone error
 		if len(send) > 0 {
@@ -140,7 +226,7 @@ func (a *attempt) stream(resp *http.Response) error {
 			finish()
 			return nil //nolint:nilerr // the client has been told
 		case gone != nil || a.r.Context().Err() != nil:
-			go func() { // ends with the answer, or when Drain is over
+			go func() { // ends with the answer, or when the time to drain it is over
 				defer finish()
 				a.drain(resp.Body, s, report)
 			}()
@@ -150,7 +236,7 @@ func (a *attempt) stream(resp *http.Response) error {
 }
 
 // cut reports whether an answer that was read up to an error has no end that its vendor meant. A body may also end without an
-// error where the vendor broke off; its client gets the same bytes. An event that is too long to be read may have been the end.
+// error where the vendor broke off; its client gets the same bytes, and of a response its end besides. An event that is too long to be read may have been the end.
 func (a *attempt) cut(err error, s *events) bool {
 	return !errors.Is(err, io.EOF) || a.tally.failed || !a.tally.count.Over() && !s.skipped
 }
@@ -158,7 +244,7 @@ func (a *attempt) cut(err error, s *events) bool {
 // drain reads the rest of an answer, so that its usage is known.
 func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
 	// The client's context may not have ended yet, if a write failed.
-	t := a.h.o.Clock.AfterFunc(a.h.o.Drain, func() { a.cancel(errDrained) })
+	t := a.h.o.Clock.AfterFunc(a.candidate.Drain(), func() { a.cancel(errDrained) })
 	defer t.Stop()
 	buf := make([]byte, copyBuffer)
 	for {
@@ -174,17 +260,4 @@ func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
 
 func (a *attempt) broken() string {
 	return fmt.Sprintf("Provider %q: the answer broke off", a.candidate.Provider.Name)
-}
-
-// failure returns the event for an answer that broke off. A stream does not end as a complete one does.
-func (a *attempt) failure() []byte {
-	return failure(a.in.op, problem{code: http.StatusBadGateway, message: a.broken()})
-}
-
-func failure(op operation, p problem) []byte {
-	name, style := "", protocolOf(op)
-	if style == llm.ProtocolAnthropic || op == opResponses {
-		name = "error"
-	}
-	return sse(name, json.RawMessage(p.envelope(style)))
 }

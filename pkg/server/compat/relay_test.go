@@ -108,7 +108,6 @@ data: {"type":"message_stop"}
 		"a refusal":        {opChat, v1alpha1.ProviderOpenAI, `{"stream":true,"stream_options":{"include_usage":true},` + question, chat + usage + done, refuses, `{"model":"m","stream":false,` + question},
 		"messages":         {opMessages, v1alpha1.ProviderAnthropic, `{"model":"m","max_tokens":9,"stream":true,` + question, message, says(200, wholeMessage), `{"model":"m","max_tokens":9,"stream":true,` + question},
 		"no stream wanted": {opChat, v1alpha1.ProviderOpenAI, `{` + question, wholeChat, says(200, wholeChat), `{"model":"m",` + question},
-		"no completion":    {opChat, v1alpha1.ProviderOpenAI, `{"stream":true,` + question, `{"future": 1}`, says(200, `{"future": 1}`), ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

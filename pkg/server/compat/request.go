@@ -5,6 +5,7 @@ package compat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -43,9 +44,9 @@ func read(op operation, data []byte) (*incoming, error) {
 	case opChat:
 		return in, in.checkChat()
 	case opResponses:
-		return in, in.checkResponses()
+		return in, cmp.Or(in.checkResponses(), in.checkContainers())
 	default:
-		return in, in.checkMessages()
+		return in, cmp.Or(in.checkThread(), in.checkMessages(), in.checkContainers())
 	}
 }
 

@@ -137,7 +137,7 @@ func (f *responseForm) done(item any) []byte {
 	return out
 }
 
-func (f *responseForm) begin() []byte {
+func (f *responseForm) begin(bool) []byte {
 	return append(f.event("response.created", map[string]any{"response": f.response(nil, "")}),
 		f.event("response.in_progress", map[string]any{"response": f.response(nil, "")})...)
 }
@@ -208,6 +208,12 @@ func (f *responseForm) whole(r *llm.Response, stop string) ([]byte, error) {
 
 // check accepts all answers: arguments are a text, whatever is in it.
 func (*responseForm) check(*llm.Response) error { return nil }
+
+func (f *responseForm) failed(p problem) []byte {
+	r := f.response(nil, "")
+	r["status"], r["error"] = responseFailed, p.ofResponse()
+	return f.event(eventFailed, map[string]any{"response": r})
+}
 
 // stoppedBy does nothing, because responses have no sequences.
 func (*responseForm) stoppedBy(string) {}

@@ -205,6 +205,7 @@ func (t *translated) converse(c *responseRequest) error {
 			return err
 		}
 	}
+	t.trim()
 	for _, m := range slices.Backward(t.Messages) {
 		switch m.Role {
 		case llm.RoleSystem: // which may be anywhere
@@ -262,10 +263,8 @@ func (t *translated) addMessage(raw json.RawMessage) error {
 		return untranslatable("input", "a message between a function_call and its output")
 	case len(out.Content) > 0 && role != llm.RoleUser:
 		return untranslatable("input", "an image of the role "+m.Role)
-	case out.Text == "" && role == llm.RoleAssistant:
-		return nil // it says nothing
-	case silent(&out):
-		return untranslatable("input", "a message without text")
+	case silent(&out) && out.Text != "":
+		return untranslatable("input", "a text of nothing but white space")
 	}
 	t.Messages = append(t.Messages, out)
 	return nil

@@ -48,8 +48,8 @@ func (op operation) format() string {
 type route struct {
 	style    llm.Protocol
 	op       operation
-	method   string
 	resource string // of the group, for authorization
+	model    string // the model that a path of opModels names; empty for the list
 }
 
 const (
@@ -95,17 +95,27 @@ func operations(style llm.Protocol) []operation {
 // find returns the route of a request.
 func find(method, path string) (route, error) {
 	style, op, _ := split(path)
+	op, model := op.ofModel()
 	if !slices.Contains(operations(style), op) {
 		return route{}, problem{code: http.StatusNotFound, message: "unknown path; known are " + known(style)}
 	}
-	found := route{style: style, op: op, method: http.MethodPost, resource: "chats"}
+	found := route{style: style, op: op, resource: "chats", model: model}
+	allowed := []string{http.MethodPost}
 	if op == opModels {
-		found.method, found.resource = http.MethodGet, "providers"
+		found.resource, allowed = "providers", []string{http.MethodGet, http.MethodHead}
 	}
-	if method != found.method {
-		return route{}, problem{code: http.StatusMethodNotAllowed, message: "use " + found.method + " here", allow: found.method}
+	if !slices.Contains(allowed, method) {
+		return route{}, problem{code: http.StatusMethodNotAllowed, message: "use " + strings.Join(allowed, " or ") + " here", allow: strings.Join(allowed, ", ")}
 	}
 	return found, nil
+}
+
+// ofModel returns opModels and the model that a path below it names, whose name may have slashes; other operations as they are.
+func (op operation) ofModel() (of operation, model string) {
+	if model, ok := strings.CutPrefix(string(op), string(opModels)+"/"); ok {
+		return opModels, model
+	}
+	return op, ""
 }
 
 func known(style llm.Protocol) string {
@@ -118,6 +128,6 @@ func known(style llm.Protocol) string {
 
 // newCORS allows pages of the origins to send what the vendors' SDKs send from a browser, and transaction tokens.
 func newCORS(origins, tokens []string) cors.Policy {
-	return cors.New(origins, []string{http.MethodGet, http.MethodPost}, slices.Concat(cors.VendorHeaders(), tokens),
-		[]string{"Request-Id", "Retry-After", headerRequestID, headerTools, headerLeft, headerPassed})
+	return cors.New(origins, []string{http.MethodGet, http.MethodHead, http.MethodPost}, slices.Concat(cors.VendorHeaders(), tokens),
+		[]string{"Request-Id", "Retry-After", headerRequestID, headerTools, headerLeft, headerPassed, headerEstimated})
 }

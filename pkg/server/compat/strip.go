@@ -108,7 +108,7 @@ func stripped(m fields) bool {
 		return false
 	}
 	if null(m["content"]) {
-		return role != "assistant"
+		return role != "assistant" && role != "user"
 	}
 	m["content"] = plain(m["content"])
 	return role != "assistant" && role != "user" || !slices.Contains([]string{"[]", `""`}, string(m["content"]))

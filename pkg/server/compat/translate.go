@@ -5,6 +5,7 @@ package compat
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,6 +69,9 @@ func (in *incoming) translate(to llm.Protocol) (*translated, error) {
 	}
 	if i := slices.IndexFunc(carried.Left, func(path string) bool { return strings.HasPrefix(path, "tools[") && strings.HasSuffix(path, "]") }); i >= 0 && len(t.Tools) == 0 {
 		return nil, untranslatable("tools", "nothing but tools of a vendor, such as "+carried.Left[i]+",")
+	}
+	if !slices.ContainsFunc(t.Messages, func(m llm.Message) bool { return !silent(&m) }) {
+		return nil, untranslatable(in.op.conversation(), "a conversation in which nobody says anything")
 	}
 	t.in, t.left = in, carried.Left
 	return t, t.formFits(to)
@@ -156,6 +160,8 @@ func (t *translated) fits(p llm.Protocol) error {
 	for i, m := range t.Messages {
 		last := i == len(t.Messages)-1
 		switch assistant := m.Role == llm.RoleAssistant; {
+		case assistant && !begun && silent(&m): // which is left out
+			continue
 		case assistant && !begun:
 			return untranslatable(param, "a conversation that begins with the assistant")
 		case assistant && m.Text != "" && strings.TrimSpace(m.Text) == "":
@@ -239,31 +245,39 @@ func ofModel(c models.Candidate, err error) problem {
 	if !ok {
 		return problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q failed", name), next: true}
 	}
-	p := problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %s", name, e.Message), next: true}
+	p := problem{code: http.StatusBadGateway, message: fmt.Sprintf("Provider %q: %s", name, e.Message), next: true, form: formOf(e.Class, e.Status)}
+	if e.RetryAfter > 0 {
+		p.after = strconv.Itoa(int((e.RetryAfter + time.Second - 1) / time.Second))
+	}
+	usual := http.StatusBadGateway // where the vendor gave no status
 	switch e.Class {
 	case llm.ClassAuth:
 		p.message, p.key = fmt.Sprintf("Provider %q: its API key was refused", name), true
+		return p
 	case llm.ClassRateLimited, llm.ClassQuota:
-		p.code = http.StatusTooManyRequests
-		if e.RetryAfter > 0 {
-			p.after = strconv.Itoa(int((e.RetryAfter + time.Second - 1) / time.Second))
-		}
+		usual = http.StatusTooManyRequests
 	case llm.ClassContextTooLong:
-		p.code, p.next = http.StatusBadRequest, false
+		usual, p.next = http.StatusBadRequest, false
 	case llm.ClassInvalidRequest:
-		p.code, p.next = http.StatusBadRequest, e.Status == http.StatusNotFound
-		if e.Status == http.StatusNotFound {
-			p.code = e.Status
-		}
-	case llm.ClassServer, llm.ClassUnreachable, llm.ClassCutStream, llm.ClassMalformed, llm.ClassCanceled:
+		usual, p.next = http.StatusBadRequest, e.Status == http.StatusNotFound
+	case llm.ClassServer:
+	case llm.ClassUnreachable, llm.ClassCutStream, llm.ClassMalformed, llm.ClassCanceled:
+		return p
+	}
+	switch {
+	case e.Accepted: // the vendor's status was a success
+	case e.Status >= http.StatusBadRequest:
+		p.code = e.Status
+	default:
+		p.code = usual
 	}
 	return p
 }
 
 // form writes the answer of a model in the form of a protocol.
 type form interface {
-	// begin, text and end return events of a stream. end also has the calls of tools.
-	begin() []byte
+	// begin, text and end return events of a stream. begin says whether a text follows, and end also has the calls of tools.
+	begin(text bool) []byte
 	text(s string) []byte
 	end(r *llm.Response, calls []llm.ToolCall, stop string) []byte
 	// whole returns an answer that is not a stream.
@@ -274,6 +288,8 @@ type form interface {
 	stop(r *llm.Response) (string, bool)
 	// stoppedBy notes the sequence that ended the answer.
 	stoppedBy(sequence string)
+	// failed returns the event with which a stream ends that failed after it had begun.
+	failed(p problem) []byte
 }
 
 // speaker writes the answer of a model to the client.
@@ -303,22 +319,23 @@ func (a *attempt) writer(req *translated) *speaker {
 // part sends a piece of a streamed answer. Calls of tools are sent at the end, when their arguments are complete.
 func (s *speaker) part(p llm.Part) {
 	if s.stream && p.Text != "" {
-		s.open()
+		s.open(true)
 		s.send(s.form.text(p.Text))
 	}
 }
 
-func (s *speaker) open() {
+// open begins the stream. text is set if a text follows, or may.
+func (s *speaker) open(text bool) {
 	if s.begun {
 		return
 	}
 	s.begun = true
-	s.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	s.w.Header().Set("Content-Type", eventStream)
 	s.w.WriteHeader(http.StatusOK)
-	s.send(s.form.begin())
+	s.send(s.form.begin(text))
 }
 
-// send writes to a client that has not left. The answer is read to its end in any case, so that its usage is known.
+// send writes to a client that has not left. The answer is read on for a while after that, so that its usage is known.
 func (s *speaker) send(b []byte) {
 	if s.gone {
 		return
@@ -327,8 +344,13 @@ func (s *speaker) send(b []byte) {
 	if err == nil && s.stream {
 		err = s.to.FlushError()
 	}
-	if err != nil {
-		s.gone = true
+	if err == nil {
+		return
+	}
+	s.gone = true
+	if s.cancel != nil { // the client's context may not have ended
+		t := s.h.o.Clock.AfterFunc(s.candidate.Drain(), func() { s.cancel(errDrained) })
+		context.AfterFunc(s.ctx, func() { t.Stop() })
 	}
 }
 
@@ -360,7 +382,7 @@ func (s *speaker) finish(r *llm.Response) error {
 		return failed(err)
 	}
 	if s.stream {
-		s.open()
+		s.open(r.Text != "" || len(r.ToolCalls) == 0)
 		s.send(s.form.end(r, r.ToolCalls, stop))
 		return nil
 	}
@@ -378,7 +400,7 @@ func (s *speaker) finish(r *llm.Response) error {
 }
 
 // fail ends a stream with an error.
-func (s *speaker) fail(p problem) { s.send(failure(s.in.op, p)) }
+func (s *speaker) fail(p problem) { s.send(s.form.failed(p)) }
 
 // sse returns an event. The name may be empty.
 func sse(name string, data any) []byte {

@@ -208,7 +208,7 @@ func (t *turn) say(text string) {
 // beat sends a comment to the client of a stream, so that nothing between takes the connection for a dead one.
 func (t *turn) beat() {
 	if t.in.stream {
-		t.out.open()
+		t.out.open(true)
 		t.out.send([]byte(": waiting\n\n"))
 	}
 }

@@ -87,11 +87,15 @@ func (t *tally) anthropic(raw json.RawMessage, start bool) {
 	t.count.Report(all)
 }
 
-// body reads the usage of a whole answer.
-func (t *tally) body(data []byte) {
+// body reads the usage of a whole answer. It returns a *wire.NoAnswerError for what is none.
+func (t *tally) body(data []byte) error {
+	is := answerOf(t.op)
 	o, err := scan(data)
 	if err != nil {
-		return
+		return is.Whole(data)
+	}
+	if err := is.Object(o.get); err != nil {
+		return err
 	}
 	t.count.Complete()
 	switch t.op {
@@ -103,4 +107,5 @@ func (t *tally) body(data []byte) {
 		t.openAI(o.get("usage"))
 	case opModels:
 	}
+	return nil
 }

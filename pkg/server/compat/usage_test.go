@@ -21,9 +21,9 @@ import (
 // input and does not report what a cache took; Anthropic excludes both parts from its input. A dash is not reported.
 func TestUsageOfVendors(t *testing.T) {
 	const (
-		openAI    = `{"object":"chat.completion","usage":{"prompt_tokens":%d,"completion_tokens":7%s}}`
-		responses = `{"object":"response","usage":{"input_tokens":%d,"output_tokens":7%s}}`
-		anthropic = `{"type":"message","usage":{"input_tokens":%d,"output_tokens":7%s}}`
+		openAI    = `{"object":"chat.completion","choices":[{}],"usage":{"prompt_tokens":%d,"completion_tokens":7%s}}`
+		responses = `{"object":"response","output":[],"usage":{"input_tokens":%d,"output_tokens":7%s}}`
+		anthropic = `{"type":"message","content":[],"usage":{"input_tokens":%d,"output_tokens":7%s}}`
 	)
 	for _, c := range []struct {
 		vendor, cache string
@@ -52,9 +52,9 @@ func TestUsageOfVendors(t *testing.T) {
 	} {
 		t.Run(c.vendor+"/"+c.cache, func(t *testing.T) {
 			y := tally{op: c.op}
-			y.body(fmt.Appendf(nil, c.format, c.input, c.parts))
-			if got := columns(y.count.Usage()); got != c.want {
-				t.Errorf("the columns are %s, want %s", got, c.want)
+			err := y.body(fmt.Appendf(nil, c.format, c.input, c.parts))
+			if got := columns(y.count.Usage()); err != nil || got != c.want {
+				t.Errorf("%v; the columns are %s, want %s", err, got, c.want)
 			}
 		})
 	}
@@ -74,7 +74,8 @@ func columns(u llm.Usage) string {
 }
 
 // TestCutStream: only the vendor's final count of the output counts. An answer that was cut, also one that ends without an error,
-// has failed, and what the vendor had counted until then is no output. Its client gets the bytes that the vendor sent.
+// has failed, and what the vendor had counted until then is no output. Its client gets the bytes that the vendor sent; of a response,
+// the end besides.
 func TestCutStream(t *testing.T) {
 	t.Parallel()
 	const (
@@ -90,6 +91,7 @@ func TestCutStream(t *testing.T) {
 		overload  = `data: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}` + "\n\n"
 		created   = `data: {"type":"response.in_progress","response":{"usage":{"input_tokens":9,"output_tokens":1}}}` + "\n\n"
 		completed = `data: {"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":7}}}`
+		broke     = "event: error\n" + `data: {"type":"error","code":"server_error","message":"Provider \"default\": the answer broke off","param":null,"sequence_number":0}` + "\n\n"
 	)
 	for name, c := range map[string]struct {
 		op     operation
@@ -97,22 +99,23 @@ func TestCutStream(t *testing.T) {
 		stream string
 		want   string
 		status usage.Status
+		ends   string // in place of all that is no whole event
 	}{
-		"chat, running count":             {opChat, v1alpha1.ProviderOpenAI, chat, "9 - - -", usage.StatusFailed},
-		"chat, count of the end":          {opChat, v1alpha1.ProviderOpenAI, chat + fmt.Sprintf(chatEnd, 7), "9 7 - -", usage.StatusCompleted},
-		"chat, running count and end":     {opChat, v1alpha1.ProviderOpenAI, chat + chatStop, "9 - - -", usage.StatusCompleted},
-		"chat, complete":                  {opChat, v1alpha1.ProviderOpenAI, chat + chatStop + done, "9 1 - -", usage.StatusCompleted},
-		"chat, failed":                    {opChat, v1alpha1.ProviderOpenAI, chat + `data: {"error":{"message":"busy"}}` + "\n\n", "9 - - -", usage.StatusFailed},
-		"messages, before the delta":      {opMessages, v1alpha1.ProviderAnthropic, start, "9 - - -", usage.StatusFailed},
-		"messages, running count":         {opMessages, v1alpha1.ProviderAnthropic, start + counting, "9 - - -", usage.StatusFailed},
-		"messages, after the delta":       {opMessages, v1alpha1.ProviderAnthropic, start + end, "9 7 - -", usage.StatusCompleted},
-		"messages, complete":              {opMessages, v1alpha1.ProviderAnthropic, start + end + stop, "9 7 - -", usage.StatusCompleted},
-		"messages, complete, no count":    {opMessages, v1alpha1.ProviderAnthropic, start + endBare + stop, "9 - - -", usage.StatusCompleted},
-		"messages, failed":                {opMessages, v1alpha1.ProviderAnthropic, start + overload, "9 - - -", usage.StatusFailed},
-		"responses, before the end":       {opResponses, v1alpha1.ProviderOpenAI, created, "9 - - -", usage.StatusFailed},
-		"responses, complete":             {opResponses, v1alpha1.ProviderOpenAI, created + completed + "\n\n", "9 7 - -", usage.StatusCompleted},
-		"responses, without a last line":  {opResponses, v1alpha1.ProviderOpenAI, created + completed, "9 7 - -", usage.StatusCompleted},
-		"responses, cut within the event": {opResponses, v1alpha1.ProviderOpenAI, created + completed[:len(completed)-1], "9 - - -", usage.StatusFailed},
+		"chat, running count":             {opChat, v1alpha1.ProviderOpenAI, chat, "9 - - -", usage.StatusFailed, ""},
+		"chat, count of the end":          {opChat, v1alpha1.ProviderOpenAI, chat + fmt.Sprintf(chatEnd, 7), "9 7 - -", usage.StatusCompleted, ""},
+		"chat, running count and end":     {opChat, v1alpha1.ProviderOpenAI, chat + chatStop, "9 - - -", usage.StatusCompleted, ""},
+		"chat, complete":                  {opChat, v1alpha1.ProviderOpenAI, chat + chatStop + done, "9 1 - -", usage.StatusCompleted, ""},
+		"chat, failed":                    {opChat, v1alpha1.ProviderOpenAI, chat + `data: {"error":{"message":"busy"}}` + "\n\n", "9 - - -", usage.StatusFailed, ""},
+		"messages, before the delta":      {opMessages, v1alpha1.ProviderAnthropic, start, "9 - - -", usage.StatusFailed, ""},
+		"messages, running count":         {opMessages, v1alpha1.ProviderAnthropic, start + counting, "9 - - -", usage.StatusFailed, ""},
+		"messages, after the delta":       {opMessages, v1alpha1.ProviderAnthropic, start + end, "9 7 - -", usage.StatusCompleted, ""},
+		"messages, complete":              {opMessages, v1alpha1.ProviderAnthropic, start + end + stop, "9 7 - -", usage.StatusCompleted, ""},
+		"messages, complete, no count":    {opMessages, v1alpha1.ProviderAnthropic, start + endBare + stop, "9 - - -", usage.StatusCompleted, ""},
+		"messages, failed":                {opMessages, v1alpha1.ProviderAnthropic, start + overload, "9 - - -", usage.StatusFailed, ""},
+		"responses, before the end":       {opResponses, v1alpha1.ProviderOpenAI, created, "9 - - -", usage.StatusFailed, created + broke},
+		"responses, complete":             {opResponses, v1alpha1.ProviderOpenAI, created + completed + "\n\n", "9 7 - -", usage.StatusCompleted, ""},
+		"responses, without a last line":  {opResponses, v1alpha1.ProviderOpenAI, created + completed, "9 7 - -", usage.StatusCompleted, ""},
+		"responses, cut within the event": {opResponses, v1alpha1.ProviderOpenAI, created + completed[:len(completed)-1], "9 - - -", usage.StatusFailed, created + broke},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +127,7 @@ func TestCutStream(t *testing.T) {
 			question := map[operation]string{opResponses: `"store":false,"input":"h"`}[c.op]
 			answer, _ := l.post(t, `{"model":"m","max_tokens":99,"stream":true,`+cmp.Or(question, `"messages":[{"role":"user","content":"h"}]`)+`}`)
 			e := <-l.ended
-			if got := columns(e.Usage); got != c.want || e.Status != c.status || answer.Body.String() != c.stream {
+			if got := columns(e.Usage); got != c.want || e.Status != c.status || answer.Body.String() != cmp.Or(c.ends, c.stream) {
 				t.Errorf("the columns are %s, want %s; it %s, want %s\n%s", got, c.want, e.Status, c.status, answer.Body)
 			}
 		})

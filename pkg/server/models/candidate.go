@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,7 +66,7 @@ func (c Candidate) LLM() (llm.Candidate, error) {
 	if err != nil {
 		return llm.Candidate{}, fmt.Errorf("provider %q: %w", c.Provider.Name, err)
 	}
-	return llm.Candidate{Provider: c.Provider.Name, Name: c.Model, Model: known.model}, nil
+	return llm.Candidate{Provider: c.Provider.Name, Name: c.Model, Model: known.model, Drain: c.Drain()}, nil
 }
 
 // Quirks returns what is known about the Provider's server, to which a caller of Send adds what it learns.
@@ -75,6 +76,14 @@ func (c Candidate) Quirks() *llm.Quirks {
 		return &llm.Quirks{}
 	}
 	return &known.quirks
+}
+
+// Drain returns how long an answer is read on after its caller has left.
+func (c Candidate) Drain() time.Duration {
+	if s := c.Provider.Spec.DrainSeconds; s != nil {
+		return min(time.Duration(*s)*time.Second, MaxDrain)
+	}
+	return c.models.o.Drain
 }
 
 // Protocol returns the API that the Provider's servers speak.

@@ -93,7 +93,7 @@ func (m *limited) need(p *v1alpha1.Provider) budget.Need {
 	if p != nil {
 		price = usage.InForce(p.Spec.Prices, m.asked.Model, m.clock.Now())
 	}
-	n := budget.NeedOf(m.asked.MaxInput, m.asked.MaxTokens, price)
+	n := budget.NeedOf(m.asked.MaxInput+m.asked.Outside, m.asked.MaxTokens, price)
 	n.Of = "model " + m.asked.Model + " of Provider " + m.asked.Provider
 	return n
 }

@@ -15,8 +15,12 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 )
 
-// Drain is how long an answer is read after its caller has disconnected, so that its usage is known.
-const Drain = 2 * time.Minute
+// How long an answer is read on after its caller has left, in case the vendor reports the usage soon: what it writes until then
+// costs. DefaultDrain is used where neither the server nor the Provider says, and MaxDrain is the longest time.
+const (
+	DefaultDrain = 5 * time.Second
+	MaxDrain     = 10 * time.Minute
+)
 
 // Metering is what requests of one caller have in common.
 type Metering struct {
@@ -27,7 +31,7 @@ type Metering struct {
 }
 
 // Metered returns the candidates with models that record each request. If the caller disconnects, a request returns at once,
-// and the rest of its answer is read for at most two minutes.
+// and the rest of its answer is read for the Drain of its candidate. The usage of what is cut then is partial.
 func Metered(list []llm.Candidate, m Metering) []llm.Candidate {
 	asked := &atomic.Int64{}
 	asked.Store(int64(m.Candidate))
@@ -36,7 +40,7 @@ func Metered(list []llm.Candidate, m Metering) []llm.Candidate {
 		one := m
 		one.Provider = c.Provider
 		out[i] = c
-		out[i].Model = &metered{Metering: one, model: c.Model, asked: asked}
+		out[i].Model = &metered{Metering: one, model: c.Model, drain: c.Drain, asked: asked}
 	}
 	return out
 }
@@ -45,6 +49,7 @@ type metered struct {
 	Metering
 
 	model llm.Model
+	drain time.Duration
 	asked *atomic.Int64 // shared by all candidates
 }
 
@@ -66,7 +71,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 		return llm.Response{}, notStarted(ctx, err)
 	}
 	arrived, done := make(chan llm.Part), make(chan ended, 1)
-	go func() { // ends with the answer, or when Drain is over
+	go func() { // ends with the answer, or when the time to drain is over
 		defer cancel(nil)
 		resp, err := m.model.Generate(answer, req, func(p llm.Part) {
 			if parts == nil {
@@ -87,7 +92,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 		case e := <-done:
 			return e.resp, e.err
 		case <-ctx.Done():
-			t := m.Clock.AfterFunc(Drain, func() { cancel(nil) })
+			t := m.Clock.AfterFunc(m.drain, func() { cancel(nil) })
 			context.AfterFunc(answer, func() { t.Stop() })
 			return llm.Response{}, &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
 		}

@@ -61,7 +61,7 @@ func (s *speaker) Generate(ctx context.Context, _ llm.Request, parts func(llm.Pa
 func measured(t *testing.T, s *speaker) (llm.Model, *notebook, *clocktesting.FakeClock) {
 	t.Helper()
 	l, c := &notebook{ended: make(chan Ended, 1)}, clocktesting.NewFakeClock(time.Unix(0, 0))
-	list := Metered([]llm.Candidate{{Provider: "p", Name: "m", Model: s}}, Metering{Meter: l, Clock: c, Asked: Asked{Namespace: "ns", ID: "turn"}})
+	list := Metered([]llm.Candidate{{Provider: "p", Name: "m", Model: s, Drain: DefaultDrain}}, Metering{Meter: l, Clock: c, Asked: Asked{Namespace: "ns", ID: "turn"}})
 	return list[0].Model, l, c
 }
 
@@ -110,7 +110,7 @@ func TestMeteredDrainEnds(t *testing.T) {
 	if _, err := m.Generate(ctx, llm.Request{}, nil); llm.ClassOf(err) != llm.ClassCanceled {
 		t.Fatalf("the caller that left got %v", err)
 	}
-	c.Step(Drain)
+	c.Step(DefaultDrain)
 	if e := <-l.ended; e.Status != usage.StatusCancelled || e.Usage.InputTokens != nil {
 		t.Errorf("the end says %+v", e)
 	}

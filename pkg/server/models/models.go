@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -64,6 +65,8 @@ type Options struct {
 	// "providers.core.platform.ai", or reports false if that is not known. Objects of such resources are read once for
 	// each change. If it is nil, they are read for each request.
 	Changed func(resource string) (revision uint64, known bool)
+	// Drain is how long an answer is read on after its caller has left, if its Provider does not say. Default: DefaultDrain.
+	Drain time.Duration
 	// Clock is the clock of the vendors' clients. Default: the real clock.
 	Clock clock.WithDelayedExecution
 }
@@ -84,6 +87,7 @@ func New(o Options) (*Models, error) {
 		return nil, errors.New("the options Loopback and Authorizer are required")
 	}
 	o.Provider = cmp.Or(o.Provider, DefaultProvider)
+	o.Drain = cmp.Or(o.Drain, DefaultDrain)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

@@ -46,7 +46,9 @@ const (
 // Budget limits what the model requests of a namespace use within a window of time: those of tasks, of chats and of
 // clients of the vendors' APIs. What a request may use at most is reserved before it is sent, in every budget that
 // selects it or in none, and what it used is settled after its end. A request that does not fit is refused with the
-// reason BudgetExhausted.
+// reason BudgetExhausted. Of input that a request only names, the size is not known before its vendor has read it: 50,000
+// tokens are reserved for an image by its address, 64,000 for searches of the web by the vendor, and 1,048,576, which no
+// model's context exceeds, for documents and files by their address or id and for what other tools of the vendor read.
 type Budget struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.

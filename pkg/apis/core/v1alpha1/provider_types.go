@@ -65,6 +65,14 @@ type ProviderSpec struct {
 	// +optional
 	// +k8s:optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+	// drainSeconds is how long, in seconds, an answer of this provider is read on after whoever asked for it in a chat or through
+	// /openai/v1 and /anthropic/v1 has left. The vendor goes on writing until then, which costs, and its count of the tokens comes
+	// last, so an answer that is cut has a partial usage. The default is the server's flag --model-drain-time; 0 cuts at once.
+	// +optional
+	// +k8s:optional
+	// +k8s:minimum=0
+	// +k8s:maximum=600
+	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 	// azure is needed by type azure-openai and refused for the others.
 	// +optional
 	// +k8s:optional

@@ -2672,6 +2672,11 @@ func (in *ProviderSpec) DeepCopyInto(out *ProviderSpec) {
 		*out = new(RateLimit)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.DrainSeconds != nil {
+		in, out := &in.DrainSeconds, &out.DrainSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Azure != nil {
 		in, out := &in.Azure, &out.Azure
 		*out = new(AzureProvider)

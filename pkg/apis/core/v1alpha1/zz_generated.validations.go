@@ -9424,6 +9424,40 @@ func Validate_ProviderSpec(
 		errs = append(errs, fn(fldPath.Child("rateLimit"), obj.RateLimit, oldVal, oldObj != nil)...)
 	}
 
+	{ // field ProviderSpec.DrainSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 600); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ProviderSpec) *int32 {
+				return oldObj.DrainSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("drainSeconds"), obj.DrainSeconds, oldVal, oldObj != nil)...)
+	}
+
 	{ // field ProviderSpec.Azure
 		fn := func(
 			fldPath *field.Path,

@@ -27,6 +27,10 @@ type ProviderSpecApplyConfiguration struct {
 	Probe *bool `json:"probe,omitempty"`
 	// rateLimit limits the requests of all tasks that use this provider.
 	RateLimit *RateLimitApplyConfiguration `json:"rateLimit,omitempty"`
+	// drainSeconds is how long, in seconds, an answer of this provider is read on after whoever asked for it in a chat or through
+	// /openai/v1 and /anthropic/v1 has left. The vendor goes on writing until then, which costs, and its count of the tokens comes
+	// last, so an answer that is cut has a partial usage. The default is the server's flag --model-drain-time; 0 cuts at once.
+	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 	// azure is needed by type azure-openai and refused for the others.
 	Azure *AzureProviderApplyConfiguration `json:"azure,omitempty"`
 	// prices are what the vendor charges. Reports and budgets use the price that was in force when usage was observed.
@@ -85,6 +89,14 @@ func (b *ProviderSpecApplyConfiguration) WithProbe(value bool) *ProviderSpecAppl
 // If called multiple times, the RateLimit field is set to the value of the last call.
 func (b *ProviderSpecApplyConfiguration) WithRateLimit(value *RateLimitApplyConfiguration) *ProviderSpecApplyConfiguration {
 	b.RateLimit = value
+	return b
+}
+
+// WithDrainSeconds sets the DrainSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DrainSeconds field is set to the value of the last call.
+func (b *ProviderSpecApplyConfiguration) WithDrainSeconds(value int32) *ProviderSpecApplyConfiguration {
+	b.DrainSeconds = &value
 	return b
 }
 

@@ -1,0 +1,61 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// threadUnsupported is how Anthropic's API says that a request cannot be one of a thread. Its SDKs then send the whole
+// conversation without one.
+type threadUnsupported struct {
+	ErrorCode   string   `json:"error_code"`
+	Unsupported []string `json:"unsupported"`
+}
+
+// checkThread refuses a message that begins or goes on with a thread, which the vendor would keep.
+func (in *incoming) checkThread() error {
+	if in.get("thread") == nil {
+		return nil
+	}
+	p := invalid("thread", "thread: this server keeps no conversations, and the callers of a Provider share its account; send the whole conversation in messages, without thread")
+	p.details = &threadUnsupported{ErrorCode: "thread_unsupported_request", Unsupported: []string{"thread"}}
+	return p
+}
+
+// checkContainers refuses a container that an earlier request has begun. New ones are the vendor's to make.
+func (in *incoming) checkContainers() error {
+	names := false
+	param := "container"
+	switch in.op {
+	case opMessages:
+		names = begunContainer(in.get(param))
+	case opResponses:
+		param = "tools"
+		var tools []fields
+		_ = json.Unmarshal(in.get(param), &tools) // what cannot be read is the vendor's to refuse
+		names = slices.ContainsFunc(tools, func(tool fields) bool {
+			var environment fields
+			_ = json.Unmarshal(tool["environment"], &environment) // of another tool, it is a text
+			return begunContainer(tool["container"]) || !null(environment["container_id"])
+		})
+	case opChat, opCount, opModels:
+	}
+	if names {
+		return invalid(param, "%s: a container that was begun earlier cannot be used, because the callers of a Provider share its account; leave its id out, and the vendor makes a new one", param)
+	}
+	return nil
+}
+
+// begunContainer reports whether a container is named by its id, alone or in an object.
+func begunContainer(raw json.RawMessage) bool {
+	var id string
+	if null(raw) || json.Unmarshal(raw, &id) == nil {
+		return id != ""
+	}
+	var c fields
+	_ = json.Unmarshal(raw, &c) // another value is the vendor's to refuse
+	return !null(c["id"])
+}
