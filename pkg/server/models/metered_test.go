@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/usage"
@@ -113,6 +114,18 @@ func TestMeteredDrainEnds(t *testing.T) {
 	c.Step(DefaultDrain)
 	if e := <-l.ended; e.Status != usage.StatusCancelled || e.Usage.InputTokens != nil {
 		t.Errorf("the end says %+v", e)
+	}
+}
+
+// TestDrain: how long an answer is read on is the Provider's to say, and else the server's.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	m := &Models{o: Options{Drain: DefaultDrain}}
+	for seconds, want := range map[*int32]time.Duration{nil: DefaultDrain, new(int32(0)): 0, new(int32(90)): 90 * time.Second, new(int32(7000)): MaxDrain} {
+		c := Candidate{Provider: &v1alpha1.Provider{Spec: v1alpha1.ProviderSpec{DrainSeconds: seconds}}, models: m}
+		if got := c.Drain(); got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
 	}
 }
 
