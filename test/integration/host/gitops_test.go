@@ -4,11 +4,6 @@
 package host
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -20,48 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// examples are the manifests of artifacts/examples that can be applied to a standalone server.
-func examples(t *testing.T) (all []*unstructured.Unstructured) {
+// examples are the manifests of artifacts/examples that can be applied to a standalone server: neither what is only created, nor what is
+// not of this group.
+func examples(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	root := filepath.Join("..", "..", "..", "artifacts", "examples")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "create" || d.Name() == "cluster" || d.Name() == "identity"): // what is only created, or is not of this group
-			return filepath.SkipDir
-		case filepath.Ext(path) != ".yaml":
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
-			u := &unstructured.Unstructured{}
-			if err := docs.Decode(&u.Object); errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-			if len(u.Object) > 0 {
-				all = append(all, u)
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return host.Manifests(t, filepath.Join("..", "..", "..", "artifacts", "examples"), "create", "cluster", "identity")
 }
 
 // resourceOf returns a client of the object's resource.
@@ -140,11 +107,6 @@ func zeroOf(k reflect.Kind) any {
 	return nil
 }
 
-// notAgreed are fields whose zero only one manager can apply, with the reason.
-var notAgreed = map[string]string{
-	"Task.spec.workspace.pushBranch": "the server names the branch when the task is created, and puts the name back when it is empty",
-}
-
 // TestManagersAgreeOnZeroEverywhere: in each optional field of the kinds that are stored, two managers may apply its zero value, with
 // and without force, and nothing is written again.
 func TestManagersAgreeOnZeroEverywhere(t *testing.T) {
@@ -164,7 +126,7 @@ func TestManagersAgreeOnZeroEverywhere(t *testing.T) {
 		spec, _ := of.FieldByName("Spec")
 		content, _ := u.Object["spec"].(map[string]any)
 		optional(spec.Type, content, u.GetKind()+".spec", func(path string, in map[string]any, name string, zero any) {
-			if _, given := in[name]; given || seen[path] || notAgreed[path] != "" {
+			if _, given := in[name]; given || seen[path] {
 				return
 			}
 			seen[path], in[name] = true, zero
@@ -233,5 +195,18 @@ func TestListsMergeByName(t *testing.T) {
 	}
 	if len(got) != 3 || got["web_fetch"] != false || got["web_search"] != true || got["code_exec"] != false {
 		t.Errorf("tools: %v", got)
+	}
+}
+
+// TestEmptyWarnPercent: an empty list, which is not stored, means the same in each write: the default.
+func TestEmptyWarnPercent(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	ctx, ok, c := t.Context(), kit.Must[*unstructured.Unstructured](t), s.In(t, standalone.Agents.GroupVersion().WithResource("budgets"))
+	const budget = `{"apiVersion":"core.platform.ai/v1alpha1","kind":"Budget","metadata":{"name":"a"},"spec":{"limit":{"tokens":1},"window":"day","warnPercent":[]}}`
+	made := ok(c.Patch(ctx, "a", types.ApplyPatchType, []byte(budget), metav1.PatchOptions{FieldManager: "flux"}))
+	put := ok(c.Update(ctx, made.DeepCopy(), metav1.UpdateOptions{}))
+	if put.GetResourceVersion() != made.GetResourceVersion() || !equality.Semantic.DeepEqual(at(made, "spec.warnPercent"), []any{int64(80)}) {
+		t.Errorf("a PUT of what was read wrote %v in place of %v", at(put, "spec"), at(made, "spec"))
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // agreeing lets several managers apply the same value where the stored form is another: false, 0, an empty text or list, which it leaves
-// out of most optional fields, or what a default replaces. Server-side apply takes what each of them applies for a change, so the
+// out of most optional fields, or what a default replaces or the resource cleans. Server-side apply takes what each of them applies for a change, so the
 // second meets a conflict, or with force takes the field from the first, which then takes it back, with a write each time.
 //
 // Here a field that has the same value before and after an apply, or is absent both times, was not changed by it. A conflict about such
@@ -32,6 +32,8 @@ type agreeing struct {
 	rest.UpdatedObjectInfo
 	// manager is who writes.
 	manager string
+	// prepare makes of a new object what is stored in place of an old one.
+	prepare func(ctx context.Context, obj, old runtime.Object)
 }
 
 // UpdatedObject returns the new object.
@@ -43,7 +45,14 @@ func (a agreeing) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 	if err != nil || obj == nil {
 		return obj, err
 	}
-	return obj, a.restore(obj, old)
+	return obj, a.restore(ctx, obj, old)
+}
+
+// stored returns the content that an object will have when it is stored in place of old.
+func (a agreeing) stored(ctx context.Context, obj, old runtime.Object) (map[string]any, error) {
+	obj = obj.DeepCopyObject()
+	a.prepare(ctx, obj, old)
+	return contentOf(obj)
 }
 
 // disputes returns the fields of a conflict between managers, as the error names them.
@@ -99,7 +108,7 @@ func (a agreeing) settle(ctx context.Context, old runtime.Object, disputed map[s
 	if err != nil {
 		return nil, err
 	}
-	after, err := contentOf(obj)
+	after, err := a.stored(ctx, obj, old)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +119,7 @@ func (a agreeing) settle(ctx context.Context, old runtime.Object, disputed map[s
 }
 
 // restore gives the other managers back the fields that they had and that did not change.
-func (a agreeing) restore(obj, old runtime.Object) error {
+func (a agreeing) restore(ctx context.Context, obj, old runtime.Object) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("metadata of %T: %w", obj, err)
@@ -140,7 +149,7 @@ func (a agreeing) restore(obj, old runtime.Object) error {
 		}
 		if before == nil {
 			if before, err = contentOf(old); err == nil {
-				after, err = contentOf(obj)
+				after, err = a.stored(ctx, obj, old)
 			}
 			if err != nil {
 				return err

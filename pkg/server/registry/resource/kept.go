@@ -220,7 +220,7 @@ func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.Updated
 		return nil, false, err
 	}
 	if opts != nil && opts.FieldManager != "" {
-		info = agreeing{info, opts.FieldManager}
+		info = agreeing{info, opts.FieldManager, r.UpdateStrategy.PrepareForUpdate}
 	}
 	out, created, err := r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
 	return r.answers.to(ctx).written(out), created, err

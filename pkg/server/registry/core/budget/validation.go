@@ -18,8 +18,9 @@ import (
 // defaultWarn is the percentage that is warned of by default.
 const defaultWarn = 80
 
+// setDefaults treats an empty list as an absent one, because it is not stored.
 func setDefaults(b *v1alpha1.Budget) {
-	if b.Spec.WarnPercent == nil {
+	if len(b.Spec.WarnPercent) == 0 {
 		b.Spec.WarnPercent = []int32{defaultWarn}
 	}
 }
