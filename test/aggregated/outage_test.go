@@ -251,7 +251,7 @@ func TestGarbageCollector(t *testing.T) {
 	}
 	owned("background")
 	s.c.Kubectl(t, "--namespace", "gc", "delete", "task", "background")
-	s.awaitGone(maps, "gc", "of-background")
+	s.awaitGone(configMaps, "gc", "of-background")
 
 	// And a Task that is owned by another Task, as a child is.
 	parent, err := c.Create(ctx, task("parent"), metav1.CreateOptions{})

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package aggregated tests platform-apiserver as a process behind a real kube-apiserver: identities, permissions,
-// admission, priority and fairness, outages and restarts.
+// admission, priority and fairness, outages and restarts. It also compares the platform's kinds with custom resources of the same types.
 package aggregated
 
 import (

@@ -26,7 +26,7 @@ import (
 
 const storeID, storeService = "platform.ai/store-id", "platform.ai/store-service"
 
-var maps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // beside returns a server with a folder and a port of its own that is not registered.
 func (s *Server) beside(dir string, args ...string) *Server {
@@ -231,7 +231,7 @@ func TestRegistrationIsRepaired(t *testing.T) {
 		`patch configmap platform-apiserver-ca --patch='{"data": {"ca.crt": "wrong"}}'`,
 	} {
 		s.c.MustShell(t, "kubectl --namespace "+system+" "+damage)
-		s.await(maps, system, service+"-ca", func(u *unstructured.Unstructured) bool { return nested(u, "data", "ca.crt") == string(ca) })
+		s.await(configMaps, system, service+"-ca", func(u *unstructured.Unstructured) bool { return nested(u, "data", "ca.crt") == string(ca) })
 	}
 }
 
