@@ -32,7 +32,9 @@ esac
 	for _, name := range []string{"good", "bad", "slow"} {
 		p.Run(name)
 	}
-	p.AwaitPhase("slow", v1alpha1.TaskRunning)
+	for name, phase := range map[string]v1alpha1.TaskPhase{"good": v1alpha1.TaskSucceeded, "bad": v1alpha1.TaskFailed, "slow": v1alpha1.TaskRunning} {
+		p.AwaitPhase(name, phase) // the status follows the event that ends a task
+	}
 	for _, tc := range []struct {
 		args       []string
 		code       int
