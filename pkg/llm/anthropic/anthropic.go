@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -156,9 +155,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, lacks map[string
 			Message: fmt.Sprintf("the answer is %q, not an event stream", raw.Header.Get("Content-Type")),
 		}
 	}
-	looked := *raw
-	looked.Body, looked.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
-	stream = ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(&looked), nil)
+	stream = ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(wire.AsStream(raw, body)), nil)
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err

@@ -185,12 +185,3 @@ func (c *Client) learn(err error, w *way, req llm.Request) bool {
 	}
 	return true
 }
-
-// none returns the error for what is no answer, although its status says so.
-func (c *Client) none(err error) *llm.Error {
-	e := malformed("the vendor sent no answer")
-	if no, ok := errors.AsType[*wire.NoAnswerError](err); ok {
-		e.Message = strings.TrimSuffix("the vendor sent "+no.What+": "+c.key.Scrub(no.Said), ": ")
-	}
-	return e
-}

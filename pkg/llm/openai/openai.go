@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -201,9 +200,7 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 			Message: fmt.Sprintf("the answer is %q, not an event stream", raw.Header.Get("Content-Type")),
 		}
 	}
-	looked := *raw
-	looked.Body, looked.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
-	stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(&looked), nil)
+	stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(wire.AsStream(raw, body)), nil)
 	a := answer{origin: c.origin(req.Model)}
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {

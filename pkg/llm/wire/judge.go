@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,6 +34,15 @@ type NoAnswerError struct {
 
 // Error says what came, without what the vendor says.
 func (e *NoAnswerError) Error() string { return "it is no answer but " + e.What }
+
+// Sent says what came in place of an answer, with what its vendor says of it but for the key. err is what Answer returns.
+func Sent(err error, k Key) string {
+	no, ok := errors.AsType[*NoAnswerError](err)
+	if !ok {
+		return "no answer"
+	}
+	return strings.TrimSuffix(no.What+": "+k.Scrub(no.Said), ": ")
+}
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
@@ -131,6 +141,13 @@ func failureIn(event map[string]json.RawMessage) json.RawMessage {
 // SaysStream reports whether the header of a response calls its body an event stream.
 func SaysStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// AsStream returns a response whose body is an event stream, and was looked at, as decoders expect it: with a header that says so.
+func AsStream(resp *http.Response, body io.Reader) *http.Response {
+	looked := *resp
+	looked.Body, looked.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
+	return &looked
 }
 
 // maxBlank is how much white space may come before an answer, in bytes.
