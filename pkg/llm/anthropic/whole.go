@@ -113,7 +113,7 @@ func (c *Client) whole(ctx context.Context, a *answer, from io.Reader, parts fun
 		return a.response(), malformed("the answer is larger than 8 MiB")
 	}
 	if err := MessageAnswer.Whole(data); err != nil {
-		return a.response(), malformed("the vendor sent "+wire.Sent(err, c.key))
+		return a.response(), malformed("the vendor sent " + wire.Sent(err, c.key))
 	}
 	events, err := Events(data)
 	if err != nil {

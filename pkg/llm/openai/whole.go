@@ -132,7 +132,7 @@ func (c *Client) whole(ctx context.Context, from io.Reader, origin string, parts
 		return a.response(), malformed("the answer is larger than 8 MiB")
 	}
 	if err := ChatAnswer.Whole(data); err != nil {
-		return a.response(), malformed("the vendor sent "+wire.Sent(err, c.key))
+		return a.response(), malformed("the vendor sent " + wire.Sent(err, c.key))
 	}
 	chunks, err := Chunks(data, true)
 	if err != nil {

@@ -78,15 +78,6 @@ func (*chatForm) usageOf(u llm.Usage) json.RawMessage {
 	return encoded(out)
 }
 
-// encoded returns the JSON of a struct of texts and numbers, which can always be encoded.
-func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return raw
-}
-
 func (f *chatForm) reply(object string, choices ...chatChoice) chatReply {
 	return chatReply{ID: f.id, Object: object, Created: f.created, Model: f.model, Choices: append([]chatChoice{}, choices...)}
 }

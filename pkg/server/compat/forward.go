@@ -172,7 +172,7 @@ func (a *attempt) start() error {
 	var err error
 	a.measured, err = a.h.meter.Start(client, models.Asked{
 		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Read: a.candidate.Provider, Model: a.candidate.Model, Caller: a.caller,
-		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Outside: a.outsideInput(), Cancel: cancel,
+		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Outside: a.in.maxOutside, Cancel: cancel,
 	})
 	if err != nil {
 		cancel(nil)
@@ -184,11 +184,14 @@ func (a *attempt) start() error {
 		return fmt.Errorf("the start of a request could not be recorded: %w", err)
 	}
 	a.ctx, a.cancel = ctx, cancel
-	a.stay = context.AfterFunc(client, func() {
-		t := a.h.o.Clock.AfterFunc(a.candidate.Drain(), func() { cancel(errDrained) })
-		context.AfterFunc(ctx, func() { t.Stop() })
-	})
+	a.stay = context.AfterFunc(client, a.left)
 	return nil
+}
+
+// left bounds how long the answer is read on, from now, since its client has left.
+func (a *attempt) left() {
+	t := a.h.o.Clock.AfterFunc(a.candidate.Drain(), func() { a.cancel(errDrained) })
+	context.AfterFunc(a.ctx, func() { t.Stop() })
 }
 
 // maxTokens returns how many tokens the output may have. A client that states no limit gets what vendors usually write at
@@ -212,15 +215,6 @@ func (a *attempt) maxInput() int64 {
 		return 0
 	}
 	return llm.MaxInputOf(len(a.in.data))
-}
-
-// outsideInput returns how many tokens the input may have that is not in the body.
-func (a *attempt) outsideInput() int64 {
-	if a.in.op == opCount {
-		return 0
-	}
-	o := a.in.outside()
-	return o.tokens()
 }
 
 // send makes the request, whose start it records the first time.

@@ -66,6 +66,15 @@ func (in *incoming) outside() outside {
 	return o
 }
 
+// maxOutside returns how many tokens the input may have that is not in the body. Counting them spends none.
+func (in *incoming) maxOutside() int64 {
+	if in.op == opCount {
+		return 0
+	}
+	o := in.outside()
+	return o.tokens()
+}
+
 // look looks into a part of the conversation.
 func (o *outside) look(v any) {
 	switch v := v.(type) {

@@ -116,11 +116,7 @@ func (p problem) envelope(style llm.Protocol) []byte {
 		}
 		body = e
 	}
-	data, err := json.Marshal(body)
-	if err != nil { // strings can always be encoded
-		return []byte("{}")
-	}
-	return data
+	return encoded(body)
 }
 
 // fail answers with an error. An error that is neither a problem nor one of the API is internal, and its text is not

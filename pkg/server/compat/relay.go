@@ -243,9 +243,7 @@ func (a *attempt) cut(err error, s *events) bool {
 
 // drain reads the rest of an answer, so that its usage is known.
 func (a *attempt) drain(body io.Reader, s *events, report *reporter) {
-	// The client's context may not have ended yet, if a write failed.
-	t := a.h.o.Clock.AfterFunc(a.candidate.Drain(), func() { a.cancel(errDrained) })
-	defer t.Stop()
+	a.left() // the client's context may not have ended yet, if a write failed
 	buf := make([]byte, copyBuffer)
 	for {
 		n, err := body.Read(buf)

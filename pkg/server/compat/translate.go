@@ -5,7 +5,6 @@ package compat
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -349,8 +348,7 @@ func (s *speaker) send(b []byte) {
 	}
 	s.gone = true
 	if s.cancel != nil { // the client's context may not have ended
-		t := s.h.o.Clock.AfterFunc(s.candidate.Drain(), func() { s.cancel(errDrained) })
-		context.AfterFunc(s.ctx, func() { t.Stop() })
+		s.left()
 	}
 }
 
@@ -402,15 +400,20 @@ func (s *speaker) finish(r *llm.Response) error {
 // fail ends a stream with an error.
 func (s *speaker) fail(p problem) { s.send(s.form.failed(p)) }
 
+// encoded returns the JSON of a value of texts, numbers and valid JSON, which can always be encoded.
+func encoded(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
 // sse returns an event. The name may be empty.
 func sse(name string, data any) []byte {
-	raw, err := json.Marshal(data)
-	if err != nil { // all data are structs of strings, numbers and valid JSON
-		raw = []byte("{}")
-	}
 	var out []byte
 	if name != "" {
 		out = append(out, "event: "+name+"\n"...)
 	}
-	return append(append(append(out, "data: "...), raw...), "\n\n"...)
+	return append(append(append(out, "data: "...), encoded(data)...), "\n\n"...)
 }

@@ -93,7 +93,11 @@ func (m *limited) need(p *v1alpha1.Provider) budget.Need {
 	if p != nil {
 		price = usage.InForce(p.Spec.Prices, m.asked.Model, m.clock.Now())
 	}
-	n := budget.NeedOf(m.asked.MaxInput+m.asked.Outside, m.asked.MaxTokens, price)
+	input := m.asked.MaxInput
+	if m.asked.Outside != nil {
+		input += m.asked.Outside()
+	}
+	n := budget.NeedOf(input, m.asked.MaxTokens, price)
 	n.Of = "model " + m.asked.Model + " of Provider " + m.asked.Provider
 	return n
 }

@@ -35,9 +35,10 @@ type Asked struct {
 	Agent string
 	// MaxTokens bounds the output, in tokens; 0 if the vendor decides. MaxInput is how many tokens the input has at most.
 	MaxTokens, MaxInput int64
-	// Outside is how many tokens of input may come from outside of the request at most, such as from a document of which it
-	// has the address. Budgets reserve it. Rate limits do not: their next request learns from what the vendor reported.
-	Outside int64
+	// Outside returns how many tokens of input may come from outside of the request at most, such as from a document of which it
+	// has the address; nil if none do. Budgets reserve it, so it is asked for only where there are some. Rate limits do not: their
+	// next request learns from what the vendor reported.
+	Outside func() int64
 	// Cancel ends the request; nil if it cannot be cancelled.
 	Cancel context.CancelCauseFunc
 }
