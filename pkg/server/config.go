@@ -31,6 +31,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/storage/archive"
+	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
@@ -88,7 +89,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	ends := models.NewLater(o.Clock)
+	ends := later.New(o.Clock)
 	limits := models.NewLimits(st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
 	answering, err := chat.New(chat.Options{

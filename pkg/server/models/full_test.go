@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
+	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/usage"
@@ -60,7 +61,7 @@ func onDisk(t *testing.T) *filling {
 	if f.spent, err = spending.Open(e, f.clock); err != nil {
 		t.Fatal(err)
 	}
-	ends := models.NewLater(f.clock)
+	ends := later.New(f.clock)
 	limits := models.NewLimits(f.spent, f.clock, fairshare.Shares{}, ends, nil)
 	limits.Read(models.LimitReaders{
 		Budgets: func(context.Context, string) ([]v1alpha1.Budget, error) {

@@ -111,7 +111,7 @@ func (m *limited) End(e Ended) {
 	if len(m.charges) == 0 {
 		return
 	}
-	m.ends.Do(m.log, func() error {
+	m.ends.Do(m.log, "the end of a model request", func() error {
 		return m.accounts.Commit(engine.Free, m.accounts.End(m.call, &out, m.warn)) // it replaces a row, and removes one
 	}, func(err error) {
 		m.log.Error(err, "Cannot settle what a model request spent; the next start of the server charges all that was reserved", "namespace", m.asked.Namespace)

@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 )
 
@@ -33,7 +34,7 @@ type Limits struct {
 	Gate     *modelgate.Gate
 	accounts *spending.Store
 	clock    clock.PassiveClock
-	ends     *Later
+	ends     *later.Queue
 	budgets  cache[string, []v1alpha1.Budget] // by namespace
 
 	mu sync.Mutex
@@ -51,7 +52,7 @@ var _ Meter = (*Limits)(nil)
 
 // NewLimits returns limits that refuse everything until Read is called. ends settles requests. changed is that of Options;
 // if it is nil, Budgets are read for each request. shares divides rate limits among namespaces.
-func NewLimits(accounts *spending.Store, c clock.PassiveClock, shares fairshare.Shares, ends *Later, changed func(resource string) (uint64, bool)) *Limits {
+func NewLimits(accounts *spending.Store, c clock.PassiveClock, shares fairshare.Shares, ends *later.Queue, changed func(resource string) (uint64, bool)) *Limits {
 	l := &Limits{Gate: modelgate.New(c, shares), accounts: accounts, clock: c, ends: ends}
 	l.budgets.clock = c
 	l.budgets.changed = changesOf(changed, v1alpha1.Resource("budgets").String())

@@ -6,11 +6,15 @@ package models
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -18,8 +22,9 @@ import (
 // Recorded is the Meter that records requests in the ledger.
 type Recorded struct {
 	Ledger *ledger.Ledger
-	// Ends stores the ends of requests.
-	Ends *Later
+	// Ends stores the ends of requests. Since no request begins on a full disk, at most as many wait as requests were open. A server
+	// that stops loses them: the ledger then has a gap for each, and Budgets are charged what was reserved.
+	Ends *later.Queue
 }
 
 var _ Meter = Recorded{}
@@ -41,7 +46,7 @@ func (r Recorded) Start(ctx context.Context, a Asked) (Measurement, error) {
 
 type recorded struct {
 	call *ledger.Call
-	ends *Later
+	ends *later.Queue
 	log  klog.Logger
 }
 
@@ -54,6 +59,18 @@ func (r recorded) End(e Ended) {
 			lost(err)
 			return
 		}
-		r.ends.Do(r.log, func() error { return r.call.End(out, e.Status) }, lost)
+		r.ends.Do(r.log, "the end of a model request", func() error { return r.call.End(out, e.Status) }, lost)
 	})
+}
+
+// startRefused returns the API error of a request that is not sent because its start cannot be stored on a full disk, and
+// other errors as they are.
+func startRefused(err error) error {
+	if !errors.Is(err, engine.ErrFull) {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+		Message: "the model request cannot be recorded, and was not sent: " + err.Error(),
+	}}
 }

@@ -1,35 +1,32 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package models
+// Package later stores what a full disk has no room for once there is room.
+package later
 
 import (
 	"errors"
-	"net/http"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
 )
 
-// Later stores the ends of requests, and repeats those for which the disk has no room. They wait in memory. Since no request
-// begins on a full disk, they are at most as many as requests were open. A server that stops loses them: the ledger then has
-// a gap for each, and Budgets are charged what was reserved.
-type Later struct {
+// Queue repeats writes for which the disk has no room, in their order. They wait in memory, so a server that stops loses them; who uses
+// a Queue says what that means, and what bounds how many wait. It is safe for concurrent use.
+type Queue struct {
 	clock clock.WithDelayedExecution
 
 	mu      sync.Mutex
-	waiting []end
+	waiting []write
 	pause   time.Duration // until the next try; 0 if nothing waits
 }
 
-// end is what is to be stored, and what happens if that fails for another reason than a full disk.
-type end struct {
+// write is what is to be stored, and what happens if that fails for another reason than a full disk.
+type write struct {
 	store  func() error
 	failed func(error)
 }
@@ -40,22 +37,23 @@ const (
 	lastTry  = 2 * time.Second
 )
 
-// NewLater returns an empty Later.
-func NewLater(c clock.WithDelayedExecution) *Later { return &Later{clock: c} }
+// New returns an empty Queue.
+func New(c clock.WithDelayedExecution) *Queue { return &Queue{clock: c} }
 
-// Do stores an end now, or once there is room. It does not wait for that. failed is called if the end is lost.
-func (l *Later) Do(log klog.Logger, store func() error, failed func(error)) {
+// Do stores something now, or once there is room; what names it in the log. It does not wait for that. failed is called if it is lost.
+// store may be called several times.
+func (q *Queue) Do(log klog.Logger, what string, store func() error, failed func(error)) {
 	err := store()
 	switch {
 	case err == nil:
 	case errors.Is(err, engine.ErrFull):
-		log.Info("The end of a model request is stored once the disk has room", "err", err)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.waiting = append(l.waiting, end{store, failed})
-		if l.pause == 0 {
-			l.pause = firstTry
-			l.retry()
+		log.Info("Something is stored once the disk has room", "what", what, "err", err)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.waiting = append(q.waiting, write{store, failed})
+		if q.pause == 0 {
+			q.pause = firstTry
+			q.retry()
 		}
 	default:
 		failed(err)
@@ -63,45 +61,33 @@ func (l *Later) Do(log klog.Logger, store func() error, failed func(error)) {
 }
 
 // retry calls again after the pause. The caller holds mu.
-func (l *Later) retry() {
-	l.clock.AfterFunc(l.pause, func() { go l.again() }) // ends when all are stored, or with the first that finds no room
+func (q *Queue) retry() {
+	q.clock.AfterFunc(q.pause, func() { go q.again() }) // ends when all are stored, or with the first that finds no room
 }
 
 // again tries all that wait, in their order, until one finds no room.
-func (l *Later) again() {
+func (q *Queue) again() {
 	for {
-		l.mu.Lock()
-		if len(l.waiting) == 0 {
-			l.pause = 0
-			l.mu.Unlock()
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			q.pause = 0
+			q.mu.Unlock()
 			return
 		}
-		one := l.waiting[0]
-		l.mu.Unlock()
+		one := q.waiting[0]
+		q.mu.Unlock()
 		err := one.store() // only this function removes elements
-		l.mu.Lock()
+		q.mu.Lock()
 		if errors.Is(err, engine.ErrFull) {
-			l.pause = min(2*l.pause, lastTry)
-			l.retry()
-			l.mu.Unlock()
+			q.pause = min(2*q.pause, lastTry)
+			q.retry()
+			q.mu.Unlock()
 			return
 		}
-		l.waiting = l.waiting[1:]
-		l.mu.Unlock()
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
 		if err != nil {
 			one.failed(err)
 		}
 	}
-}
-
-// startRefused returns the API error of a request that is not sent because its start cannot be stored on a full disk, and
-// other errors as they are.
-func startRefused(err error) error {
-	if !errors.Is(err, engine.ErrFull) {
-		return err
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
-		Message: "the model request cannot be recorded, and was not sent: " + err.Error(),
-	}}
 }

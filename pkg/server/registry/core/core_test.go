@@ -35,7 +35,7 @@ func startIn(t *testing.T, dir string) *server {
 	return &server{coretest.StartIn(t, dir), t}
 }
 
-func startAt(t *testing.T, dir string, now clock.WithTicker) *server {
+func startAt(t *testing.T, dir string, now clock.WithTickerAndDelayedExecution) *server {
 	t.Helper()
 	return &server{coretest.StartAt(t, dir, now), t}
 }

@@ -91,7 +91,7 @@ func Start(t testing.TB) *Server { t.Helper(); return StartIn(t, t.TempDir()) }
 func StartIn(t testing.TB, dir string) *Server { t.Helper(); return StartAt(t, dir, clock.RealClock{}) }
 
 // StartAt makes one with a clock of the test.
-func StartAt(t testing.TB, dir string, now clock.WithTicker) *Server {
+func StartAt(t testing.TB, dir string, now clock.WithTickerAndDelayedExecution) *Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Server{t: t, Scheme: runtime.NewScheme(), Storage: map[string]rest.Storage{}, Metrics: prometheus.NewRegistry()}

@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/later"
 )
 
 const (
@@ -45,7 +46,7 @@ type forks struct {
 	get func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
 	log *eventlog.Log
 
-	untold *untold
+	later *later.Queue
 }
 
 // fork creates a task that continues another from a point of its history. The new task is created
@@ -80,7 +81,7 @@ func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj 
 		seq = forkedAt(made)
 	}
 	if !p.DryRun {
-		r.untold.tell(ctx, &forkTold{p.Object, made, seq})
+		r.tellFork(ctx, &forkTold{p.Object, made, seq})
 	}
 	if replayed {
 		if history, err = r.forkContext(ctx, p.Object, seq); err != nil {

@@ -4,7 +4,6 @@
 package task
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/test/kit"
 )
 
@@ -33,13 +33,8 @@ func TestForksAreToldLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := newUntold(log, c)
-	ended := make(chan struct{})
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { u.retry(ctx); close(ended) }()
+	f := forks{log: log, later: later.New(c)}
 	t.Cleanup(func() {
-		stop()
-		<-ended
 		if err := log.Close(); err != nil {
 			t.Error(err)
 		}
@@ -64,14 +59,14 @@ func TestForksAreToldLater(t *testing.T) {
 	disk.SetSpace(1024*mib, mib)
 	c.Step(3 * time.Second) // the store measures the space
 	for range 2 {           // a request that was repeated
-		u.tell(t.Context(), &forkTold{source, made, 7})
+		f.tellFork(t.Context(), &forkTold{source, made, 7})
 	}
 	if got := fmt.Sprint(told(source), told(made)); got != "[] []" {
 		t.Fatalf("stored on a full disk: %s", got)
 	}
 	disk.SetSpace(1024*mib, 1000*mib)
 	kit.Await(t, "the events are stored", func() bool {
-		c.Step(tellAgain)
+		c.Step(3 * time.Second)
 		return fmt.Sprint(told(source), told(made)) == "[TaskForkRequested TaskForkCreated] [TaskForkCreated]"
 	})
 }

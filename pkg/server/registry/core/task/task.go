@@ -42,6 +42,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
@@ -58,7 +59,7 @@ type Options struct {
 	// Authorizer decides who may append events that only controllers may write, and who may fork a task.
 	Authorizer authorizer.Authorizer
 	// Clock times conditions and artifacts.
-	Clock clock.WithTicker
+	Clock clock.WithTickerAndDelayedExecution
 	// Loopback is the configuration of the server's client of itself, which it uses to act for its callers. Without
 	// it tasks cannot be forked.
 	Loopback *restclient.Config
@@ -112,7 +113,6 @@ type Resource struct {
 	inboxes    inboxes
 	pendings   *pendings
 	followers  followers
-	untold     *untold
 	meters     meters
 	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	log        *eventlog.Log
@@ -179,7 +179,6 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.attendance, r.runs = newAttendance(o.Clock), newRuns()
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
-	r.untold = newUntold(o.Log, o.Clock)
 	r.meters.log = o.Log
 	content := &contents{callers: r.callers, get: r.get, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
@@ -221,7 +220,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
-			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, r.get, r.log, r.untold}.fork, Creators: resource.Writers()},
+			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, r.get, r.log, later.New(o.Clock)}.fork, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
@@ -321,7 +320,6 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 		return nil, fmt.Errorf("resource tasks: %T has no update", paths["tasks/status"])
 	}
 	go attendant{r.get, tasks, status, r.attendance, &r.trees, r.runs, r.clock}.attend(ctx) // ends with ctx
-	go r.untold.retry(ctx)                                                                  // ends with ctx
 	if r.retention != (Retention{}) {
 		go trimmer{r.log, r.clock, r.retention}.retain(ctx) // ends with ctx
 	}
