@@ -133,6 +133,10 @@ func StartServer(t testing.TB, dir string, args ...string) *Server {
 	t.Helper()
 	s := &Server{DataDir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), args: args, port: FreePort(t), home: t.TempDir()}
 	EndRunsAfter(t, dir) // after the server's own end
+	bin := Bin(t, "platform-standalone")
+	t.Cleanup(func() { // first as people do: it removes the control groups of the runs, too
+		_ = exec.Command(bin, "runs", "end", "--data-dir", dir).Run()
+	})
 	s.start(t)
 	return s
 }
