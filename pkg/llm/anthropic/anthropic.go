@@ -155,7 +155,8 @@ func (c *Client) generate(ctx context.Context, req llm.Request, lacks map[string
 			Message: fmt.Sprintf("the answer is %q, not an event stream", raw.Header.Get("Content-Type")),
 		}
 	}
-	stream = ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(wire.AsStream(raw, body)), nil)
+	wire.AsStream(raw, body)
+	stream = ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(raw), nil)
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {
 			return a.response(), err

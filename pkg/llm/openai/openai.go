@@ -200,7 +200,8 @@ func (c *Client) generate(ctx context.Context, req llm.Request, w way, parts fun
 			Message: fmt.Sprintf("the answer is %q, not an event stream", raw.Header.Get("Content-Type")),
 		}
 	}
-	stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(wire.AsStream(raw, body)), nil)
+	wire.AsStream(raw, body)
+	stream = ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(raw), nil)
 	a := answer{origin: c.origin(req.Model)}
 	for stream.Next() {
 		if err := a.add(stream.Current(), parts); err != nil {

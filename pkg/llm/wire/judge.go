@@ -143,11 +143,10 @@ func SaysStream(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// AsStream returns a response whose body is an event stream, and was looked at, as decoders expect it: with a header that says so.
-func AsStream(resp *http.Response, body io.Reader) *http.Response {
-	looked := *resp
-	looked.Body, looked.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
-	return &looked
+// AsStream has decoders read a response as an event stream, which its body was found to be: a header that says so, and the body from
+// its begin. The response's own body stays the caller's to close.
+func AsStream(resp *http.Response, body io.Reader) {
+	resp.Body, resp.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
 }
 
 // maxBlank is how much white space may come before an answer, in bytes.
