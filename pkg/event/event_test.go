@@ -70,9 +70,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// ARCHITECTURE.md shows the table of types exactly.
+// docs/security.md shows the table of types exactly.
 func TestTableIsDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTableIsDocumented(t *testing.T) {
 		want[string(typ)] = string(WrittenBy(typ))
 	}
 	if diff := cmp.Diff(want, documented); diff != "" {
-		t.Errorf("the block events of ARCHITECTURE.md differs from the table (-table +block):\n%s", diff)
+		t.Errorf("the block events of docs/security.md differs from the table (-table +block):\n%s", diff)
 	}
 }
 
