@@ -24,7 +24,7 @@ import (
 // onceLife is how long a link works.
 const onceLife = 10 * time.Minute
 
-// once is a link that works once.
+// once is a link that works once. Its secret is in the fragment, which browsers do not send, so no server logs it.
 type once struct {
 	secret string
 	entry  console.Entry

@@ -17,7 +17,8 @@
 //
 // Two secrets make a session: a cookie that no script can read, and a key that only pages of the same origin can read and
 // send. Browsers send cookies to all ports of a host, and give them to whatever answers there, such as a program that an
-// agent made and its owner looks at. The key is for one port only. A request with only the cookie is unauthenticated.
+// agent made and its owner looks at; SameSite does not tell ports apart. The key is for one port only. A request with only the
+// cookie is unauthenticated. A request with both that names another origin is refused.
 package console
 
 import "embed"

@@ -31,7 +31,7 @@ type Guard struct {
 	// NotSelf closes this machine's own loopback addresses, where a server has listeners that ask for no credential. Allow
 	// does not open them.
 	NotSelf bool
-	// Closed lists further addresses that may not be dialled, whatever their kind.
+	// Closed lists further addresses that may not be dialled, whatever their kind, unless Allow has the destination.
 	Closed []netip.Addr
 	// Allow lists destinations, as host:port as written in the URL, that may be dialled whatever address
 	// they resolve to.

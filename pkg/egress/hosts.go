@@ -26,6 +26,12 @@ const maxRuleShown = 200
 // *.example.com, or an IP address. An entry permits https at the default port, or at the port that it names
 // (vault.example.com:8200). It permits http, in which others can read the value, only if it begins with http://. The
 // entry * permits everything. A rule without entries permits nothing.
+//
+// The annotation platform.ai/allowed-hosts of a Secret is its rule. Package plan checks it before a run starts, and for chats and the
+// vendors' APIs; controllers check it before they probe a Provider or an MCP server; Transport checks each request. A run gets the
+// rule together with the value, so it does not matter how a Provider is changed later.
+//
+// The rule names a host, and not who answers there: DNS and certificates are trusted, and with http:// the network as well.
 type Hosts struct {
 	// Rule is the list, as written.
 	Rule string `json:"rule,omitempty"`

@@ -9,8 +9,12 @@
 //	exchange.go  one exchange
 //	token.go     what is required of the token that the service returns
 //
-// A new token never has more scopes than the transaction has. Errors and metrics contain no part of a token or of an
-// answer, because either may be a secret.
+// A new token never has more scopes than the transaction has. A service that does not answer, or that issues anything else than a
+// token of the same transaction with the scopes that were asked for, leads to an error, and so to no task. Errors and metrics contain
+// no part of a token or of an answer, because either may be a secret.
+//
+// A run in a Pod has the token of its task as a file, which the programs of a model cannot read. A worker on a server's machine gets it
+// on its standard input; commands there, which have no network, do not get it.
 package tokenexchange
 
 import (

@@ -3,7 +3,8 @@
 
 // Package console serves the web console on the listeners of the API server. A person exchanges a token for a session;
 // each request of the session is then a request with this token, so it is authenticated and authorized as any other, and
-// a token that is revoked is of no use in a session either.
+// a token that is revoked is of no use in a session either. A login sends its token in Authorization and has no body, because no
+// body is read before its caller is known. On the plain listener, too, a session reaches the native paths.
 //
 //	console.go   the console in front of the listeners, and logins with a token
 //	provider.go  logins at an OpenID provider

@@ -5,10 +5,15 @@
 //
 // Kubernetes limits the cost of an expression, but adds most costs up after a call has returned, counts calls whose types
 // are unknown (those on members of object) as 1, and does not count what variables keep. A short expression can therefore
-// allocate gigabytes: s.replace("", s), or variables that each double the one before. Here every call that can make a
-// value larger than its arguments is charged to an account before it is made. The account belongs to one evaluation of one
-// policy, with its conditions, variables and messages, or of one mutation. An expression that exceeds it ends with an error, so the policy's
-// failurePolicy applies, which for calls of tools is always Fail. The limits of Kubernetes apply as well.
+// allocate gigabytes: s.replace("", s), or variables that each double the one before. One replace with two arguments of 24 KiB
+// allocates 576 MiB, for 0.5 % of the limit. Here every call that can make a value larger than its arguments is charged to an
+// account before it is made. The account belongs to one evaluation of one policy, with its conditions, variables and messages,
+// or of one mutation. An expression that exceeds it ends with an error that names the limit, so the policy's failurePolicy applies,
+// which for calls of tools is always Fail. The limits of Kubernetes apply as well.
+//
+// It compiles ValidatingAdmissionPolicies, stored ones and those that a dry run tries, and MutatingAdmissionPolicies, which only
+// administrators of a cluster write. No cost is estimated when a policy is written, because object has no declared type in
+// these policies.
 package expression
 
 import (

@@ -12,8 +12,9 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 )
 
-// ForPrograms starts the proxy of a run's programs. What web_fetch may reach (allow), they may reach as well, but never a loopback
-// address, nor one of this machine or of the server, whose URL is given.
+// ForPrograms starts the proxy of a run's programs. They may reach public addresses, except those of this machine and of the server,
+// whose URL is given. What the operator lets web_fetch reach (allow), they may reach as well, whatever its address is, but never a
+// loopback address.
 func ForPrograms(ctx context.Context, allow []string, server string) (*Proxy, error) {
 	return Start(egress.Guard{Allow: allow, NotSelf: true, Closed: platformAddresses(ctx, server)})
 }

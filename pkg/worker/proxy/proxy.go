@@ -7,6 +7,10 @@
 //
 // Programs of other runs share the machine's loopback interface, so the proxy demands a password that only the environment of
 // its own programs has.
+//
+// A proxy in the worker works in Pods under the restricted Pod Security Standard, where a worker cannot make network namespaces. It
+// needs Landlock 4 (Linux 6.7). Programs have no UDP, and cannot resolve names themselves. Landlock's rule has a port and no address,
+// so a program can also connect directly to that port of other hosts. The kernel chooses the port for each run, and no program can.
 package proxy
 
 import (

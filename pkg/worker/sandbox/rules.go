@@ -17,7 +17,7 @@ import "golang.org/x/sys/unix"
 //   - io_uring, whose operations filters do not see.
 //   - Namespaces and mounts, programs and modules for the kernel, and its counters and page faults. A program needs
 //     privileges for most of these, or a user namespace, in which it has them: much of the kernel can only be attacked
-//     from there.
+//     from there. Inside its Landlock domain a program gains nothing with them.
 //   - Attributes of files: see attributeRules.
 //   - Before version 3 of Landlock, truncating files without writing to them.
 func filterRules(p Policy, k Kernel) []rule {
@@ -108,7 +108,9 @@ func networkRules() []rule {
 	return []rule{{call: unix.SYS_SOCKET, errno: unix.EACCES, when: others}}
 }
 
-// socketRules refuse sockets other than pairs of connected ones. A program with a proxy may have sockets of TCP as well, whose
+// socketRules refuse sockets other than pairs of connected ones. This one rule closes TCP, UDP, the server's ports and the named
+// sockets of other programs, on every version of Landlock. A Landlock rule for each TCP port except the server's would be 65,533
+// rules, which take several times as long to set up as a program takes to start, and would leave UDP open. A program with a proxy may have sockets of TCP as well, whose
 // connections Landlock limits to the proxy's port. What Landlock does not see of TCP is refused: sockets of its relatives (MPTCP),
 // data that is sent along with a connection that was not asked for (TCP fast open), and listening without a port of one's own.
 func socketRules(proxy bool) []rule {

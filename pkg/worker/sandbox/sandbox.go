@@ -24,8 +24,13 @@
 //
 // # What it does not do
 //
-// Landlock does not restrict what needs only the name of a file: a program can ask whether a file exists, and its size and
-// times. What changes a file's attributes is done, or refused, by the starting process; see attributes.
+//   - Landlock does not restrict what needs only the name of a file: a program can ask whether a file exists, and its size and
+//     times. What changes a file's attributes is done, or refused, by the starting process; see attributes.
+//   - A program can read the machine's list of connections (/proc/self/net).
+//   - Before Linux 6.12 (Landlock 6) it can send signals to processes of its user.
+//
+// Two things are missing inside the sandbox: only the first process of a program has its own entry in /proc, and on a machine /tmp
+// and /dev/shm do not exist.
 package sandbox
 
 import (
@@ -163,7 +168,8 @@ func (p Policy) kernel() Kernel {
 }
 
 // Seal keeps other processes of the same user from accessing the memory, the environment and the open files of this
-// process, and keeps its memory out of core files. It does not stop root outside of a sandbox.
+// process, and keeps its memory out of core files. It does not stop root outside of a sandbox. Servers, controllers and
+// workers call it.
 func Seal() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("seal the process: %w", err)

@@ -67,7 +67,8 @@ type Identity struct {
 }
 
 // user returns the user that the rest of the server sees. Its name and its groups begin with a prefix that depends on
-// the type, so they never equal those of other authenticators, nor a name that the server gives a meaning.
+// the type, so they never equal those of other authenticators, nor a name that the server gives a meaning. The name is
+// preferred_username, if the token has one: it may change, and is only as unique as the provider makes it.
 func (i *Identity) user() *user.DefaultInfo {
 	prefix, group := "oidc", GroupOIDC
 	if i.Type == TypeContextToken {

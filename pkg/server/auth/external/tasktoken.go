@@ -20,7 +20,8 @@ import (
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
-// TaskTokens gives the tasks of callers a transaction token of their own, and checks those that workers submit for children.
+// TaskTokens gives the tasks of callers a transaction token of their own, and checks those that workers submit for children. Tasks
+// of chats, forks, schedules and runs of schedules have none, because no caller's token is available when they begin.
 type TaskTokens struct {
 	service *tokenexchange.Service
 	// issued checks tokens that the token service issued for tasks.

@@ -80,7 +80,9 @@ type claims struct {
 	RequesterContext json.RawMessage `json:"rctx"`
 }
 
-// issuer checks the tokens of one issuer and kind.
+// issuer checks the tokens of one issuer and kind. The authenticator of k8s.io/apiserver was considered and is not used: it knows
+// neither transaction tokens nor the address of an issuer's keys, and asks the issuer for its keys once for each token with an unknown
+// key ID.
 type issuer struct {
 	name, audience string
 	// transaction is set for the issuer of transaction tokens. Its tokens have their own type, so that neither kind of

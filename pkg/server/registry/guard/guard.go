@@ -11,12 +11,14 @@
 //
 // A worker may read its own task, the tasks that its task delegated, its session, and the agent, providers, tools and
 // skills that its task and agent name. These are derived anew from the stored objects for each request, so a worker
-// cannot widen its own access. It may append events, result, log and artifacts to its own task. Everything else is
-// refused, including resources and verbs that are added later. Lists and watches must be narrowed by a selector to
-// what the worker may see, so that they cost no more than that.
+// cannot widen its own access. It may append events, result, log, artifacts, a plan and messages to its own task. It may
+// create tasks that its own task controls, cancel and detach these, create agents (plan.CheckMade) and delete its own ones,
+// propose and search memories, and ask for verdicts about calls of tools. Everything else is refused, including resources
+// and verbs that are added later. Lists and watches must be narrowed by a selector to what the worker may see, so that
+// they cost no more than that, and so that resource versions and bookmarks keep their usual meaning.
 //
 // All of these permissions end with the run: when the task ends, or when the attempt that the credential is for is
-// over.
+// over. Open watches then deliver nothing more.
 package guard
 
 import (

@@ -7,7 +7,14 @@
 //
 // The server completes a call before it is judged: the facts about the task and the tool come from the stored
 // objects, and the arguments of built-in tools are typed, so a policy that misspells one does not compile. Whatever
-// goes wrong while a policy is evaluated denies the call, whatever the binding's actions are.
+// goes wrong while a policy is evaluated denies the call, whatever the binding's actions are. A finding requires approval if
+// its policy has the label platform.ai/require-approval and its binding audits.
+//
+// Verdicts restrain agents, and are no security boundary: a worker that is taken over could make a call without asking.
+//
+// A policy's message may quote arguments, which may hold a secret of the run. Only the worker knows these, so it names those that
+// occur in the arguments (spec.sensitive). Policies do not see them, and they are removed, in whole and in parts, from the
+// verdict before it is answered or recorded.
 package toolcall
 
 import (

@@ -34,7 +34,8 @@ import (
 const maxTrial = 32
 
 // trial judges by policies that are not stored. It evaluates them with the code of the admission plugin. That code counts
-// in metrics by the names of policies and bindings, so it gets names from a small set here.
+// in metrics by the names of policies and bindings, so it gets names from a small set here. Such policies cannot read what the
+// server may read and the caller may not: they have no parameters and no authorizer, and see only the name of the namespace.
 type trial struct {
 	hooks      []validating.PolicyHook
 	dispatcher generic.Dispatcher[validating.PolicyHook]
