@@ -110,9 +110,11 @@ func networkRules() []rule {
 
 // socketRules refuse sockets other than pairs of connected ones. This one rule closes TCP, UDP, the server's ports and the named
 // sockets of other programs, on every version of Landlock. A Landlock rule for each TCP port except the server's would be 65,533
-// rules, which take several times as long to set up as a program takes to start, and would leave UDP open. A program with a proxy may have sockets of TCP as well, whose
-// connections Landlock limits to the proxy's port. What Landlock does not see of TCP is refused: sockets of its relatives (MPTCP),
-// data that is sent along with a connection that was not asked for (TCP fast open), and listening without a port of one's own.
+// rules, which take several times as long to set up as a program takes to start, and would leave UDP open.
+//
+// A program with a proxy may have sockets of TCP as well, whose connections Landlock limits to the proxy's port. What Landlock does
+// not see of TCP is refused: sockets of its relatives (MPTCP), data that is sent along with a connection that was not asked for (TCP
+// fast open), and listening without a port of one's own.
 func socketRules(proxy bool) []rule {
 	const no = unix.EACCES
 	rules := []rule{

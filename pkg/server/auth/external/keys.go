@@ -26,7 +26,7 @@ import (
 
 const (
 	// refreshAfter is the age at which keys are fetched again in the background, so that a key that its issuer withdrew
-	// is soon refused.
+	// is soon refused. The token that causes the fetch does not wait for it, and is checked with the known keys.
 	refreshAfter = 5 * time.Minute
 	// keepFor is how long keys are used while the issuer does not answer.
 	keepFor = time.Hour

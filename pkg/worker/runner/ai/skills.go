@@ -25,7 +25,8 @@ const skillsFolder = "skills"
 // skills are the files that a run has of its skills. A nil pointer stands for none.
 type skills struct{ dir string }
 
-// skills writes the files of the run's skills to its working folder, where its programs and file tools reach them.
+// skills writes the files of the run's skills to its working folder, where its programs and file tools reach them. They are the run's
+// own copy, and each attempt writes them again.
 func (r *run) skills(p *plan.Plan) (*skills, error) {
 	if !slices.ContainsFunc(p.Skills, func(s *v1alpha1.Skill) bool { return len(s.Spec.Content.Files) > 0 }) {
 		return nil, nil //nolint:nilnil // there are none
