@@ -59,7 +59,8 @@ func launchIn(group *cgroup.Group, c Command, out drains, p sandbox.Program) (*s
 		return nil, err
 	}
 	defer func() { _ = limit.Close() }() // the shim has its own
-	p.Group, p.Processes = limit, c.Limits.Processes // the shim sets the limit just before it becomes the program
+	// The shim sets the limit just before it becomes the program.
+	p.Group, p.Processes = limit, c.Limits.Processes
 	cmd, err := prepare(c, out, p)
 	if err != nil {
 		return nil, err
