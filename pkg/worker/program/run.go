@@ -15,13 +15,13 @@
 //     memory that processes keep open (burden.go, usage.go).
 //   - Files that were deleted and are still open. No folder shows them, so this process counts them as well (burden.go).
 //
-// A program that exceeds one of these is killed as a whole. It cannot hide from the counting: the sandbox refuses
-// PR_SET_DUMPABLE, which would make its entries in /proc unreadable.
+// Where the kernel enforces a limit, it refuses more. Where this process counts, a program that exceeds a limit is killed as a
+// whole. It cannot hide from the counting: the sandbox refuses PR_SET_DUMPABLE, which would make its entries in /proc unreadable.
 //
 // Counting leaves gaps. A program on a machine with many processors can take more between two looks, and a fork bomb on a busy
-// machine can outrun them. A process that is not root does not see memory and files that a program has mapped but neither
-// keeps open nor has touched, nor anything of a program whose file it may not read. In a Pod the control group of
-// the container counts all of it; when the kernel then ends one process, memory.go ends the rest.
+// machine can outrun them. If this process is not root, it does not see memory and files that a program has mapped but neither
+// keeps open nor has touched, and of a program whose file it may not read it sees the private memory only. In a Pod the control
+// group of the container counts all of it; when the kernel then ends one process, memory.go ends the rest.
 package program
 
 import (

@@ -6,8 +6,9 @@
 // secrets are removed before anything is stored. So the results of a run survive an unavailable
 // server and the end of the worker.
 //
-// Everything is written here before it is sent. What the server has accepted, or refused for good, is
-// acknowledged by an offset in the file, and is not sent again. What survives depends on how far the work is:
+// Events and log lines are written here before they are sent; if the disk has no room, they are sent all the same.
+// What the server has accepted, or refused for good, is acknowledged by an offset in the file, and is not sent
+// again. What survives depends on how far the work is:
 //
 //   - While it goes on, events and log survive the end of the worker. They are not synced, so a crash of the
 //     machine may lose some.
