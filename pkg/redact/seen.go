@@ -20,6 +20,10 @@ const (
 // Seen holds the secrets that were removed from earlier texts, to remove them from later ones as well, where nothing
 // identifies them. It keeps only values that cannot be ordinary words (see distinct), and the first 1,024 of these. The zero value is
 // ready to use, and a nil Seen keeps nothing. It is safe for concurrent use.
+//
+// A worker has one for its run, so the later events, the log, the result and the end of the run do not repeat a value that was removed
+// once. Earlier texts keep a value that only a later one identifies, because what was recorded is never changed. The server sees one event
+// at a time, and does the same within it.
 type Seen struct {
 	// Known is removed from all texts, before anything else: what is removed for another reason could be a part of a value.
 	Known Known

@@ -72,6 +72,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	// A sixteenth of GOMEMLIMIT, from 16 MiB to 128 MiB.
 	lists, err := apiserver.NewLists(intake.DefaultBudget()/2, o.Metrics)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ func (s *standby) files(ctx context.Context, check func(n int) error) error {
 	}
 }
 
-// descriptors returns an error if the process can hardly open a file any more.
+// descriptors returns an error if the process can hardly open a file any more. A server in that state is alive and not ready: it answers
+// on the connections that it has, and a restart would not help.
 func descriptors() error { return openable(readyDescriptors) }
 
 // openable returns an error if the process, or the machine, cannot open n more files.

@@ -9,14 +9,19 @@
 //	limits.go    what one task may store, and a tree of tasks
 //	chat.go      the limits of chats
 //	stores.go    the folder of the store, and waiting for its lock
-//	memory.go    the limit of memory
+//	collect.go   how often the garbage collector runs
+//	quiet.go     memory that is given back when the server is quiet
 //	files.go     whether enough files can be opened
 //	standby.go   the ports while the server cannot start
 //	listen.go    the secure listener and the plain one of the REST paths
+//	ownhost.go   a listener on loopback answers for the names of this machine only
+//	rest.go      the REST paths and the health checks on the plain listener
+//	logs.go      the log of the process
 //	generic.go   the generic server's configuration: TLS, the loopback client, audit
 //	usage.go     the ledger of model use after the start
 //	tasktoken.go the transaction tokens of tasks
 //	config.go    the resources of the platform over the stores
+//	restore.go   the command that unpacks a backup
 //	run.go       a server as a process: parts that live and end together
 package server
 

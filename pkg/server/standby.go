@@ -25,7 +25,8 @@ import (
 const standbyHeaderTimeout = 5 * time.Second
 
 // standby answers on the server's ports while it cannot start, because files or the store cannot be opened: the server is alive but not
-// ready, unless it is one of several that are to be ready while another one has the store (Options.ReadyWhileWaiting). If a port is taken, for example by another server on the same machine, that is no error.
+// ready, unless it is one of several that are to be ready while another one has the store (Options.ReadyWhileWaiting). If a port is taken,
+// for example by another server on the same machine, that is no error.
 type standby struct {
 	o      *Options
 	reason atomic.Pointer[string]

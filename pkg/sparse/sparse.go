@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sparse limits log lines that clients, or an outage, can trigger repeatedly. It logs one line per cause and interval, with the
-// number of lines that were left out since the previous one.
+// number of lines that were left out since the previous one. Errors of authentication are among them, for every listener and path, and
+// errors of controllers, each of whose objects fails again and again in an outage.
 package sparse
 
 import (

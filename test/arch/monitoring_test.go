@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestMonitoring: the alert rules and the dashboard can be read, and name only metrics that the programs have. OPERATING.md says of
-// each alert what to do.
+// TestMonitoring: the alert rules and the dashboard can be read, and name only metrics that the programs have. The page
+// docs/operations/failures.md says of each alert what to do.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	var alerts struct {
@@ -39,7 +39,7 @@ func TestMonitoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exprs []string
-	metrics, operating := regexp.MustCompile(`\bplatform_\w+`), read(t, "manifests/OPERATING.md")
+	metrics, operating := regexp.MustCompile(`\bplatform_\w+`), read(t, "docs/operations/failures.md")
 	for _, g := range alerts.Spec.Groups {
 		for _, r := range g.Rules {
 			if r.Alert == "" || r.For == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
@@ -47,7 +47,7 @@ func TestMonitoring(t *testing.T) {
 			}
 			exprs = append(exprs, r.Expr)
 			if m := metrics.FindString(r.Expr); !strings.Contains(operating, r.Alert) && (m == "" || !strings.Contains(operating, "`"+m)) {
-				t.Errorf("manifests/OPERATING.md does not say what to do about the alert %s", r.Alert)
+				t.Errorf("docs/operations/failures.md does not say what to do about the alert %s", r.Alert)
 			}
 		}
 	}

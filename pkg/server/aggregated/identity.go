@@ -53,7 +53,8 @@ func claimOf(s *unstructured.Unstructured) claim {
 
 // judge returns nil if this server may serve the group, and otherwise the reason why not. A group has one store. A
 // server with another store never registers it in place of the first one, whether or not the first one is alive:
-// otherwise an outage of the first store would silently lead to an empty one.
+// otherwise an outage of the first store would silently lead to an empty one. For the same reason no Lease tells whether
+// the first one is alive: it would expire when that server is away, which is exactly when an empty store must not step in.
 func (r *registration) judge(c claim) error {
 	own := r.namespace + "/" + r.service
 	switch {

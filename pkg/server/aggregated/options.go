@@ -8,6 +8,10 @@
 // are read from the cluster. Admission runs in this process, because the cluster's own never sees the objects of this
 // server.
 //
+// The controllers run in another program, platform-controller. Discovery, garbage collection and the deletion of namespaces
+// in the whole cluster depend on this API, so a controller must never take it down. Package standalone is the same server
+// for one machine: it runs the controllers itself, and package host takes the place of the cluster.
+//
 //	options.go       flags and their rules
 //	delegate.go      identities and permissions
 //	rules.go         what a caller may do, as the cluster answers

@@ -47,8 +47,9 @@ const (
 
 // registration maintains the APIService of the group and the ConfigMap with the CA.
 //
-// The APIService names the one store that is served under it. A server with another store is not ready and writes
-// nothing; see judge. A server with that store repairs what others change.
+// The APIService names the one store that is served under it, in annotations that applying the manifests does not change.
+// A server with another store is not ready and writes nothing; see judge. A server with that store repairs what others
+// change.
 //
 // kube-apiserver checks a server that failed at growing intervals, up to 30 s, but checks it immediately when the
 // APIService changes. So while a server is ready but its APIService is not Available, the server changes an

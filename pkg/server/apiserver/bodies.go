@@ -109,6 +109,9 @@ func (c *Config) addIntake() {
 	}
 }
 
+// admitBodies opens a body up to the limit of its route: that of a subresource that has one, 15 MiB for requests to the vendors' APIs and
+// for objects and patches of the platform in JSON, and 3 MiB for everything else, such as YAML and the resources of Kubernetes. Rows of
+// the facade have limits of their own.
 func admitBodies(next http.Handler, limits map[schema.GroupVersionResource]map[string]int64, g *genericapiserver.Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, known := request.UserFrom(r.Context())

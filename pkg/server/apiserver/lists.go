@@ -29,7 +29,10 @@ const (
 	tableRow = 4 << 10
 )
 
-// Lists bounds the memory of the lists that are answered at the same time: others wait. All methods may be called concurrently.
+// Lists bounds the memory of the lists that are answered at the same time: others wait. A list waits before it reads anything, and keeps
+// its share until its client has taken the last byte. A user has at most as much as is free, so one user's slow clients hold up nobody
+// else. Small lists (package object) need no share, and neither do watches that begin with the present state, which are read and sent in
+// pieces. All methods may be called concurrently.
 type Lists struct {
 	room    *fair.Queue
 	refused prometheus.Counter

@@ -204,7 +204,8 @@ func (p Place) Make(most uint64) (*Group, error) {
 	return g, nil
 }
 
-// Clear ends all programs of the run and removes its groups. It is for what a worker left that was killed.
+// Clear ends all programs of the run and removes its groups. It is for what a worker left that was killed, also for a worker that
+// died together with its server: the next server calls Clear for the run.
 func (p Place) Clear() error {
 	if p.Dir == "" {
 		return nil

@@ -4,6 +4,16 @@
 // Package client is a worker's client for the API server. It uses one credential and no proxy,
 // and handles a server that is unavailable, restarting or overloaded in the same way for all
 // requests.
+//
+// Refused connections, answers that break off, and the statuses 401, 408, 429 and 5xx are temporary: the
+// request is sent again, with growing and jittered pauses. The transport (patience) repeats reads, so that no
+// read can miss the rule. It does not repeat writes, because only the code that sends them knows what a
+// repetition means: Repeat does so for a single call, and package worker for events, log, results and artifacts.
+// Retry-After is honoured, except for results and artifacts, which have fixed pauses of 2 to 16 s.
+//
+// Waiting ends when the token has expired, or has been refused for 5 minutes (ErrToken); when the folder of the
+// run is gone (ErrFolder); when the context ends; and when the server fails over one and the same request with
+// 500 (Faults). It does not end because the server is away, however long that takes.
 package client
 
 import (

@@ -54,8 +54,8 @@ func (folderError) Is(target error) bool { return target == ErrToken }
 
 // patience is the transport that handles an API that is unavailable, restarting or overloaded.
 // It repeats reads until they are answered, with growing pauses, for as long as the worker's
-// token is valid; one over which the server itself fails, WorkFaults times. It does not repeat writes: their callers do, by rules that differ between
-// events and results, for as long as the token is valid.
+// token is valid. A read over which the server itself fails is sent WorkFaults times. It does not repeat writes:
+// their callers do, by rules that differ between events and results, for as long as the token is valid.
 type patience struct {
 	next  http.RoundTripper
 	clock clock.Clock

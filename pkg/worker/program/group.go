@@ -59,6 +59,7 @@ func launchIn(group *cgroup.Group, c Command, out drains, p sandbox.Program) (*s
 		return nil, err
 	}
 	defer func() { _ = limit.Close() }() // the shim has its own
+	// The shim sets the limit just before it becomes the program.
 	p.Group, p.Processes = limit, c.Limits.Processes
 	cmd, err := prepare(c, out, p)
 	if err != nil {

@@ -4,6 +4,24 @@
 //go:build linux
 
 // Package program runs one program in a sandbox, and makes sure that none of its processes is left when it returns.
+//
+// It also enforces the limits that hold for all processes of a program together. The kernel enforces limits of each
+// process alone (sandbox.Limits), so a program could exceed them by starting more processes:
+//
+//   - Processes and threads. A control group of the program has the limit where the server can make control groups (group.go,
+//     package cgroup). Elsewhere RLIMIT_NPROC has it if the kernel counts for this user, and otherwise this process counts
+//     (crowd.go).
+//   - Memory, with files in memory. This process counts it, by what each process maps in proportion (PSS) and by the files in
+//     memory that processes keep open (burden.go, usage.go).
+//   - Files that were deleted and are still open. No folder shows them, so this process counts them as well (burden.go).
+//
+// Where the kernel enforces a limit, it refuses more. Where this process counts, a program that exceeds a limit is killed as a
+// whole. It cannot hide from the counting: the sandbox refuses PR_SET_DUMPABLE, which would make its entries in /proc unreadable.
+//
+// Counting leaves gaps. A program on a machine with many processors can take more between two looks, and a fork bomb on a busy
+// machine can outrun them. If this process is not root, it does not see memory and files that a program has mapped but neither
+// keeps open nor has touched, and of a program whose file it may not read it sees the private memory only. In a Pod the control
+// group of the container counts all of it; when the kernel then ends one process, memory.go ends the rest.
 package program
 
 import (

@@ -6,8 +6,18 @@
 // secrets are removed before anything is stored. So the results of a run survive an unavailable
 // server and the end of the worker.
 //
+// Events and log lines are written here before they are sent; if the disk has no room, they are sent all the same.
+// What the server has accepted, or refused for good, is acknowledged by an offset in the file, and is not sent
+// again. What survives depends on how far the work is:
+//
+//   - While it goes on, events and log survive the end of the worker. They are not synced, so a crash of the
+//     machine may lose some.
+//   - Once it is over, Keep syncs both streams and stores the End. From then on a kill, a crash of the machine
+//     and an expired token lose nothing.
+//
 // A spool is written by one worker at a time. When that worker is gone, an executor reads the
-// spool, and starts another worker to send what is left.
+// spool, and starts another worker, with a new token, to send what is left. Events have de-duplication keys, so
+// sending them again changes nothing. Log lines have none: the log may repeat its last ones.
 package spool
 
 import (

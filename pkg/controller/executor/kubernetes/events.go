@@ -92,8 +92,8 @@ func (e *Executor) eventsAbout(kind, namespace string, uid types.UID) []*corev1.
 	return all
 }
 
-// relay writes the Events about a Job and its Pod for the Task again, once each, because kubectl describe shows only those
-// about the object itself. They are for people, so that one cannot be written is not an error; it is tried again when
+// relay writes the Events about a Job and its Pod for the Task again, once each and at most maxRelayed, because kubectl describe shows
+// only those about the object itself. They are for people, so that one cannot be written is not an error; it is tried again when
 // something else happens to the run. pod is nil while there is none.
 func (e *Executor) relay(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) {
 	ref, ok := refOf(job)

@@ -19,6 +19,12 @@
 //   - Secrets reach the Pod by reference only. No value of a Secret is in the Job.
 //   - A run is over when its Pod is: the run of a Job that is being deleted goes on until then.
 //     The executor does not wait for a Pod whose node does not answer.
+//   - The spool of a run is an emptyDir: it outlives the container, which is not restarted, but not
+//     the Pod. So no other worker can deliver it, and the Pod's grace period has time for a delivery
+//     (deliverySeconds), at the deadline and when the node is drained. The outcome is lost only if the
+//     server is away for longer, or the Pod is killed within that time. The worker then reports
+//     ResultNotSubmitted if it can; at the deadline the task is not retried for it, because its
+//     work was done.
 //   - The time of a run counts from when its worker begins: until then the Job has no deadline.
 //     Its state says what it waits for.
 //   - The controller gives up a run that does not start in time or whose node does not answer,

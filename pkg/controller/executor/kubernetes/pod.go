@@ -124,6 +124,7 @@ func (e *Executor) install(to corev1.VolumeMount) corev1.Container {
 	}
 }
 
+// hardened returns what the Pod Security level restricted demands of a container, and a root file system that cannot be written.
 func hardened() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		RunAsNonRoot: new(true), RunAsUser: new(int64(userID)), RunAsGroup: new(int64(userID)),

@@ -29,8 +29,11 @@
 //     signalled only through a pidfd that was opened before those were checked.
 //   - When the worker is gone, all of its descendants are killed, including those that made a
 //     session of their own.
-//   - Workers outlive the server. Open finds them again.
-//   - Once the server has stored what a run left, its folder is emptied down to run.json.
+//   - Workers outlive the server. Open finds them again. The clock of a run does not stop meanwhile: one that still works
+//     when its deadline has passed has timed out. One whose work is over, as its spool says, gets deliveryTime more. That
+//     time counts only while a server runs, because the executor is a part of it.
+//   - Once the server has stored what a run left, its folder is emptied down to run.json. A folder whose content the server
+//     may lack stays until its task is deleted.
 //   - What a worker left in its spool is not lost when it is gone: Deliver starts another
 //     worker that sends it, in the same folder and for the same attempt. No work is repeated.
 package process

@@ -3,6 +3,25 @@
 
 // Package local is the engine that keeps a store on this machine's disk, in Pebble. Package engine defines
 // the contract, and the FORMAT.md there describes the files and keys.
+//
+// Around Pebble it adds what happens when the disk is full, hangs or loses data:
+//
+//	space.go       the reserve of free space and the ballast: which writes are refused on a full disk
+//	reclaim.go     the space of deleted ranges, which is returned at once on a full disk
+//	patience.go    an opening that waits for space and descriptors, and an open store that waits for descriptors
+//	disk.go        which operations the disk has not answered, for Ready
+//	failure.go     the end of the store when the outcome of a write is unknown
+//	mark.go        store.mark, which says what the store must have (marked.go keeps it up to date, reached.go adds each commit)
+//	continuity.go  the comparison of a store with its mark, before and after it is opened
+//	loss.go        the losses that are found, refused or accepted
+//	damagedlog.go  a write-ahead log whose content is damaged
+//	damage.go      tables whose content is damaged, which scrub.go finds once a day
+//
+// The mark exists because Pebble opens a store whose write-ahead log or marker is missing as if nothing had been there. Nothing
+// in a store is modified before it is known to be complete, so what is missing can be put back.
+//
+// A changed byte of a table makes reads of its block fail, and nothing else: the process goes on. Only an opening that needs the
+// block fails.
 package local
 
 import (

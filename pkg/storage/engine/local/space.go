@@ -44,6 +44,8 @@ func (e *FullError) Error() string {
 func (e *FullError) Is(target error) bool { return target == engine.ErrFull }
 
 const (
+	// ballastFile is preallocated beside the reserve, and removed when a store is opened on a full disk, when the log has no room, and
+	// when even a write that makes room has none.
 	ballastFile = "BALLAST"
 	// maxReserve applies to a volume of 2 GiB or more, and the default memtable to one of 4 GiB or more. Smaller volumes use an
 	// eighth and 1/128 of their size, so that all memtables and their logs fit in the reserve.
@@ -222,7 +224,7 @@ func (s *space) dropBallast() {
 
 // wrap returns the file system as Pebble sees it. A write that finds the disk full is repeated once after
 // the ballast is removed, because a failed write to the log would end the process. Compactions leave a
-// quarter of the reserve to all other writes.
+// quarter of the reserve to all other writes, which would otherwise have no room to delete anything.
 func (s *space) wrap(fs vfs.FS) vfs.FS {
 	if s.reserve == 0 {
 		return fs
