@@ -35,7 +35,7 @@ platform console --no-open >"$work/console.log" 2>&1 &
 console_pid=$!
 until grep -q 'login#once=' "$work/console.log"; do kill -0 "$console_pid" || { cat "$work/console.log"; exit 1; }; sleep 0.1; done
 
-say 'The server runs until Ctrl-C. In another shell (README.md goes on from here):'
+say 'The server runs until Ctrl-C. In another shell (docs/tour.md goes on from here):'
 cat <<TEXT
   cd $root
   export KUBECONFIG=$KUBECONFIG PATH=$bin:\$PATH

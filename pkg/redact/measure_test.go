@@ -75,7 +75,7 @@ func TestCorpusInnocent(t *testing.T) {
 	all := []corpusFolder{
 		{[]string{filepath.Join(root, "src")}, code},
 		{[]string{"../../pkg"}, code},
-		{[]string{"../../artifacts", "../../hack", "../../manifests", "../../test", "../../cmd", "../../ARCHITECTURE.md", "../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md", "../../SECURITY.md"}, []string{".md"}},
+		{[]string{"../../artifacts", "../../hack", "../../manifests", "../../test", "../../cmd", "../../docs", "../../ARCHITECTURE.md", "../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md", "../../SECURITY.md"}, []string{".md"}},
 		{strings.Fields(output(t, "go", "list", "-m", "-f", "{{if not (or .Main .Indirect)}}{{.Dir}}{{end}}", "all")), []string{".md"}},
 	}
 	for _, folder := range filepath.SplitList(os.Getenv("REDACT_INNOCENT")) {

@@ -16,7 +16,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the lists of dependencies anew")
 
-// TestDependencies: the list of modules that each program links changes only on purpose. The rules "only" of ARCHITECTURE.md
+// TestDependencies: the list of modules that each program links changes only on purpose. The rules "only" of layers.txt
 // look at direct imports; this test covers what programs link through others.
 func TestDependencies(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(root, "cmd"))

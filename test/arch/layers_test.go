@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package arch tests the shape of the code base: which packages may import which,
-// as ARCHITECTURE.md defines it, and what every package, file and kind must have.
+// as layers.txt defines it, and what every package, file and kind must have.
 package arch
 
 import (
@@ -100,7 +100,7 @@ func parse(t *testing.T, path string) sourceFile {
 	return src
 }
 
-// rules are the layers block of ARCHITECTURE.md.
+// rules are those of layers.txt.
 type rules struct {
 	layers [][]string // patterns, lowest layer first
 	only   []rule     // packages besides from may not import to
@@ -112,17 +112,12 @@ type rule struct{ from, to []string }
 
 func readRules(t *testing.T) rules {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	data, err := os.ReadFile("layers.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, ok := strings.Cut(string(data), "```layers\n")
-	if !ok {
-		t.Fatal("ARCHITECTURE.md has no layers block")
-	}
-	block, _, _ = strings.Cut(block, "```")
 	var r rules
-	for line := range strings.Lines(block) {
+	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		kind, rest, _ := strings.Cut(line, " ")
 		switch {
@@ -203,7 +198,7 @@ func TestLayers(t *testing.T) {
 		}
 		at := r.layerOf(f.pkg)
 		if at < 0 {
-			t.Errorf("%s: package %s has no layer in ARCHITECTURE.md", f.path, f.pkg)
+			t.Errorf("%s: package %s has no layer in test/arch/layers.txt", f.path, f.pkg)
 			continue
 		}
 		for _, imp := range f.imports {

@@ -17,7 +17,7 @@ import (
 // tourTime is how long any command of the tour may take, in seconds.
 const tourTime = "300"
 
-// TestTour types what the script and the server suggest, and then every command of README's tour, in order, into one shell
+// TestTour types what the script and the server suggest, and then every command of docs/tour.md, in order, into one shell
 // of a user who started the server with hack/run.sh. Each has to succeed.
 func TestTour(t *testing.T) {
 	t.Parallel()
@@ -101,17 +101,15 @@ func (s *runScript) env(t *testing.T) []string {
 	return append(os.Environ(), "HOME="+s.home, "PATH="+filepath.Dir(kit.Bin(t, "kubectl"))+":"+os.Getenv("PATH"))
 }
 
-// tour returns the commands of README's tour.
+// tour returns the commands of docs/tour.md.
 func tour(t *testing.T) []string {
 	t.Helper()
-	data, err := os.ReadFile("../../README.md")
+	data, err := os.ReadFile("../../docs/tour.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(data), "\n## A tour\n")
-	text, _, _ = strings.Cut(text, "\n## ")
 	var commands []string
-	blocks := strings.Split(text, "\n```")
+	blocks := strings.Split(string(data), "\n```")
 	for i := 1; i < len(blocks); i += 2 {
 		body, ok := strings.CutPrefix(blocks[i], "sh\n")
 		if !ok {

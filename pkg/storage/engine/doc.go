@@ -4,8 +4,8 @@
 // Package engine is the contract of the platform's one store: an ordered set of keys with a single revision
 // counter and a single point where writes are put in order. Package local implements it on this machine's
 // disk. The packages of pkg/storage that are built on an engine (backup, blob, eventlog, fulltext, ledger, object, owned,
-// quota, spending, transcript and turn) know only this package; pkg/server chooses the implementation. The layers block of
-// ARCHITECTURE.md says who may import one, and test/arch enforces it. Package enginetest tests every engine against the
+// quota, spending, transcript and turn) know only this package; pkg/server chooses the implementation. test/arch/layers.txt
+// says who may import one. Package enginetest tests every engine against the
 // contract below.
 //
 // A write is a Txn. Writers that arrive while a group is being made durable form the next group, and the
