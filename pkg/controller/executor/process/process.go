@@ -33,6 +33,13 @@
 //   - Once the server has stored what a run left, its folder is emptied down to run.json.
 //   - What a worker left in its spool is not lost when it is gone: Deliver starts another
 //     worker that sends it, in the same folder and for the same attempt. No work is repeated.
+//
+// # Cost
+//
+// Of many short tasks on one machine, processor time is the limit, and a good third of it is spent by workers, mostly before
+// their work begins. Tasks of type container therefore have a smaller program (cmd/platform-worker-command) and standbys.
+// A change that adds requests, syncs or packages to the start of a worker shows in make bench ROWS='one task alone', and in the lists
+// of test/arch.
 package process
 
 import (
