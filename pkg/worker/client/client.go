@@ -3,7 +3,7 @@
 
 // Package client is a worker's client for the API server. It uses one credential and no proxy,
 // and handles a server that is unavailable, restarting or overloaded in the same way for all
-// requests. It has only what workers ask for: to initialize the generated clients would lengthen the start of every worker.
+// requests. It has only what workers ask for, because initializing the generated clients would lengthen the start of each worker.
 package client
 
 import (
