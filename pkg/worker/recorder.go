@@ -57,7 +57,7 @@ var (
 )
 
 // opening is how long the event that the worker has started waits for others. It is on disk meanwhile, and a request to a model
-// does not wait for the rest of this time (see Commit).
+// does not wait for the rest of this time (see Begin).
 const opening = 50 * time.Millisecond
 
 func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *taskLog) *recorder {

@@ -9,7 +9,7 @@
 // that has a task of another Gateway is left out as a whole. Workers read no usage.
 //
 // The resourceVersion of a measurement, and of a list of them, is a time of recording in nanoseconds, so all pages of a list show the
-// ledger as of one time. For the same reason measurements cannot be watched.
+// ledger as of one time. Measurements cannot be watched.
 //
 // A usagelink is one observation of a pull request. Only controllers create them: the roles of users do not name them. No controller
 // does so yet, so reports have null for whatever concerns pull requests, which tables show as Unavailable.
