@@ -38,8 +38,8 @@
 //
 // Of many short tasks on one machine, processor time is the limit, and a good third of it is spent by workers, mostly before
 // their work begins. Tasks of type container therefore have a smaller program (cmd/platform-worker-command) and standbys.
-// What one task costs is measured by make bench ROWS='one task alone'; the program true takes about 13 requests and 8 syncs of the store. The
-// lists of test/arch name the modules that a worker links.
+// What one task costs is measured by make bench ROWS='one task alone': about 13 requests and 8 syncs of the store for the
+// program true. The lists of test/arch name the modules that a worker links.
 package process
 
 import (
