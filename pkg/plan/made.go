@@ -137,7 +137,8 @@ func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc)
 }
 
 // CompleteMade gives an agent that CheckMade accepts what it inherits from the maker's agent: its rate limit, what it may
-// recall, the tools that need an approval, and the limits of its coordination. It also records who made it.
+// recall, the tools that need an approval, and the limits of its coordination. It also records who made it: only that task may delete
+// the agent. Its owner is the task at the top of the tree, so both go together.
 func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	root, name := Root(maker)
 	made.Labels = map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.LabelValue(maker.Name)}

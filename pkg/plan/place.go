@@ -28,7 +28,8 @@ type Place struct {
 	NoPrograms string
 	// NoNetwork refuses the tool code_exec for Agents whose programs are to have the network, and the commands that they delegate.
 	NoNetwork string
-	// NoMounts refuses tasks that mount a Secret.
+	// NoMounts refuses tasks that mount a Secret. Where runs are processes, its files would lie in the folder of the run, beside what the
+	// run leaves; spec.env passes single values.
 	NoMounts string
 	// NoPodFields refuses variables of a task that come from the fields of a Pod.
 	NoPodFields string

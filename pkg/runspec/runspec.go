@@ -64,7 +64,7 @@ const (
 	// environment whose values are secrets.
 	EnvSecretEnv = "PLATFORM_SECRET_ENV"
 	// EnvTaskVariable begins the names of the variables with which a Pod of type ai gets spec.env of its task, for the
-	// programs that it runs.
+	// programs that it runs. They are not variables of the worker itself, which has the keys of the run.
 	EnvTaskVariable = "PLATFORM_TASK_ENV_"
 	// EnvSecretDirs lists, separated by colons, folders whose files are secrets.
 	EnvSecretDirs = "PLATFORM_SECRET_DIRS"

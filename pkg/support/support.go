@@ -5,6 +5,14 @@
 // controllers and status all use this list, so that nothing that was asked for is silently ignored: a gap that
 // would change what a run does is refused, any other one causes a warning. A row is removed when its feature is
 // implemented.
+//
+// A task with a refused gap is rejected when it is written, and again when it is about to start (reason NotSupported), because it may
+// have been stored by an older server, or its agent may have changed. Warnings are sent with the answer of the API, and kubectl prints
+// them. What a run leaves out (AbsentTool, UnknownTool, Local) is also in the event with which the run begins.
+//
+// Three things are refused elsewhere: tasks of type agent by package plan, spec.execution.workspace by the rules of tasks in the
+// registry, and tools that cannot work by package worker/tool, when a task that uses them is to start. The file docs/not-built.md tells
+// users all of this.
 package support
 
 import (

@@ -56,7 +56,8 @@ var (
 	_ runner.Log      = (*taskLog)(nil)
 )
 
-// opening is how long the event that the worker has started waits for others.
+// opening is how long the event that the worker has started waits for others. It is on disk meanwhile, and a request to a model
+// does not wait for the rest of this time (see Begin).
 const opening = 50 * time.Millisecond
 
 func newRecorder(c *Config, a *client.API, clk clock.Clock, s *secrets, log *taskLog) *recorder {

@@ -21,7 +21,9 @@ import (
 // Each iteration is an attempt of its own, so the rules for attempts hold: it is recorded before it is started, and
 // started once. The end of an iteration is one status patch, which counts the iteration and makes the task Pending. A
 // crash before this patch repeats the decision, and it is the same one, because the plan that it depends on changes
-// only while a run is alive.
+// only while a run is alive. Iterations do not count against the retry policy; only attempts that failed do.
+//
+// An iteration begins with an empty conversation. Its prompt has the plan and what people decided (package runner/ai).
 type iterations struct {
 	// plan reads the plan of the task from the server; nil if there is none.
 	plan func(context.Context, *v1alpha1.Task) (*v1alpha1.TaskPlan, error)

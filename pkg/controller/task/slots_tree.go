@@ -12,7 +12,8 @@ import (
 )
 
 // noteChild notes whether a delegated task has yet to end. With its first such child a parent gives its slot away, and
-// with the end of the last it has one again, even if more tasks than the limit then run.
+// with the end of the last it has one again, even if more tasks than the limit then run. A tree can therefore always go on if there is
+// room for one task.
 func (s *slots) noteChild(t *v1alpha1.Task, live bool) {
 	d := t.Status.Delegation
 	if d == nil {

@@ -11,6 +11,10 @@
 // other requests: one for each task and what it delegated. Usage without a task is unassociated.
 //
 // A request is selected as a whole, by its first task.
+//
+// What nobody reported is null and never zero. A report of all requests reads every task and link of the namespace, because only
+// together they show what belongs to what; a report of one work request reads those that are joined with it. Measurements are read
+// only of what was selected.
 package usage
 
 import (

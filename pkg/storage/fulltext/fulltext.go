@@ -18,7 +18,8 @@
 //
 // A search reads a bounded number of rows, so its cost does not grow with the number of documents. It reads some rows of
 // each word, the newest first, and spends the rest on the words that are rarest by the ranks of those. Of a word that
-// very many documents have, only the newest documents are found.
+// very many documents have, only the newest documents are found, and in a search that reads all groups only those in some groups.
+// The constants in search.go are these bounds.
 //
 // Texts in scripts without spaces are indexed by pairs of letters, and by single ones. What a query makes of them is decided when it
 // is asked (query.go), so all stored rows serve it: it divides its text into probable words, each of which is a set of pairs that a

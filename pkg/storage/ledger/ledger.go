@@ -16,6 +16,10 @@
 //	catch.go      events of a store that is older than the ledger
 //	retention.go  removing whole cohorts
 //
+// Records are written with what causes them. What workers report comes from their events (an eventlog.Projection), and tasks from their
+// objects (an object.Index), each in the same commit. The server's own requests, for chats and the vendors' APIs, are recorded by
+// Start, which is durable before the request is sent, and End. A start without an end is a gap after a restart.
+//
 // A row by its ID leads to each observation, and one by each join to each task; a store of a version without these rows gets them in
 // the background (join.go). Until they are complete, readers read all records of a namespace.
 //

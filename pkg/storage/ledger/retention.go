@@ -17,7 +17,8 @@ import (
 
 // A cohort is what a report shows as one request: the tasks of a tree, their forks, and the tasks that name or are linked
 // with the same issue or pull request, with all their observations and links. It is removed as a whole, once all of its tasks have
-// ended and nothing of it was recorded for the time of retention. Usage without a task is a cohort of its own.
+// ended and nothing of it was recorded for the time of retention. Usage without a task is a cohort of its own. A removal waits for the
+// views that are open, so no report loses records while it is being made.
 
 // Retention removes old records of a ledger.
 type Retention struct{ *Ledger }

@@ -3,7 +3,8 @@
 
 // Package client is a worker's client for the API server. It uses one credential and no proxy,
 // and handles a server that is unavailable, restarting or overloaded in the same way for all
-// requests.
+// requests. It has only what workers ask for, because initializing the generated clients would lengthen the start of
+// each worker.
 //
 // Refused connections, answers that break off, and the statuses 401, 408, 429 and 5xx are temporary: the
 // request is sent again, with growing and jittered pauses. The transport (patience) repeats reads, so that no

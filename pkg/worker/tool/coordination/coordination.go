@@ -3,12 +3,15 @@
 
 // Package coordination provides the tools with which an agent delegates work: delegate_task and create_container_task
 // create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
-// everything that it delegated; detach_task lets one go on without the run's task. With send_message and check_messages the tasks of a family talk to each other.
-// create_agent and delete_agent are for agents that only these tasks need.
+// everything that it delegated; detach_task lets one go on without the run's task, and is only there for agents that name it. With
+// send_message and check_messages the tasks of a family talk to each other. create_agent and delete_agent are for agents that only
+// these tasks need.
 //
 // The server decides what a child may be. A refusal is shown to the model with the server's reason. A create that is
 // repeated because its answer was lost does not make a second child: the name of a child is derived from the run and
 // the number of the call.
+//
+// What the worker counts, such as how often a child was tried again (retry.go), informs the model and decides nothing.
 package coordination
 
 import (

@@ -1,10 +1,22 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory serves memories and searches for them.
+// Package memory serves memories and searches for them. A memory is a text with a scope: the namespace, one agent, one session,
+// or one agent in one session. People write memories. A worker writes none: it searches them, and proposes new ones (package
+// memoryproposal). A search is created, answered and not stored. What a worker's search finds is limited to what spec.memory.recall
+// of its task's Agent admits (guard.RecallScope).
 //
 // The status of a memory belongs to the server: its subresources, the application of a proposal and the counters of
-// recall change it. Writes to memories/status are refused.
+// recall change it. Writes to memories/status are refused. The subresource discard is a deletion that restore undoes. A
+// DELETE is final.
+//
+// A session is its UID: a later session of the same name does not recall the memories of the earlier one (status.sessionUID, and
+// guard.Recalls for a memory without one). When a session is deleted, memories that name it and have no recorded UID get its UID, so
+// nobody recalls them any more. An agent is its name, because an Agent is deleted and created again to change its settings; its
+// memories stay. To forget them, select them by spec.agentName.
+//
+// status.origin.taskName and status.origin.taskUID are field selectors of memories and of proposals. A deletecollection of both
+// therefore removes all that came from a task, with the rows of the index (platform memory forget --task).
 package memory
 
 import (

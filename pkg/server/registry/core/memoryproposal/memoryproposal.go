@@ -4,8 +4,21 @@
 // Package memoryproposal serves proposals of agents and people to remember something: their review, their application
 // and their archiving.
 //
-// Who may review and apply by their roles may do so with a proposal of their own. But the creator of a run's task does not apply
-// what the run proposed after it, or what came before it in its session, had read untrusted text.
+// Agents only propose. A proposal is reviewed first and applied afterwards, both by people. Three separate rights decide who may do
+// what: create memoryproposals, create memoryproposals/review and create memoryproposals/apply. Whoever has them may review and
+// apply a proposal of their own.
+//
+// There is one exception, because a text that a stranger wrote must not become a memory by the approval of one person alone: the
+// creator of a task does not apply what its run proposed if untrusted text may be in it (status.origin.outsideText). That is so in
+// any of these cases, which the server finds out from the run's credential and events and never from what the worker says (origin.go):
+//
+//   - The task has called a tool that brings text from elsewhere, which is every tool but those in ownTools.
+//   - A model wrote the prompt of the task, or the task is a fork.
+//   - The task's session has a message that does not come from a task of the same person to which none of this applies.
+//   - Something of this cannot be read, such as the events of a deleted task.
+//
+// What is reviewed is what is recalled: characters that a reviewer does not see and a model does are removed before a proposal or a
+// memory is stored (redact.Visible).
 //
 // A task has a limited number of proposals, which is kept without a lock around a create: a create takes its number among the creates
 // of its task that are under way, and then counts the proposals that are stored. Both together must be within the limit. Of those that

@@ -39,7 +39,8 @@ func (r appends) report(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Execu
 }
 
 // admit runs admission for an event as a create of executionevents, even if it arrived in another way, so that
-// policies on executionevents apply to every path. Admission may change the event.
+// policies on executionevents apply to every path, decisions on approvals among them. Admission may change the event. The chain lacks
+// NamespaceLifecycle, so the events of tasks that end while their namespace is being deleted are still recorded.
 func (r appends) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
 	if r.admission == nil || !r.admission.Handles(admission.Create) {
 		return nil

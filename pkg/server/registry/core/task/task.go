@@ -11,6 +11,30 @@
 //     lock alone. It therefore covers every child that was stored before it, and refuses every later one, however long webhooks take.
 //   - Followers of a log and the writes that they wait for (followers.go). A follower takes a channel, looks at the store, and waits for
 //     the channel, which the next write of the log or the end of its task closes. It looks at the store only after a change.
+//
+// # Trees
+//
+// The server alone decides whose child a task is: it derives the place of a child from the stored parent when a worker creates the
+// child, and records it in status.delegation (delegation.go). Controllers, guards and the rules of package plan believe this record.
+// Labels, annotations and owner references only show it, so nobody makes a child by writing them. The rules are applied here, where
+// the model can read a refusal, and those that may have changed once more by the controller before the child starts.
+//
+// A tree is treated as a whole:
+//
+//   - A cancellation marks a task and all tasks below it in one commit, with an event for each (cancel.go). No event that begins work
+//     is stored after the mark (event.Begins): the append is refused with 403. The worker then stops and the controller looks again.
+//   - A deletion first cancels what is below (delete.go). The controller then deletes what the task owns, and removes the task after
+//     that. With propagationPolicy Orphan the tasks below stay, with their events and results, but those that have not ended are
+//     cancelled all the same. A task that is to go on is detached first.
+//   - A detached task belongs to the tree's events and limits, but no longer to its parent: nobody waits for it, and no cancellation or
+//     deletion from above reaches it, nor what it delegated (detach.go).
+//   - All events of a tree have its rootTask, so its stream is one list and one watch, which is resumed at its last revision. The field
+//     selector rootTask means the tree of the task that has this name now. What earlier roots of the name left over is hidden while
+//     the name is taken, and is found by taskName; rootTaskUID selects one tree, whatever became of its root (leftovers.go).
+//
+// The tasks of a family, which are a parent and its children, write to each other (messages.go). A message is an event of the
+// recipient's stream, so it is durable, redacted, counted in the limits of the stream, readable for whoever may read the events, and
+// removed with them.
 package task
 
 import (

@@ -34,7 +34,7 @@ func (r *Resource) Links() resource.Resource {
 	}
 }
 
-// link records one observation.
+// link records one observation. One that is older than the recorded one is refused (409). A merge that was observed once stays.
 func (r *Resource) link(ctx context.Context, l *v1alpha1.UsageLink) (*v1alpha1.UsageLink, error) {
 	namespace, now := request.NamespaceValue(ctx), r.o.Clock.Now()
 	if r.o.Ledger == nil || r.o.PutLink == nil {

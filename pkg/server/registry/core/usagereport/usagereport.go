@@ -5,7 +5,14 @@
 // usagemeasurements, the records that reports are made of, and stores usagelinks, what controllers know of pull requests.
 //
 // Both show tasks, sessions and what RepositoryMonitors asked for, so the caller needs to list all three in the
-// namespace, and to get each Gateway whose tasks are shown.
+// namespace, even while no RepositoryMonitors are served. The caller also needs to get each Gateway whose tasks are shown. A request
+// that has a task of another Gateway is left out as a whole. Workers read no usage.
+//
+// The resourceVersion of a measurement, and of a list of them, is a time of recording in nanoseconds, so all pages of a list show the
+// ledger as of one time. Measurements cannot be watched.
+//
+// A usagelink is one observation of a pull request. Only controllers create them: the roles of users do not name them. No controller
+// does so yet, so reports have null for whatever concerns pull requests, which tables show as Unavailable.
 package usagereport
 
 import (
