@@ -20,6 +20,13 @@
 //     worker says about its run does that; another start under the same name does. If the end is stored later, as from the spool
 //     of a worker, it gives back what it did not use.
 //
+// What is reserved is the most that the request may use: its limit of output and an upper bound of its input, one token for each
+// byte (llm.Request.MaxInput). So parallel requests never exceed a limit, unless a vendor reports more than was reserved. What is
+// not reported to this store is not limited by it: a worker that appends no events, or wrong ones, is limited by the vendor alone.
+//
+// A window may become another one while a request is open. What was spent in the present window then counts in the new one, and
+// the end of the request does not change the window back (budget.Account).
+//
 // All accounts and reservations are in memory, about 300 bytes each.
 package spending
 
