@@ -15,8 +15,9 @@
 //	login       the page that begins a session
 //	web         the sources of dist; its README.md tells how the page works
 //
-// The page is static and uses the native API, so all that a server of it has to provide is a session. Through kube-apiserver the
-// page has everything but the REST paths, and its streams are cut after a minute and resumed.
+// The page is static and uses the native API, so all that a server of it has to provide is a session. If the kubeconfig of
+// `platform console` names kube-apiserver, the page has everything but the REST paths, and its streams are cut after a minute and
+// resumed.
 //
 // Two secrets make a session: a cookie that no script can read, and a key that only pages of the same origin can read and
 // send. Browsers send cookies to all ports of a host, and give them to whatever answers there, such as a program that an

@@ -32,9 +32,10 @@ var (
 // to the client, and only if the request can be carried over to its protocol: otherwise the error of the one before stands.
 // It calls release when the last answer has ended, which may be after it returned.
 //
-// No request is repeated after a failure, because the vendors' clients do that. A fallback that the request cannot be carried to is
-// passed over: the header X-Platform-Passed-Over, the audit event and the usage say so. A vendor's error about its key is replaced,
-// and a key in any other error is removed, so the key never reaches a client.
+// No request is repeated after a failure that may pass, because the vendors' clients do that. A request is sent once more if the
+// vendor refused the key and the Secret has another one by now, or refused only what this server added (relent). A fallback that the
+// request cannot be carried to is passed over: the header X-Platform-Passed-Over, the audit event and the usage say so. A vendor's
+// error about its key is replaced, and a key in any other error is removed, so the key never reaches a client.
 func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
 	var err error
 	number := 0
