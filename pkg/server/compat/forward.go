@@ -33,9 +33,10 @@ var (
 // It calls release when the last answer has ended, which may be after it returned.
 //
 // No request is repeated after a failure that may pass, because the vendors' clients do that. A request is sent once more if the
-// vendor refused the key and the Secret has another one by now, or refused only what this server added (relent). A fallback that the
-// request cannot be carried to is passed over: the header X-Platform-Passed-Over, the audit event and the usage say so. A vendor's
-// error about its key is replaced, and a key in any other error is removed, so the key never reaches a client.
+// vendor refused the key and the Secret has another one by now, and if the vendor refused to stream or what this server added
+// (relent). A fallback that the request cannot be carried to is passed over: the header X-Platform-Passed-Over, the audit event and
+// the usage say so. A vendor's error about its key is replaced, and a key in any other error is removed, so the key never reaches a
+// client.
 func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
 	var err error
 	number := 0

@@ -38,7 +38,7 @@ var errTime = errors.New("the request took as long as this server allows")
 //   - If an answer only looks at tasks, the model is not asked again until one of them has changed (watchful).
 //   - A client that asks for JSON gets the last answer and nothing else: no mark is asked for, and neither texts between calls
 //     nor results of tools are shown.
-//   - Each operation of a tool is a request to this server as the caller.
+//   - Each operation on objects is a request to this server as the caller.
 //   - The limits are those of chats, but the slots are those of this API. If chats are disabled, requests are only passed on.
 type turn struct {
 	*attempt

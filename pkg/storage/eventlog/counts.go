@@ -47,7 +47,7 @@ const MaxBuckets = 500
 // counted up to it. Head and marks are written in the batch of the events. A stream that an older version wrote is counted once,
 // when this is first asked.
 //
-// Buckets are made from the times of at most some maxMarks marks. Where the bound of a bucket falls between two of them, it is
+// Buckets are made from the times of about maxMarks marks at most. Where the bound of a bucket falls between two of them, it is
 // found by binary search, and the index of types is counted on both sides of it (splitter), for exactEvents events at most. The
 // rest is divided by time, and the counts are then approximate.
 func (r *Reader) Count(ctx context.Context, s Stream, types []v1alpha1.EventType, buckets int) (*Counts, error) {
