@@ -24,8 +24,8 @@ func Left(a *v1alpha1.Approval, now time.Time) (left time.Duration, ok bool) {
 }
 
 // Expire returns the event that ends a pending approval after its time has run out, or nil while a decision
-// is still in time. The controller appends it at the time of expiry. The server appends it in place of a
-// decision that arrives before the controller's event.
+// is still in time. It is the only rule about expiry, for Settle and for Decide. The controller appends it at the
+// time of expiry. The server appends it in place of a decision that arrives before the controller's event.
 func Expire(a *v1alpha1.Approval, now time.Time) *v1alpha1.ExecutionEvent {
 	if left, ok := Left(a, now); !ok || left > 0 {
 		return nil

@@ -24,7 +24,8 @@ import (
 // onceLife is how long a link works.
 const onceLife = 10 * time.Minute
 
-// once is a link that works once. Its secret is in the fragment, which browsers do not send, so no server logs it.
+// once is a link that works once. Its secret is in the fragment of the address, which no server logs. A second use is refused and
+// reported, because it may be that of somebody else.
 type once struct {
 	secret string
 	entry  console.Entry

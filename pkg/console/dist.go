@@ -13,12 +13,16 @@
 //	seal.go     how the credential of a session is kept
 //	request.go  which requests belong to a session, and which are refused
 //	login       the page that begins a session
-//	web         the sources of dist
+//	web         the sources of dist; its README.md tells how the page works
+//
+// The page is static and uses the native API, so all that a server of it has to provide is a session. If the kubeconfig of
+// `platform console` names kube-apiserver, the page has everything but the REST paths, and its streams are cut after a minute and
+// resumed.
 //
 // Two secrets make a session: a cookie that no script can read, and a key that only pages of the same origin can read and
 // send. Browsers send cookies to all ports of a host, and give them to whatever answers there, such as a program that an
-// agent made and its owner looks at; SameSite does not tell ports apart. The key is for one port only. A request with only the
-// cookie is unauthenticated. A request with both that names another origin is refused.
+// agent made and its owner looks at; SameSite does not tell ports apart. What a page stores belongs to one port, and so does the
+// key. A request with only the cookie is unauthenticated, and one that names another origin is refused.
 package console
 
 import "embed"

@@ -3,9 +3,14 @@
 
 // Package llm is the interface to language models. The input is a conversation with tool
 // definitions; the output is a stream of parts and one final response with its usage. Each
-// vendor has a package that implements the Model interface and makes exactly one HTTP request
-// for each call. Only Call retries, waits and falls back to another model, so that every
-// attempt is observed and accounted for.
+// vendor has a package that implements the Model interface and makes one HTTP request for each
+// call. Only Call retries, waits and falls back to another model, so that every attempt is
+// observed and accounted for. There is one exception: a server that refuses an optional
+// parameter is asked once more without it, within the same attempt (Quirks). The refused request
+// has used no tokens.
+//
+// Package test/modelfaults serves the same faults in each protocol. How a run handles each of
+// them is listed in pkg/worker/runner/ai/testdata/faults.md, which a test writes.
 package llm
 
 import (
@@ -47,7 +52,8 @@ type Message struct {
 	Opaque *Opaque
 }
 
-// Opaque is the part of an answer that only the vendor understands, such as signed or encrypted reasoning.
+// Opaque is the part of an answer that only the vendor understands, such as signed or encrypted reasoning. It lives in
+// the memory of one run or one turn of a chat: neither transcripts nor the journal of chats hold it.
 type Opaque struct {
 	// Origin identifies the endpoint and the model that wrote it. Every other one is sent the message's text and
 	// calls instead.

@@ -111,7 +111,9 @@ func (r *recorder) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 
 // Begin stores the event that a model request starts and returns when the request may be sent. The event is sent
 // after everything that was recorded before it. It is in no journal: if the server does not store it, for whatever reason,
-// the request is not sent.
+// the request is not sent. So every request has a stored start, and one whose end is missing, because the worker was killed or
+// the vendor reported no usage, is counted as a gap (unreportedRequests) and never as zero. While the API server is away, the
+// run makes no further model request.
 func (r *recorder) Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
 	r.clean(e)
 	r.mu.Lock()

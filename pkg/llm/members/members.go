@@ -9,8 +9,10 @@
 // out with a word to the client; or it changes the answer and has no equivalent, and the request is refused by its name. So is a
 // member that the table does not have. What is null, empty or the default means what its absence means.
 //
-// What a vendor would keep between requests is refused at every Provider, also where a request is passed on; package
-// server/compat has the rule.
+// A name that differs in case from one of the table is another name, and a member that occurs twice is refused.
+//
+// What a vendor would keep between requests is refused at every Provider, also where a request is passed on; state.go of package
+// server/compat has the rule. People read the table in artifacts/reference/vendor-apis.md, which is made of it.
 package members
 
 import (

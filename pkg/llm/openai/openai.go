@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package openai is the llm.Model of OpenAI, Azure OpenAI and every server that speaks the
-// OpenAI chat completions protocol. It streams, and makes exactly one attempt for each call:
+// OpenAI chat completions protocol. It streams, and makes one attempt for each call (see Generate):
 // the SDK's own retries are off, and it ignores the SDK's environment variables. It follows no
 // redirect and uses no proxy, so the key is sent to the configured address only.
 package openai

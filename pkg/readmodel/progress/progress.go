@@ -5,8 +5,9 @@
 // plan. The newest event of type PlanUpdated in a task's stream is the plan of the task. The package has no clock and
 // no store.
 //
-// A plan is stored nowhere else. An event carries all of it: its document is the text of the event, which holds as
-// many characters as a document may have, and the other fields are its content. A plan that an event could only hold
+// A plan is stored nowhere else, so that one commit makes it durable, ordered and visible to watchers. It counts towards the
+// limits of the task's events, although the server writes it. An event carries all of it: its document is the text of the event,
+// which holds as many characters as a document may have, and the other fields are its content. A plan that an event could only hold
 // in part is refused, so that no part of a plan is ever lost unnoticed.
 package progress
 

@@ -47,8 +47,8 @@ func (v vendors) wrap(chain, next http.Handler) http.Handler {
 
 // callChain is the handler chain of requests to models. It consists of the filters of the default chain that do something for
 // such a request: they identify and authorize the caller, write audit events, open the body and end the request with the
-// server, which gives it some time to end by itself. Left out are the filters that limit and time requests which end soon, and the measurement of each filter: together
-// they would take longer than everything that is left.
+// server, which gives it some time to end by itself. Left out are the filters that limit and time requests which end soon, and the
+// measurement of each filter: together they would take longer than everything that is left.
 func (c *Config) callChain(v vendors, g *genericapiserver.Config) http.Handler {
 	if v.Handler == nil {
 		return nil

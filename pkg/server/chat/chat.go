@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chat answers chats: a model, the orchestrator, creates and follows tasks for the caller with a fixed set of
-// tools. One request is one turn of a conversation. Its loop is that of the workers (package agentloop).
+// tools. One request is one turn of a conversation, in one namespace. A chat is not stored; the conversation is a Session of
+// type chat. The loop is that of the workers (package agentloop).
 //
 //	chat.go      options, and the beginning of a turn: everything that can refuse it
 //	slots.go     how many turns run at once; one turn at a time in a session
@@ -21,8 +22,9 @@
 //	tools.go     the set of tools; the files that end in tools.go have them
 //
 // Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
-// and audit treat it as the caller's own. A refusal is data for the model. The server acts for itself only to find the
-// model, to keep the session, and to be woken when a task that the caller may read has changed.
+// and audit treat it as the caller's own. A refusal is data for the model. With the rights to create chats and to list
+// providers alone, a chat creates nothing but its session. The server acts for itself only to find the model and read its key, to
+// keep the session, and to be woken when a task that the caller may read has changed.
 //
 // Each turn is stored as it goes on: the calls, their results and, of a background turn, its frames. A server that starts
 // continues the background turns of the one before it, and adds its other turns to their sessions as interrupted. A turn that
@@ -85,7 +87,8 @@ type Limits struct {
 	// MaxPrematureEnds is how often a model is told to go on: in a chat, because its tasks still run when it
 	// answers; for a client of a vendor's API, because its answer does not say whether the goal is reached.
 	MaxPrematureEnds int
-	// MaxSessionBytes bounds what is kept of a session.
+	// MaxSessionBytes bounds what is kept of a session, and the conversation that a model reads: before each question its oldest
+	// turns are left out, and then results of calls are cut.
 	MaxSessionBytes int64
 	// Blocked are namespaces without chats, besides kube-system and kube-public.
 	Blocked []string

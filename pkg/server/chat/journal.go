@@ -89,7 +89,9 @@ func (r *record) who() user.Info {
 	return &user.DefaultInfo{Name: r.Caller.Username, UID: r.Caller.UID, Groups: r.Caller.Groups, Extra: extra}
 }
 
-// journal stores a turn while it runs. An ordinary turn has no live, and no frames are stored.
+// journal stores a turn while it runs. Each answer with calls and each result is stored, without secrets, before the loop goes on.
+// The frames of a background turn are stored, with the step that they belong to, before any client sees them, so all clients read
+// the same bytes. An ordinary turn has no live, and no frames are stored.
 type journal struct {
 	store  *turn.Store
 	uid    types.UID // of the session

@@ -39,7 +39,8 @@ type interruptions struct {
 
 // Resume takes over the turns that an earlier process did not end: background turns take their slots and sessions at
 // once, and go on when the server is ready; other turns are added to their sessions, and those that cannot be read are set
-// aside. It is called once, before the server answers. When ctx ends, background turns are interrupted, so that the next server continues them.
+// aside. It is called once, before the server answers. When ctx ends, background turns are interrupted, so that the next server
+// continues them.
 func (s *Service) Resume(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -210,7 +211,9 @@ func (t *Turn) goLive() {
 	}}, t.release...), j.close)
 }
 
-// Start carries out a background turn, which outlives its request, and returns its frames.
+// Start carries out a background turn, which outlives its request, and returns its frames. It ends neither with its client nor with
+// the server: sessions/cancel ends it. Its frames are read at sessions/turn, until the next background turn of the session begins,
+// whose numbers continue.
 func (t *Turn) Start() *Stream {
 	out := &Stream{store: t.journal.store, uid: t.journal.uid, live: t.journal.live, sent: t.journal.record.First - 1}
 	go func() { // ends with the turn

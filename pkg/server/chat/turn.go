@@ -31,7 +31,11 @@ const (
 
 const timeoutText = "I had to stop here, because this turn took as long as the server allows. Tasks that were created go on; ask me about them in your next message."
 
-// Turn is one turn of a conversation. It is for one goroutine. It has many methods because each step of its life is one:
+// Turn is one turn of a conversation. It holds a slot and its session; a second turn of the session is a conflict. An ordinary turn
+// ends when its client disconnects, and any turn after Limits.MaxDuration from its beginning, or when its session is deleted, which
+// waits for it. A turn that ends, also one that failed, is added to its session as a whole.
+//
+// It is for one goroutine. It has many methods because each step of its life is one:
 // what can refuse it, the hooks of the loop, its end, and its continuation after a restart.
 type Turn struct {
 	service *Service

@@ -44,38 +44,17 @@
 // list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
 // Inner, the innermost handler, then recognises the request by its context and serves it.
 //
-// # What vendors keep
+// What becomes of a request, in the order in which it is decided:
 //
-// The callers of a Provider share its key, so to its vendor they are one account, and whoever names what the vendor keeps could go on
-// with what another caller has begun. This server does not record who began what. Therefore no request goes on with anything, whether
-// it is passed on, translated or answered with the server's tools; it is refused with 400 before anything is sent:
+//   - With the server's tools it is answered by a loop of a model and these tools (tools.go decides, turn.go is the loop).
+//   - At a Provider of the same protocol it is passed on (forward.go, request.go, relay.go).
+//   - At a Provider of another protocol it is translated, or refused (translate.go, package llm/members).
 //
-//	thread                                 of messages and counts, with the error_code thread_unsupported_request
-//	container                              of messages and of tools of responses, by its id; new ones are the vendor's to make
-//	store: true, background: true          of responses; a store that is left to the default is sent as false
-//	previous_response_id, conversation     of responses, and items that are an item_reference
+// An answer may take as long as the vendor takes, so the chain of these requests has no time limits and does not count them among
+// the requests in flight (server/apiserver). Instead, Options.Requests are answered at a time, and a caller may have as many as
+// are still free (package fair); others get 429. One write to a client may take Options.WriteTimeout (package pace).
 //
-// There are no paths for batches, files, or responses that were stored. What is only read may be named: files by their ids, which only
-// holders of the key can put there, and prompts. What a request names is part of its input, whose size is not known before the vendor has
-// read it, so Budgets reserve the most that it may be (outside.go).
-//
-// # What is an answer
-//
-// A success status does not make an answer: proxies send pages, and servers send errors, null or nothing with 200. wire.Answer judges what
-// arrives, passed on or translated, whole or as a stream, by how it begins and what the answers of the API have. What is none is 502 in
-// the form of the API; another candidate is asked first; and the usage of the request is unknown. Nothing of a stream is sent before
-// its first event is known to be one of an answer, except comments that keep the connection open (512 bytes of them are held back).
-//
-// # How failures are shown
-//
-// A vendor of the same protocol is quoted. Across protocols its failure keeps the status and the pause that it asks for, and gets the type
-// and the code that clients look for (failureForms). After an answer has begun, its stream ends with an error; that of a response
-// with response.failed, which has the response, or with an error that has a number if the vendor has not created one.
-//
-// # Clients that leave
-//
-// The vendor writes on after its client has left, which costs, and says what the answer costs at its end. So the rest is read for the
-// Provider's drainSeconds, else --model-drain-time. The usage of what is cut then is partial: what the vendor has reported until then, and no output.
+// No request goes on with what a vendor keeps (state.go). Failures are told in the form of the client's API (failure.go).
 package compat
 
 import (

@@ -12,6 +12,10 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/wire"
 )
 
+// A vendor of the same protocol is quoted. Across protocols its failure keeps the status and the pause that it asks for, and gets
+// the type and the code that clients look for (failureForms). After an answer has begun, its stream ends with an error. The stream
+// of a response ends with response.failed, which has the response, or with a numbered error if the vendor has not created one.
+
 // failureForm is how the APIs name one kind of failure. Its status is the vendor's own, whatever the API of the client.
 type failureForm struct {
 	class llm.Class

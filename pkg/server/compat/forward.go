@@ -31,6 +31,12 @@ var (
 // forward asks one candidate after the other until one answers. Another one is asked only while nothing has been sent
 // to the client, and only if the request can be carried over to its protocol: otherwise the error of the one before stands.
 // It calls release when the last answer has ended, which may be after it returned.
+//
+// No request is repeated after a failure that may pass, because the vendors' clients do that. A request is sent once more if the
+// vendor refused the key and the Secret has another one by now, and if the vendor refused to stream or what this server added
+// (relent). A fallback that the request cannot be carried to is passed over: the header X-Platform-Passed-Over, the audit event and
+// the usage say so. A vendor's error about its key is replaced, and a key in any other error is removed, so the key never reaches a
+// client.
 func (x *exchange) forward(in *incoming, choice *models.Choice, release func()) error {
 	var err error
 	number := 0
@@ -188,7 +194,9 @@ func (a *attempt) start() error {
 	return nil
 }
 
-// left bounds how long the answer is read on, from now, since its client has left.
+// left bounds how long the answer is read on, from now, since its client has left. The vendor writes on after that, which costs,
+// and says what the answer costs at its end. So the rest is read for the Provider's drainSeconds, else --model-drain-time. The
+// usage of what is cut then is partial: what the vendor has reported until then, and no output.
 func (a *attempt) left() {
 	t := a.h.o.Clock.AfterFunc(a.candidate.Drain(), func() { a.cancel(errDrained) })
 	context.AfterFunc(a.ctx, func() { t.Stop() })

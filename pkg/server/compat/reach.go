@@ -37,7 +37,8 @@ const (
 // toolName matches the names of functions that every vendor accepts.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Reach is what tools that this server calls itself may reach. It is the same as for the tools of runs.
+// Reach is what tools that this server calls itself may reach. These tools are the code of workers, with the rules of addresses and
+// of Secrets' hosts that hold in runs. The server runs no programs, so code_exec is none of them: it creates a task (chat/codetool.go).
 type Reach struct {
 	// FetchAllow lists host:port that web_fetch and remote MCP tools may reach although they are not public.
 	FetchAllow []string
@@ -137,7 +138,9 @@ func (t ownTool) open(ctx context.Context, credential string, hosts egress.Hosts
 }
 
 // judged is a tool like those of runs. Whoever may not create tasks may not call it, because a task could call it as well, and
-// policies on calls of tools judge each call as they judge those of runs.
+// policies on calls of tools judge each call as they judge those of runs. They see the caller as the user of the request, and no
+// task. A call for which a policy wants an approval is refused, because only a task can wait. The audit event of the request has
+// the verdicts.
 type judged struct {
 	tool.Tool
 	x *exchange

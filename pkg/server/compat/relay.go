@@ -98,6 +98,11 @@ func answerOf(op operation) wire.Answer {
 }
 
 // opening holds the begin of a stream back until it is known to be an answer, so that another candidate can be asked otherwise.
+//
+// A success status does not make an answer: proxies send pages, and servers send errors, null or nothing with 200. wire.Answer
+// judges what arrives, passed on or translated, whole or as a stream, by how it begins and what the answers of the API have. What
+// is no answer is 502 in the form of the API; another candidate is asked first; and the usage of the request is unknown. Nothing of
+// a stream is sent before its first event is known to be one of an answer, except comments beyond maxHeld.
 type opening struct {
 	answer wire.Answer
 	held   []byte
@@ -129,8 +134,8 @@ func (o *opening) opened(arrived []byte, end bool) ([]byte, bool) {
 	return nil, false
 }
 
-// streamed returns the stream that an answer would have been, because its client expects one and the vendor does not stream; nil
-// if there is no such stream.
+// streamed returns the stream that an answer would have been, because its client expects one and the vendor does not stream, or
+// refused to; nil if there is no such stream. The events have all members of the answer.
 func (a *attempt) streamed(data []byte) (out []byte) {
 	if !a.in.stream {
 		return nil
@@ -236,7 +241,8 @@ func (a *attempt) stream(resp *http.Response) error {
 }
 
 // cut reports whether an answer that was read up to an error has no end that its vendor meant. A body may also end without an
-// error where the vendor broke off; its client gets the same bytes, and of a response its end besides. An event that is too long to be read may have been the end.
+// error where the vendor broke off; its client gets the same bytes, and of a response its end besides. An event that is too long
+// to be read may have been the end.
 func (a *attempt) cut(err error, s *events) bool {
 	return !errors.Is(err, io.EOF) || a.tally.failed || !a.tally.count.Over() && !s.skipped
 }

@@ -158,7 +158,10 @@ type changes struct {
 	whole bool
 }
 
-// forModel returns the body for a model of a Provider of the same protocol.
+// forModel returns the body for a model of a Provider of the same protocol. The request is not decoded and encoded again: the bytes
+// of the members that change are replaced, and everything else, known or not, stays as the client wrote it. Three members change:
+// model; store, if it is left to the vendor's default; and stream_options, if the client of a stream did not ask for its usage. A
+// server that refuses stream_options is asked once more without it (relent), and not again for it; its usage is then a gap.
 func (in *incoming) forModel(model string, c changes) ([]byte, error) {
 	o := &object{data: in.data, members: in.members, open: in.open}
 	if model != in.model {

@@ -15,7 +15,7 @@ import (
 // maxRepeated is how long a setting of the request may be that its answer repeats, in bytes. A stream repeats each three times.
 const maxRepeated = 64 << 10
 
-// responseForm writes answers as responses.
+// responseForm writes answers as responses. The ids of the items mean nothing, because nothing is stored.
 type responseForm struct {
 	id, model string
 	created   int64

@@ -8,6 +8,19 @@ import (
 	"slices"
 )
 
+// The callers of a Provider share its key, so to its vendor they are one account, and whoever names what the vendor keeps could go
+// on with what another caller has begun. This server does not record who began what. Therefore no request goes on with anything,
+// whether it is passed on, translated or answered with the server's tools; it is refused with 400 before anything is sent:
+//
+//	thread                                 of messages and counts, with the error_code thread_unsupported_request
+//	container                              of messages and of tools of responses, by its id; new ones are the vendor's to make
+//	store: true, background: true          of responses; a store that is left to the default is sent as false
+//	previous_response_id, conversation     of responses, and items that are an item_reference
+//
+// There are no paths for batches, files, or responses that were stored. What is only read may be named: files by their ids, which
+// only holders of the key can put there, and prompts. What a request names is part of its input, whose size is not known before
+// the vendor has read it, so Budgets reserve the most that it may be (outside.go).
+
 // threadUnsupported is how Anthropic's API says that a request cannot be one of a thread. Its SDKs then send the whole
 // conversation without one.
 type threadUnsupported struct {

@@ -28,7 +28,8 @@ func checkStops(name string, list []string) error {
 
 // stopper ends a text that arrives in pieces before the first of the sequences. The vendor is not asked to do so with the
 // server's tools, because a sequence could also end the mark of the goal, or the arguments of a call; nor a vendor of chat
-// completions for a client of messages, which is told what ended its answer.
+// completions for a client of messages, which is told what ended its answer. The tokens of what the vendor writes after the sequence
+// count.
 type stopper struct {
 	sequences []string
 	held      string // may be the begin of a sequence

@@ -38,7 +38,8 @@ func offered() []string {
 
 // tools reports whether a request gets the server's tools. A client that brings tools of its own, or the messages of such tools,
 // wants those, and many cannot set a header: its request is passed on, unless it asks for the server's tools. So are responses,
-// whose clients bring tools of their own. Counts of tokens are passed on in any case.
+// whose clients bring tools of their own. Counts of tokens are passed on in any case. A request that gets the server's tools although
+// it brings its own loses those, with their calls and results in the conversation (strip.go).
 func (x *exchange) tools(in *incoming) (bool, error) {
 	asked := ""
 	for _, name := range []string{headerTools, headerToolsAlias} {

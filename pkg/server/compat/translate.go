@@ -29,7 +29,12 @@ import (
 
 // translated is a request to a Provider that does not get it as the client wrote it. Package members says what is carried, what is
 // left out and what is refused, so that nothing is lost silently. The same holds for answers, except for what means nothing to the
-// client: thinking, for which it could only give hints, and members that describe the answer or are new.
+// client: thinking, for which it could only give hints, and members that describe the answer or are new. An answer with content that
+// an llm.Response has no place for (Lost) is refused with 502, or its stream ends with an error.
+//
+// The conversation reaches the vendor as the client wrote it (llm.Request.Verbatim). What the messages protocol does not allow, such
+// as a conversation that the assistant begins, is changed for runs, and refused here (fits). A hint that only some models take, such
+// as an effort, is learned from a refusal that names it, like other quirks of a server: the model is asked again without it.
 type translated struct {
 	llm.Request
 

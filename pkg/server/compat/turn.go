@@ -30,7 +30,16 @@ const (
 
 var errTime = errors.New("the request took as long as this server allows")
 
-// turn is one request that is answered by a model with the server's tools.
+// turn is one request that is answered by a model with the server's tools. The loop is that of the workers (agentloop), with the
+// tools of chats and those of reach.go.
+//
+//   - The instructions of the server come first. The last message of the model begins with a mark that says whether the goal is
+//     reached. Without the mark the model is told to go on, --chat-max-premature-end-retries times at most (goal.go).
+//   - If an answer only looks at tasks, the model is not asked again until one of them has changed (watchful).
+//   - A client that asks for JSON gets the last answer and nothing else: no mark is asked for, and neither texts between calls
+//     nor results of tools are shown.
+//   - Each operation on objects is a request to this server as the caller.
+//   - The limits are those of chats, but the slots are those of this API. If chats are disabled, requests are only passed on.
 type turn struct {
 	*attempt
 

@@ -3,8 +3,12 @@
 
 // Package console serves the web console on the listeners of the API server. A person exchanges a token for a session;
 // each request of the session is then a request with this token, so it is authenticated and authorized as any other, and
-// a token that is revoked is of no use in a session either. A login sends its token in Authorization and has no body, because no
-// body is read before its caller is known. On the plain listener, too, a session reaches the native paths.
+// a token that is revoked is of no use in a session either. Open streams check their token again every half minute, and are cut
+// then. A login sends the token in Authorization and has no body, so no byte of a body is read from an unknown caller.
+//
+// A session reaches what pkg/console.API names, on the plain listener, too. Sessions are in memory and end with the process. Their
+// tokens are encrypted with a key that only the cookie gives. What the page offers to a user follows a SelfSubjectRulesReview,
+// which a server in a cluster answers on its own port (server/aggregated).
 //
 //	console.go   the console in front of the listeners, and logins with a token
 //	provider.go  logins at an OpenID provider

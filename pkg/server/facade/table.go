@@ -5,6 +5,9 @@
 // native requests that it maps to, and how queries and bodies are converted. Behaviour belongs to the native resource
 // or subresource, which is built first. The code that serves rows is in facade/rest.
 //
+// What only kubectl may set is data of a row, too (rest.Fixed, rest.Reserved): the address of a Provider, the credentials of a
+// Tool, and the names of built-in tools. Documented paths that this version does not serve answer 501 (absent.go).
+//
 // A test limits how many lines of Go this package has per row, and how many it has together with facade/rest, which serves
 // rows, and facade/openapi, which describes them.
 package facade

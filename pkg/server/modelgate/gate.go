@@ -17,8 +17,14 @@
 //   - A request that alone exceeds a limit of tokens begins when nothing else is within the period.
 //   - A request whose estimate exceeds what is left of a budget is refused for good.
 //
+// The append of ModelRequestStarted is the place to ask, because a worker waits for its answer before it sends the request.
+// So limits cost no request of their own. The gate limits only those who ask it: a worker has the key of its Provider, so one
+// that appends no events, or wrong ones, is limited by the vendor alone.
+//
 // Rates are in memory only, so a server that starts again has forgotten the last minute. Budgets are read from the
-// stored events when they are first needed, so they outlive the server.
+// stored events when they are first needed, so they outlive the server. Tasks below that were deleted by then no longer count.
+//
+// Budgets of namespaces (the kind Budget) are another mechanism, with exact accounts: see package storage/spending.
 //
 // One lock guards everything, and nothing is read from the store while it is held. What is used of a budget is a tally.
 // The first request that needs a tally reads the stored events without the lock; others that need the same tally wait for

@@ -28,7 +28,10 @@ import (
 )
 
 // Limits is the Meter that refuses requests of chats and of the vendors' APIs: by rateLimit of Providers and Agents, whose
-// turns they share with tasks, and by Budgets. What a Budget reserves is durable before the request is sent.
+// turns they share with tasks, and by Budgets. What a Budget reserves is durable before the request is sent. A caller has one place
+// in the queue of a rate limit, as a task has. A client that states no limit of the output is expected to use that of its Agent, or
+// the default of plan; what exceeds it is spent all the same. A warning of a Budget is logged, because there is no stream of events
+// that could have it.
 type Limits struct {
 	// Gate is also that of tasks.
 	Gate     *modelgate.Gate

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// exactEvents is how many events a division looks at one by one, where the bound of a bucket falls between two marks.
+// exactEvents is how many events a division divides exactly, where the bound of a bucket falls between two marks.
 const exactEvents = 8192
 
 // division divides the time of a stream into buckets of equal length.
@@ -37,7 +37,7 @@ func (d *division) add(bucket int, seq int64, counts *tally) {
 }
 
 // divide counts events in buckets. Between two points of one bucket it adds the difference. Of the others it divides those
-// that span the most time event by event, and the rest by the time between the points.
+// that span the most time exactly, and the rest by the time between the points.
 func (c *counting) divide(out *Counts, f *filter, points []point, buckets int) (err error) {
 	d := newDivision(points[0].created, points[len(points)-1].created, buckets)
 	var split []int // indexes of points that are in another bucket than the one before

@@ -24,7 +24,7 @@ type Counts struct {
 	First, Last time.Time
 	// Buckets divide the time from First to Last evenly, without those that have no selected event.
 	Buckets []Bucket
-	// Approximate is set if the bounds of some buckets fall between two marks that were not divided event by event. Up to
+	// Approximate is set if the bounds of some buckets fall between two marks that were not divided exactly. Up to
 	// 255 events around such a bound may be counted in the neighbouring bucket. Sums are exact.
 	Approximate bool
 }
@@ -44,7 +44,12 @@ const MaxBuckets = 500
 
 // Count counts the kept events of a stream. Total and buckets count those of the types, or all if there are none. The
 // cost does not depend on the length of the stream: the head has the totals, and one mark for 256 events has what was
-// counted up to it. A stream that an older version wrote is counted once, when this is first asked.
+// counted up to it. Head and marks are written in the batch of the events. A stream that an older version wrote is counted once,
+// when this is first asked.
+//
+// Buckets are made from the times of about maxMarks marks at most. Where the bound of a bucket falls between two of them, it is
+// found by binary search, and the index of types is counted on both sides of it (splitter), for exactEvents events at most. The
+// rest is divided by time, and the counts are then approximate.
 func (r *Reader) Count(ctx context.Context, s Stream, types []v1alpha1.EventType, buckets int) (*Counts, error) {
 	f, err := newFilter(&Query{Namespace: s.Namespace, Types: types})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// How much one page looks at in search of a text. It is about 50 ms of work.
+// How much one page looks at in search of a text. It is about 50 ms of work. A search in a long stream is a series of such
+// pages, because words of events are not indexed: an append would write some hundred rows for a long message.
 const (
 	searchEntries = 20_000
 	searchBytes   = 8 << 20

@@ -20,6 +20,13 @@
 //     worker says about its run does that; another start under the same name does. If the end is stored later, as from the spool
 //     of a worker, it gives back what it did not use.
 //
+// What is reserved is the most that the request may use: its limit of output and an upper bound of its input, one token for each
+// byte (llm.Request.MaxInput). So parallel requests never exceed a limit, unless a vendor reports more than was reserved. Requests
+// of which a worker appends no events are not known here, and are limited by the vendor alone.
+//
+// A budget may get another window while a request is open. What was spent in the present window then counts in the new one, and
+// the end of the request does not change the window back (budget.Account).
+//
 // All accounts and reservations are in memory, about 300 bytes each.
 package spending
 

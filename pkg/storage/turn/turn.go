@@ -16,6 +16,9 @@
 // Frames are numbered from 1 in a session and are never renumbered: a background turn continues after the frames of the
 // one before it, which it removes. A session has one turn at a time, and its writer makes one call at a time. All keys
 // of a session are one range, so that they can be removed together. They take no revision, because they are not watched.
+//
+// Event streams (package eventlog) were not chosen for this: a stream belongs to a task, cuts texts at 32,768 characters, and would
+// keep for good what a turn needs only until its end.
 package turn
 
 import (

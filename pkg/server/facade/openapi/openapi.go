@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package openapi describes the rows of the REST facade as an OpenAPI 3.1 document. Paths, parameters, permissions and
-// status codes follow from the rows; schemas follow from the types of the native answers, whose fields the rows select.
+// status codes follow from the rows; schemas follow from the types of the native answers, whose fields the rows select. So a
+// row that names a member which its kind lacks fails a test. The server answers with the document at /api/v1/openapi.json, and
+// artifacts/reference/rest.md is made of it. The client of the REST tests (test/kit/standalone) compares every answer with the
+// document: an undocumented status code, media type or member fails whichever test got it.
 //
 //	openapi.go   the document and its operations
 //	answer.go    schemas of answers

@@ -7,6 +7,10 @@
 // the same as for every other client. This package is only the machinery: it contains no endpoints, and needs only an
 // http.Handler and the API types.
 //
+// For example, GET /api/v1/tasks/primes/stream?after=7 becomes a request for
+// /apis/core.platform.ai/v1alpha1/namespaces/NS/tasks/primes/stream. A request without a credential is answered with 401
+// here, because the chain of a server in a cluster lets anonymous callers read health and discovery.
+//
 //	row.go       what a row can say
 //	route.go     finding the row of a request
 //	serve.go     carrying out a row

@@ -12,8 +12,9 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Page answers a get with the events after, before or around a position, at most limit of them,
-// of the requested types. Errors in the request are API errors.
+// Page answers a get with the events after, before or around a position, at most limit of them, of the requested types. It reads
+// these events and no others, wherever they are in the stream; only a search (q) reads more, and a page of it may be short (see
+// eventlog.Span). Errors in the request are API errors.
 func (s *Server) Page(req *http.Request, t *Timeline) (*v1alpha1.ExecutionEventPage, error) {
 	began := s.opts.Clock.Now()
 	p, err := s.page(req, t)

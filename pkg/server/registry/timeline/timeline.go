@@ -42,8 +42,14 @@
 // The parameters tasks and sessions add those of other tasks and sessions to a stream; see Together. With tree=true a
 // stream has the events of a task and of everything below it, in one order, and its positions are resource versions.
 //
+// A stream ends after the terminal event of the task and what is stored after it. The stream of a task that is being deleted
+// goes on until the task is gone.
+//
 // A stream that ends without stream_complete was cut off, either by the server's shutdown or because the client did
 // not read fast enough. No event is lost by that: the client can resume.
+//
+// A stream is an eventlog.Tail: it reads what is stored, and then each commit as it is published. All events that are ready
+// at once are sent with one flush. kubectl get --raw on the native path returns the same bytes as the REST path.
 package timeline
 
 import (

@@ -32,6 +32,10 @@ type Part struct {
 // keeps it open, or the request ends. Its frames are those of Stream, with the stream's type and name in each of them.
 // The id of a frame has the positions in all parts, in their order, with dots between them; Last-Event-ID resumes all.
 // fail writes errors that occur before the first byte.
+//
+// It exists so that a page which shows many runs needs one connection, because browsers have few for each host. Each part is a
+// tail of its own and ends with its own stream_complete. Package registry/core checks that the caller may get the stream of
+// each part, and refuses workers.
 func (s *Server) Together(w http.ResponseWriter, req *http.Request, parts []Part, only []v1alpha1.EventType, fail func(error)) {
 	t := &together{server: s, pages: make(chan pageOf)}
 	resumed, err := resume(parts, req.Header.Get(sse.LastEventID))

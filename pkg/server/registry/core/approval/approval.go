@@ -5,8 +5,12 @@
 // agreed. They are a view of the event log. Lists and watches read only the events of approvals,
 // which the log finds by type, so their cost does not grow with the length of the streams. A list
 // of one task reads the approval events of that task; a list of a namespace reads those of the
-// namespace. A list with a limit reads only those of its page. To find a single approval by its id, the package remembers ids
-// that it has seen; for another id it goes through the requests of the namespace.
+// namespace. A list with a limit reads only those of its page: the requests and, by their de-duplication keys, the decisions and
+// outcomes of these alone (page.go). That also holds for the pending approvals of a namespace, because the package remembers where
+// their requests are (waiting.go). Any further selector costs one read for each request that it leaves out; of pending ones, as
+// of one tree, these are few.
+// To find a single approval by its id, the package remembers ids that it has seen; for another id it goes through the requests of
+// the namespace.
 package approval
 
 import (

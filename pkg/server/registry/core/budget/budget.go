@@ -1,7 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget serves budgets. Their status is computed from the accounts whenever a budget is read.
+// Package budget serves budgets. Their status is computed from the accounts whenever a budget is read, and never stored.
+// Administrators of a namespace write budgets, the other roles read them, and workers do not: see package server/host/rbac
+// and the guard. How a budget limits requests is told by package storage/spending.
 package budget
 
 import (

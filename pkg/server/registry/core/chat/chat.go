@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chat serves chats: turns of conversations with the orchestrator, which package server/chat carries out. A turn
-// is answered as an object, or as server-sent events if the client accepts them. Nothing is stored here.
+// is answered as an object, or as server-sent events if the client accepts them. Nothing is stored here. kube-apiserver cuts
+// requests after a minute, so clients in a cluster connect to the Service of this server.
 package chat
 
 import (

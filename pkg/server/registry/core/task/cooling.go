@@ -101,6 +101,9 @@ func (c *cooling) succeed(key types.NamespacedName, task types.UID, call string,
 // cool begins or ends the cool-down of a Provider, by a request of the task that ended. A request that its worker sends
 // again does not count, nor does a success of a request that began before the newest failure. What a worker says about a
 // Provider that the task does not use is ignored.
+//
+// Runs read the status of Providers when they make their plan, and again before requests (llm.Cooling), and ask those in a
+// cool-down last. None is left out. The controller of Providers ends a cool-down whose time is over.
 func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	pause, cools := llm.CoolDown(c.class, min(c.retryAfter, longestCoolDown))
 	answered := c.class == ""

@@ -50,7 +50,7 @@ type forks struct {
 }
 
 // fork creates a task that continues another from a point of its history. The new task is created
-// through the API as the caller. A caller who may fork but may not create tasks is therefore
+// through the API as the caller, by impersonation over the loopback client. A caller who may fork but may not create tasks is therefore
 // refused, and policies on tasks apply. The caller must also be allowed to get the source. The fork
 // events are appended afterwards and can be repeated: if they cannot be stored, the server tries again,
 // and if a request is cut off in between, a retry of the client adds what is missing.

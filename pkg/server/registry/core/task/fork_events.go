@@ -21,8 +21,9 @@ type forkTold struct {
 	seq          int64
 }
 
-// tellFork appends the events of a fork to both streams, now or once the disk has room: the fork exists, whether or not it can be said.
-// Hardly any wait, since no fork is made on a full disk. If the server stops before they are stored, its log has the names of both tasks.
+// tellFork appends the events of a fork to both streams, now or once the disk has room: the fork exists, whether or not it can be
+// said. Most sources have ended, so these events may follow a terminal event (event.Late). Hardly any wait, since no fork is made on
+// a full disk. If the server stops before they are stored, its log has the names of both tasks.
 func (r forks) tellFork(ctx context.Context, f *forkTold) {
 	ctx = context.WithoutCancel(ctx) // the caller may disconnect; the events must still be stored
 	log := klog.FromContext(ctx).WithValues("source", klog.KObj(f.source), "fork", klog.KObj(f.made))

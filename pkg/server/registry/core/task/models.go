@@ -26,7 +26,9 @@ import (
 )
 
 // This file applies the rate limits of Providers and Agents and the token budgets of tasks. The append of
-// ModelRequestStarted is where they apply, because workers wait for it before they send the request.
+// ModelRequestStarted is where they apply, because workers wait for it before they send the request. A start beyond a rate
+// is refused with 429 and Retry-After: the worker asks again, and the timeout of its run goes on meanwhile. A start that
+// does not fit a budget is refused with 403 and a reason, which ends the run without another attempt.
 
 // gated applies them.
 type gated struct{ *Resource }

@@ -5,7 +5,12 @@
 // tasks. A list cannot be sorted by anything but names, because its pages follow the keys of the store.
 //
 // All pages of a query describe the tasks at the revision of its first page, so no task is missed or shown twice while tasks
-// change. A page costs a walk over the decoded tasks of the namespace, whatever its size is.
+// change. The continue token has that revision and the last task of the page; after the window of history it is answered with 410.
+// What a running task has used is counted up to that revision. A page costs a walk over the decoded tasks of the namespace, which
+// are not copied, whatever the size of the page is.
+//
+// The caller needs the rights to create taskqueries and to list tasks. REST has a query as GET /api/v1/tasks with orderBy or one
+// of the filters.
 package taskquery
 
 import (
