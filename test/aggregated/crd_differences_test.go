@@ -58,9 +58,6 @@ var alike = []known{
 	{"what cannot be changed after the create, which the schema does not say", func(d difference) bool {
 		return d.step == "apply without a member" && d.what == "code" && d.ours == "422" && strings.Contains(d.all[0]["message"], "immutable")
 	}, false},
-	{"a defect: a strategic merge patch of a Tool's parameters fails, because Kubernetes' patch looks for their members in a Go type; custom resources have no such patch", func(d difference) bool {
-		return strings.HasPrefix(d.step, "strategic merge patch") && d.what == "code" && strings.Contains(d.all[0]["message"], "struct JSON")
-	}, false},
 	{"the server records who created a task", func(d difference) bool {
 		return d.kind == "Task" && d.theirs == "" && (d.what == "metadata.annotations" || strings.HasPrefix(d.what, "metadata.annotations.platform.ai/requested-by"))
 	}, false},

@@ -2308,6 +2308,11 @@ func schema_pkg_apis_core_v1alpha1_ApprovalSpec(ref common.ReferenceCallback) co
 						},
 					},
 					"targetArgsPreview": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "targetArgsPreview shows the arguments, redacted, in at most 8 KiB.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -3126,6 +3131,11 @@ func schema_pkg_apis_core_v1alpha1_CatalogToolSpec(ref common.ReferenceCallback)
 						},
 					},
 					"parameters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "parameters is the JSON Schema of the arguments.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -3514,12 +3524,22 @@ func schema_pkg_apis_core_v1alpha1_ChatToolCall(ref common.ReferenceCallback) co
 						},
 					},
 					"args": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "args are the arguments, as the model wrote them; a text if they are not a JSON object.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"result": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "result is what the model was answered: success and data, or success, error, errorType and suggestion.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -4024,6 +4044,11 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 						},
 					},
 					"content": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "content is the sanitized structured payload, at most 64 KiB of JSON.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -4643,12 +4668,22 @@ func schema_pkg_apis_core_v1alpha1_ExecutionWorkspace(ref common.ReferenceCallba
 						},
 					},
 					"snapshot": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "snapshot configures snapshots, in the provider's own terms.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
 						},
 					},
 					"hibernation": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "hibernation configures hibernation, in the provider's own terms.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -4871,6 +4906,11 @@ func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback
 						},
 					},
 					"content": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "content is the structured payload.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -7716,6 +7756,11 @@ func schema_pkg_apis_core_v1alpha1_SessionMessage(ref common.ReferenceCallback) 
 						},
 					},
 					"input": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "input is the tool's input.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -8751,6 +8796,11 @@ func schema_pkg_apis_core_v1alpha1_TaskCall(ref common.ReferenceCallback) common
 						},
 					},
 					"arguments": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "arguments is the argument object, without secrets.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -11638,6 +11688,11 @@ func schema_pkg_apis_core_v1alpha1_TaskTransaction(ref common.ReferenceCallback)
 						},
 					},
 					"context": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "context is the transaction context, without secrets.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -12111,6 +12166,11 @@ func schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref common.ReferenceCallback) co
 						},
 					},
 					"arguments": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
 							Description: "arguments is the argument object, exactly as the tool will receive it. It has no schema, so policies use the typed members below: those of the built-in tool, or strings, numbers and booleans.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
@@ -12620,8 +12680,13 @@ func schema_pkg_apis_core_v1alpha1_ToolSpec(ref common.ReferenceCallback) common
 						},
 					},
 					"parameters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
 						SchemaProps: spec.SchemaProps{
-							Description: "parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same.",
+							Description: "parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same. A strategic merge patch replaces the schema as a whole; a JSON merge patch changes single members.",
 							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
 						},
 					},

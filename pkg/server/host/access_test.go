@@ -248,6 +248,20 @@ func TestBoundTokens(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// Whoever may make tokens of an account does not act as a worker thereby.
+	account(t, k, "default", "editor")
+	mustT[*rbacv1.RoleBinding](t)(k.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta("editor"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}, Subjects: subject("default", "editor"),
+	}, metav1.CreateOptions{}))
+	editor := s.client(s.bearer(requestToken(t, k, "default", "editor", nil).Status.Token))
+	requestToken(t, editor, "default", "bot", nil)
+	for _, name := range []string{"t", "x"} {
+		req := &authenticationv1.TokenRequest{}
+		bound(own, "Task", name, "")(&req.Spec)
+		if _, err := editor.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "bot", req, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("an editor asks for a token of task %s: %v", name, err)
+		}
+	}
 	long := requestToken(t, k, "default", "bot", func(r *authenticationv1.TokenRequestSpec) { r.ExpirationSeconds = new(int64(1 << 30)) })
 	if *long.Spec.ExpirationSeconds != 86400 {
 		t.Errorf("the longest life is %d s", *long.Spec.ExpirationSeconds)

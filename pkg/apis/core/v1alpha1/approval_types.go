@@ -113,7 +113,8 @@ type ApprovalSpec struct {
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	TargetArgsPreview *apiextensionsv1.JSON `json:"targetArgsPreview,omitempty"`
+	// +patchStrategy=replace
+	TargetArgsPreview *apiextensionsv1.JSON `json:"targetArgsPreview,omitempty" patchStrategy:"replace"`
 	// timeout is how long the decision may take, as text; empty means without limit.
 	// +optional
 	Timeout string `json:"timeout,omitempty"`

@@ -46,7 +46,8 @@ type CatalogToolSpec struct {
 	Description string `json:"description,omitempty"`
 	// parameters is the JSON Schema of the arguments.
 	// +optional
-	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+	// +patchStrategy=replace
+	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty" patchStrategy:"replace"`
 	// toolRef is the Tool object; unset for a built-in tool.
 	// +optional
 	// +k8s:optional

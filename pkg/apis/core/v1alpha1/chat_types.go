@@ -123,11 +123,13 @@ type ChatToolCall struct {
 	// args are the arguments, as the model wrote them; a text if they are not a JSON object.
 	// +optional
 	// +k8s:opaqueType
-	Args *apiextensionsv1.JSON `json:"args,omitempty"`
+	// +patchStrategy=replace
+	Args *apiextensionsv1.JSON `json:"args,omitempty" patchStrategy:"replace"`
 	// result is what the model was answered: success and data, or success, error, errorType and suggestion.
 	// +optional
 	// +k8s:opaqueType
-	Result *apiextensionsv1.JSON `json:"result,omitempty"`
+	// +patchStrategy=replace
+	Result *apiextensionsv1.JSON `json:"result,omitempty" patchStrategy:"replace"`
 }
 
 // ChatUsage is what a turn used.

@@ -298,7 +298,8 @@ type ExecutionEvent struct {
 	// content is the sanitized structured payload, at most 64 KiB of JSON.
 	// +optional
 	// +k8s:optional
-	Content *apiextensionsv1.JSON `json:"content,omitempty"`
+	// +patchStrategy=replace
+	Content *apiextensionsv1.JSON `json:"content,omitempty" patchStrategy:"replace"`
 	// contentText is the sanitized text payload, at most 32768 characters.
 	// +optional
 	ContentText string `json:"contentText,omitempty"`

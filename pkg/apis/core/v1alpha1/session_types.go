@@ -238,7 +238,8 @@ type SessionMessage struct {
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Input *apiextensionsv1.JSON `json:"input,omitempty"`
+	// +patchStrategy=replace
+	Input *apiextensionsv1.JSON `json:"input,omitempty" patchStrategy:"replace"`
 	// toolCalls are the calls that an assistant message asks for.
 	// +optional
 	// +listType=atomic

@@ -152,7 +152,8 @@ type ForkContextEvent struct {
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Content *apiextensionsv1.JSON `json:"content,omitempty"`
+	// +patchStrategy=replace
+	Content *apiextensionsv1.JSON `json:"content,omitempty" patchStrategy:"replace"`
 	// contentText is the text payload.
 	// +optional
 	ContentText string `json:"contentText,omitempty"`

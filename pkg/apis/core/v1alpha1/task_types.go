@@ -449,5 +449,6 @@ type TaskTransaction struct {
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Context *apiextensionsv1.JSON `json:"context,omitempty"`
+	// +patchStrategy=replace
+	Context *apiextensionsv1.JSON `json:"context,omitempty" patchStrategy:"replace"`
 }

@@ -271,12 +271,14 @@ type ExecutionWorkspace struct {
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Snapshot *apiextensionsv1.JSON `json:"snapshot,omitempty"`
+	// +patchStrategy=replace
+	Snapshot *apiextensionsv1.JSON `json:"snapshot,omitempty" patchStrategy:"replace"`
 	// hibernation configures hibernation, in the provider's own terms.
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Hibernation *apiextensionsv1.JSON `json:"hibernation,omitempty"`
+	// +patchStrategy=replace
+	Hibernation *apiextensionsv1.JSON `json:"hibernation,omitempty" patchStrategy:"replace"`
 	// restoreFrom is the checkpoint that the sandbox begins with.
 	// +optional
 	// +k8s:optional

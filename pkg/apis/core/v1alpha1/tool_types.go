@@ -59,10 +59,12 @@ type ToolSpec struct {
 	Description string `json:"description"`
 	// parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the
 	// server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same.
+	// A strategic merge patch replaces the schema as a whole; a JSON merge patch changes single members.
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+	// +patchStrategy=replace
+	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty" patchStrategy:"replace"`
 	// brokeredToolClass is read, write or coordination.
 	// +optional
 	// +k8s:optional

@@ -95,7 +95,8 @@ type ToolCallSpec struct {
 	// +optional
 	// +k8s:optional
 	// +k8s:opaqueType
-	Arguments *apiextensionsv1.JSON `json:"arguments,omitempty"`
+	// +patchStrategy=replace
+	Arguments *apiextensionsv1.JSON `json:"arguments,omitempty" patchStrategy:"replace"`
 	// sensitive are secrets of the run that occur in arguments, at most 64. Messages of policies that quote them, or a
 	// part of them, are redacted before they are answered or recorded. Policies do not see this field, and the answer
 	// does not have it.
@@ -291,7 +292,8 @@ type TaskCall struct {
 	// arguments is the argument object, without secrets.
 	// +optional
 	// +k8s:opaqueType
-	Arguments *apiextensionsv1.JSON `json:"arguments,omitempty"`
+	// +patchStrategy=replace
+	Arguments *apiextensionsv1.JSON `json:"arguments,omitempty" patchStrategy:"replace"`
 	// redacted is set if secrets were removed from the arguments, so that they are not those that the tool received.
 	// +optional
 	Redacted bool `json:"redacted,omitempty"`

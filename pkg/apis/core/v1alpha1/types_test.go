@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/randfill"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -28,7 +30,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 // fill makes an object with random fields, some of them absent.
 func fill(obj runtime.Object, seed int64, nils float64) {
 	randfill.NewWithSeed(seed).NilChance(nils).NumElements(0, 2).Funcs(
-		func(j *apiextensionsv1.JSON, _ randfill.Continue) { j.Raw = []byte(`{"a":1}`) },
+		func(j *apiextensionsv1.JSON, _ randfill.Continue) { j.Raw = []byte(`{"a":{"b":[{"c":1}]}}`) },
 		func(m *metav1.ObjectMeta, _ randfill.Continue) { m.Name = "a" },
 		func(m *metav1.FieldsV1, _ randfill.Continue) {},
 	).Fill(obj)
@@ -53,6 +55,25 @@ func TestValidationTakesEveryShape(t *testing.T) {
 			if _, ok := created.(*v1alpha1.ExecutionEvent); !ok {
 				_ = s.ValidateUpdate(t.Context(), nil, created, old, "status")
 			}
+		}
+	}
+}
+
+// A strategic merge patch looks for the members of a JSON value in its Go type, which has none: each such field must be replaced as
+// a whole.
+func TestStrategicMergePatchTakesEveryField(t *testing.T) {
+	for _, obj := range v1alpha1.KnownTypes() {
+		fill(obj, 1, 0)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := runtime.DeepCopyJSON(content)
+		got, err := strategicpatch.StrategicMergeMapPatch(content, runtime.DeepCopyJSON(content), obj)
+		if err != nil {
+			t.Errorf("%T: %v", obj, err)
+		} else if diff := cmp.Diff(strategicpatch.JSONMap(was), got); diff != "" {
+			t.Errorf("%T patched with itself is another object: %s", obj, diff)
 		}
 	}
 }

@@ -29,3 +29,16 @@ func May(ctx context.Context, a authorizer.Authorizer, what authorizer.Attribute
 	}
 	return decision == authorizer.DecisionAllow, nil
 }
+
+// MayControl reports whether the caller of a request may write what only controllers write: it needs create on
+// executionevents/controlled. A worker may not, whatever roles it has.
+func MayControl(ctx context.Context, a authorizer.Authorizer, namespace string) (bool, error) {
+	user, ok := request.UserFrom(ctx)
+	if !ok || IsWorker(user) {
+		return false, nil
+	}
+	return May(ctx, a, authorizer.AttributesRecord{
+		Verb: "create", Namespace: namespace,
+		Resource: "executionevents", Subresource: v1alpha1.ResourceExecutionEventsControlled,
+	})
+}

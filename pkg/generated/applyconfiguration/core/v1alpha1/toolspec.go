@@ -19,6 +19,7 @@ type ToolSpecApplyConfiguration struct {
 	Description *string `json:"description,omitempty"`
 	// parameters is the JSON Schema of the arguments. Unset means no arguments for an HTTP tool, and the schema that the
 	// server offers for a remote MCP tool. If set, a remote MCP tool can be used only while its server offers the same.
+	// A strategic merge patch replaces the schema as a whole; a JSON merge patch changes single members.
 	Parameters *v1.JSON `json:"parameters,omitempty"`
 	// brokeredToolClass is read, write or coordination.
 	BrokeredToolClass *corev1alpha1.BrokeredToolClass `json:"brokeredToolClass,omitempty"`

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	restclient "k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -22,17 +21,9 @@ type callers struct {
 	loopback   *restclient.Config // may be nil
 }
 
-// controller reports whether the caller may write what only controllers write. A worker may not, whatever roles it
-// has.
+// controller reports whether the caller may write what only controllers write.
 func (r callers) controller(ctx context.Context, namespace string) (bool, error) {
-	user, ok := request.UserFrom(ctx)
-	if !ok || guard.IsWorker(user) {
-		return false, nil
-	}
-	return guard.May(ctx, r.authorizer, authorizer.AttributesRecord{
-		Verb: "create", Namespace: namespace,
-		Resource: "executionevents", Subresource: v1alpha1.ResourceExecutionEventsControlled,
-	})
+	return guard.MayControl(ctx, r.authorizer, namespace)
 }
 
 // mayFork requires the verb get on the source of a fork, because the fork receives the history and the spec of the
