@@ -5,13 +5,11 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -23,7 +21,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/host/rbac"
 	"github.com/platform-ai/platform/pkg/server/host/review"
 	"github.com/platform-ai/platform/pkg/server/host/token"
-	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -58,7 +55,7 @@ func (h *Host) tokenRequests() core.Tokens {
 		Audiences: []string{token.DefaultIssuer},
 		Bound: map[core.BoundKind]func(context.Context, string, string) (types.UID, error){
 			secret: h.storage.uid(secretsResource, nil),
-			task:   h.taskOfRun,
+			task:   h.storage.taskOfRun(h.authz),
 		},
 		Issue: func(ctx context.Context, t core.Token) (core.IssuedToken, error) {
 			c := token.Claims{
@@ -84,19 +81,6 @@ func (h *Host) tokenRequests() core.Tokens {
 			return core.IssuedToken(issued), err
 		},
 	}
-}
-
-// taskOfRun returns the UID of the task that a token is to be bound to. The holder of the token acts as the worker of the task's run, so
-// only controllers get one, whoever may make tokens of the ServiceAccount.
-func (h *Host) taskOfRun(ctx context.Context, namespace, name string) (types.UID, error) {
-	ok, err := guard.MayControl(ctx, h.authz, namespace)
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", apierrors.NewForbidden(tasksResource, name, errors.New("only controllers make tokens that are bound to a task"))
-	}
-	return h.storage.uid(tasksResource, nil)(ctx, namespace, name)
 }
 
 func bound(ref *authenticationv1.BoundObjectReference) *token.Ref {

@@ -5,6 +5,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/tools/cache"
@@ -28,6 +30,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/host/garbage"
 	"github.com/platform-ai/platform/pkg/server/host/rbac"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -152,6 +155,21 @@ func (s *storages) uid(gr schema.GroupResource, wanted func(metav1.Object) bool)
 			return "", err
 		}
 		return m.GetUID(), nil
+	}
+}
+
+// taskOfRun returns a func that looks up the UID of the task that a token is to be bound to. The holder of the token acts as the worker of
+// the task's run, so only controllers get one, whoever may make tokens of the ServiceAccount.
+func (s *storages) taskOfRun(a authorizer.Authorizer) func(context.Context, string, string) (types.UID, error) {
+	return func(ctx context.Context, namespace, name string) (types.UID, error) {
+		ok, err := guard.MayControl(ctx, a, namespace)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return "", apierrors.NewForbidden(tasksResource, name, errors.New("only controllers make tokens that are bound to a task"))
+		}
+		return s.uid(tasksResource, nil)(ctx, namespace, name)
 	}
 }
 
