@@ -63,7 +63,12 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(temporary) }() // if this ends early; otherwise it is gone by then
+	removed := false
+	defer func() {
+		if !removed { // this ends early; otherwise a tier that began meanwhile may have a folder of the same name
+			_ = os.RemoveAll(temporary)
+		}
+	}()
 	before, err := look(temporary)
 	if err != nil {
 		return nil, err
@@ -112,6 +117,7 @@ func runOne(ctx context.Context, dir string, ending time.Duration, command []str
 	if err != nil {
 		return nil, err
 	}
+	removed = true
 	if err := os.RemoveAll(temporary); err != nil {
 		left = append(left, err.Error())
 	}

@@ -6,10 +6,12 @@ package main
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/worker/cgroup"
@@ -208,6 +210,25 @@ func TestLeftBehind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBesideEachOther: a tier that ends does not remove the folder of one that took its number.
+func TestBesideEachOther(t *testing.T) {
+	t.Parallel()
+	program, temporary := kit.Bin(t, "tier"), t.TempDir()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 10 {
+				cmd := exec.CommandContext(t.Context(), program, "run", "-ending", "1ms", fmt.Sprintf("planted-%d", i), "bash", "-c", "touch $TMPDIR/file && rm $TMPDIR/file")
+				cmd.Dir, cmd.Env = temporary, append(os.Environ(), envOut+"=", "TMPDIR="+temporary)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestParts: a second call runs what has not passed on this commit.
