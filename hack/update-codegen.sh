@@ -13,7 +13,7 @@ tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 
 (cd "$root/hack/tools" && GOBIN="$tools" CGO_ENABLED=0 go install \
-	k8s.io/code-generator/cmd/{deepcopy-gen,defaulter-gen,validation-gen,client-gen,lister-gen,informer-gen,applyconfiguration-gen} \
+	k8s.io/code-generator/cmd/{deepcopy-gen,defaulter-gen,validation-gen,client-gen} \
 	k8s.io/kube-openapi/cmd/openapi-gen)
 PATH="$tools:$PATH"
 
@@ -58,15 +58,15 @@ if grep "$module" "$violations" | grep -v names_match; then
 	exit 1
 fi
 
-applyconfiguration-gen "${header[@]}" --output-dir pkg/generated/applyconfiguration --output-pkg "$out/applyconfiguration" \
-	--external-applyconfigurations "k8s.io/api/core/v1.EnvVar:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.ResourceRequirements:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.Toleration:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.Affinity:k8s.io/client-go/applyconfigurations/core/v1" \
-	"$types"
+# Of these packages it serves some kinds only.
+pruned=(go run ./hack/openapi pkg/generated/openapi/zz_generated.openapi.go)
+"${pruned[@]}" schema_k8sio_api_core_v1_ ConfigMap Secret ServiceAccount Event Namespace
+"${pruned[@]}" schema_k8sio_api_admissionregistration_v1_ ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+"${pruned[@]}" schema_pkg_apis_apiextensions_v1_ JSON
+
 client-gen "${header[@]}" --output-dir pkg/generated/clientset --output-pkg "$out/clientset" \
-	--clientset-name versioned --fake-clientset=false --apply-configuration-package "$out/applyconfiguration" \
+	--clientset-name versioned --fake-clientset=false \
 	--input-base "" --input "$types"
-lister-gen "${header[@]}" --output-dir pkg/generated/listers --output-pkg "$out/listers" "$types"
-informer-gen "${header[@]}" --output-dir pkg/generated/informers --output-pkg "$out/informers" \
-	--versioned-clientset-package "$out/clientset/versioned" --listers-package "$out/listers" "$types"
 
 if [ $# = 0 ]; then
 	go run ./hack/reference

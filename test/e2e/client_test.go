@@ -13,14 +13,15 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/pkg/generated/informers/externalversions"
 )
 
-// TestInformers: the generated informers see each event of a run once, in
+// TestInformers: informers of client-go see each event of a run once, in
 // order, and the task in each of its phases, across a restart of the server.
 func TestInformers(t *testing.T) { everywhere(t, informers) }
 
@@ -29,15 +30,17 @@ func informers(t *testing.T, p place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(p.Namespace()))
+	informer := func(resource string, of runtime.Object) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client.CoreV1alpha1().RESTClient(), resource, p.Namespace(), fields.Everything()), of, 0, nil)
+	}
 	var (
 		mu     sync.Mutex // guards the rest
 		seqs   []int64
 		phases []v1alpha1.TaskPhase
 	)
 	over, succeeded := make(chan struct{}), make(chan struct{})
-	events := factory.Core().V1alpha1().ExecutionEvents().Informer()
-	tasks := factory.Core().V1alpha1().Tasks().Informer()
+	events := informer("executionevents", &v1alpha1.ExecutionEvent{})
+	tasks := informer("tasks", &v1alpha1.Task{})
 	_, err = events.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 		e, ok := o.(*v1alpha1.ExecutionEvent)
 		if !ok {
@@ -70,8 +73,9 @@ func informers(t *testing.T, p place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
+	go events.RunWithContext(t.Context()) // ends with the test
+	go tasks.RunWithContext(t.Context())
+	cache.WaitForCacheSync(t.Context().Done(), events.HasSynced, tasks.HasSynced)
 
 	command(t, p, "seen", "for i in $(seq 20); do echo line $i; sleep 0.5; done", nil)
 	awaitEvent(t, p, "seen", v1alpha1.EventWorkerStarted)

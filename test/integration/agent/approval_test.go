@@ -18,6 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,7 +28,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/pkg/generated/informers/externalversions"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
@@ -193,15 +193,15 @@ func TestApprovalsAreListed(t *testing.T) {
 	if len(everywhere.Items) != 5 || everywhere.RemainingItemCount == nil || *everywhere.RemainingItemCount != 3 {
 		t.Errorf("%d items, %v remain", len(everywhere.Items), everywhere.RemainingItemCount)
 	}
-	factory := externalversions.NewSharedInformerFactory(kit.Must[*versioned.Clientset](t)(versioned.NewForConfig(s.Config())), 0)
-	informer := factory.Core().V1alpha1().Approvals()
+	client := kit.Must[*versioned.Clientset](t)(versioned.NewForConfig(s.Config())).CoreV1alpha1().RESTClient()
+	informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client, "approvals", metav1.NamespaceAll, fields.Everything()), &v1alpha1.Approval{}, 0, nil)
 	seen := make(chan string, 100)
-	kit.Must[cache.ResourceEventHandlerRegistration](t)(informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	kit.Must[cache.ResourceEventHandlerRegistration](t)(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, o any) { seen <- string(o.(*v1alpha1.Approval).Status.State) },
 	}))
-	factory.StartWithContext(t.Context())
-	factory.WaitForCacheSync(t.Context().Done())
-	if n := len(informer.Informer().GetStore().List()); n != 8 {
+	go informer.RunWithContext(t.Context()) // ends with the test
+	cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced)
+	if n := len(informer.GetStore().List()); n != 8 {
 		t.Errorf("the informer has %d", n)
 	}
 	kit.Must[*v1alpha1.Approval](t)(standalone.Decide(t, admin, want[0], "approve"))

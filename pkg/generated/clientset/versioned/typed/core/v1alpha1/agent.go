@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type AgentInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.AgentList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Agent, err error)
-	Apply(ctx context.Context, agent *applyconfigurationcorev1alpha1.AgentApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Agent, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, agent *applyconfigurationcorev1alpha1.AgentApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Agent, err error)
 	AgentExpansion
 }
 
 // agents implements AgentInterface
 type agents struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Agent, *corev1alpha1.AgentList, *applyconfigurationcorev1alpha1.AgentApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Agent, *corev1alpha1.AgentList]
 }
 
 // newAgents returns a Agents
 func newAgents(c *CoreV1alpha1Client, namespace string) *agents {
 	return &agents{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Agent, *corev1alpha1.AgentList, *applyconfigurationcorev1alpha1.AgentApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Agent, *corev1alpha1.AgentList](
 			"agents",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type AgentRuntimeInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.AgentRuntimeList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.AgentRuntime, err error)
-	Apply(ctx context.Context, agentRuntime *applyconfigurationcorev1alpha1.AgentRuntimeApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.AgentRuntime, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, agentRuntime *applyconfigurationcorev1alpha1.AgentRuntimeApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.AgentRuntime, err error)
 	AgentRuntimeExpansion
 }
 
 // agentRuntimes implements AgentRuntimeInterface
 type agentRuntimes struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.AgentRuntime, *corev1alpha1.AgentRuntimeList, *applyconfigurationcorev1alpha1.AgentRuntimeApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.AgentRuntime, *corev1alpha1.AgentRuntimeList]
 }
 
 // newAgentRuntimes returns a AgentRuntimes
 func newAgentRuntimes(c *CoreV1alpha1Client, namespace string) *agentRuntimes {
 	return &agentRuntimes{
-		gentype.NewClientWithListAndApply[*corev1alpha1.AgentRuntime, *corev1alpha1.AgentRuntimeList, *applyconfigurationcorev1alpha1.AgentRuntimeApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.AgentRuntime, *corev1alpha1.AgentRuntimeList](
 			"agentruntimes",
 			c.RESTClient(),
 			scheme.ParameterCodec,

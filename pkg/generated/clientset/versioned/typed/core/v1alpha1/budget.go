@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type BudgetInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.BudgetList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Budget, err error)
-	Apply(ctx context.Context, budget *applyconfigurationcorev1alpha1.BudgetApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Budget, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, budget *applyconfigurationcorev1alpha1.BudgetApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Budget, err error)
 	BudgetExpansion
 }
 
 // budgets implements BudgetInterface
 type budgets struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Budget, *corev1alpha1.BudgetList, *applyconfigurationcorev1alpha1.BudgetApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Budget, *corev1alpha1.BudgetList]
 }
 
 // newBudgets returns a Budgets
 func newBudgets(c *CoreV1alpha1Client, namespace string) *budgets {
 	return &budgets{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Budget, *corev1alpha1.BudgetList, *applyconfigurationcorev1alpha1.BudgetApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Budget, *corev1alpha1.BudgetList](
 			"budgets",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,9 +34,6 @@ type MemoryInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.MemoryList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Memory, err error)
-	Apply(ctx context.Context, memory *applyconfigurationcorev1alpha1.MemoryApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Memory, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, memory *applyconfigurationcorev1alpha1.MemoryApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Memory, err error)
 	Disable(ctx context.Context, memoryName string, memoryChange *corev1alpha1.MemoryChange, opts v1.CreateOptions) (*corev1alpha1.Memory, error)
 	Enable(ctx context.Context, memoryName string, memoryChange *corev1alpha1.MemoryChange, opts v1.CreateOptions) (*corev1alpha1.Memory, error)
 	Discard(ctx context.Context, memoryName string, memoryChange *corev1alpha1.MemoryChange, opts v1.CreateOptions) (*corev1alpha1.Memory, error)
@@ -48,13 +44,13 @@ type MemoryInterface interface {
 
 // memories implements MemoryInterface
 type memories struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Memory, *corev1alpha1.MemoryList, *applyconfigurationcorev1alpha1.MemoryApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Memory, *corev1alpha1.MemoryList]
 }
 
 // newMemories returns a Memories
 func newMemories(c *CoreV1alpha1Client, namespace string) *memories {
 	return &memories{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Memory, *corev1alpha1.MemoryList, *applyconfigurationcorev1alpha1.MemoryApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Memory, *corev1alpha1.MemoryList](
 			"memories",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,9 +34,6 @@ type MemoryProposalInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.MemoryProposalList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.MemoryProposal, err error)
-	Apply(ctx context.Context, memoryProposal *applyconfigurationcorev1alpha1.MemoryProposalApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.MemoryProposal, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, memoryProposal *applyconfigurationcorev1alpha1.MemoryProposalApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.MemoryProposal, err error)
 	Review(ctx context.Context, memoryProposalName string, memoryProposalReview *corev1alpha1.MemoryProposalReview, opts v1.CreateOptions) (*corev1alpha1.MemoryProposal, error)
 	ApplyMemory(ctx context.Context, memoryProposalName string, memoryProposalApplication *corev1alpha1.MemoryProposalApplication, opts v1.CreateOptions) (*corev1alpha1.Memory, error)
 	Archive(ctx context.Context, memoryProposalName string, memoryChange *corev1alpha1.MemoryChange, opts v1.CreateOptions) (*corev1alpha1.MemoryProposal, error)
@@ -47,13 +43,13 @@ type MemoryProposalInterface interface {
 
 // memoryProposals implements MemoryProposalInterface
 type memoryProposals struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.MemoryProposal, *corev1alpha1.MemoryProposalList, *applyconfigurationcorev1alpha1.MemoryProposalApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.MemoryProposal, *corev1alpha1.MemoryProposalList]
 }
 
 // newMemoryProposals returns a MemoryProposals
 func newMemoryProposals(c *CoreV1alpha1Client, namespace string) *memoryProposals {
 	return &memoryProposals{
-		gentype.NewClientWithListAndApply[*corev1alpha1.MemoryProposal, *corev1alpha1.MemoryProposalList, *applyconfigurationcorev1alpha1.MemoryProposalApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.MemoryProposal, *corev1alpha1.MemoryProposalList](
 			"memoryproposals",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type ProviderInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.ProviderList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Provider, err error)
-	Apply(ctx context.Context, provider *applyconfigurationcorev1alpha1.ProviderApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Provider, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, provider *applyconfigurationcorev1alpha1.ProviderApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Provider, err error)
 	ProviderExpansion
 }
 
 // providers implements ProviderInterface
 type providers struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Provider, *corev1alpha1.ProviderList, *applyconfigurationcorev1alpha1.ProviderApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Provider, *corev1alpha1.ProviderList]
 }
 
 // newProviders returns a Providers
 func newProviders(c *CoreV1alpha1Client, namespace string) *providers {
 	return &providers{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Provider, *corev1alpha1.ProviderList, *applyconfigurationcorev1alpha1.ProviderApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Provider, *corev1alpha1.ProviderList](
 			"providers",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type RuntimePoolInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.RuntimePoolList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.RuntimePool, err error)
-	Apply(ctx context.Context, runtimePool *applyconfigurationcorev1alpha1.RuntimePoolApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.RuntimePool, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, runtimePool *applyconfigurationcorev1alpha1.RuntimePoolApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.RuntimePool, err error)
 	RuntimePoolExpansion
 }
 
 // runtimePools implements RuntimePoolInterface
 type runtimePools struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.RuntimePool, *corev1alpha1.RuntimePoolList, *applyconfigurationcorev1alpha1.RuntimePoolApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.RuntimePool, *corev1alpha1.RuntimePoolList]
 }
 
 // newRuntimePools returns a RuntimePools
 func newRuntimePools(c *CoreV1alpha1Client, namespace string) *runtimePools {
 	return &runtimePools{
-		gentype.NewClientWithListAndApply[*corev1alpha1.RuntimePool, *corev1alpha1.RuntimePoolList, *applyconfigurationcorev1alpha1.RuntimePoolApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.RuntimePool, *corev1alpha1.RuntimePoolList](
 			"runtimepools",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,9 +34,6 @@ type SessionInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.SessionList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Session, err error)
-	Apply(ctx context.Context, session *applyconfigurationcorev1alpha1.SessionApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Session, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, session *applyconfigurationcorev1alpha1.SessionApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Session, err error)
 	GetTranscript(ctx context.Context, sessionName string, options v1.GetOptions) (*corev1alpha1.SessionTranscript, error)
 	AppendMessages(ctx context.Context, sessionName string, sessionTranscript *corev1alpha1.SessionTranscript, opts v1.CreateOptions) (*corev1alpha1.SessionTranscript, error)
 
@@ -46,13 +42,13 @@ type SessionInterface interface {
 
 // sessions implements SessionInterface
 type sessions struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Session, *corev1alpha1.SessionList, *applyconfigurationcorev1alpha1.SessionApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Session, *corev1alpha1.SessionList]
 }
 
 // newSessions returns a Sessions
 func newSessions(c *CoreV1alpha1Client, namespace string) *sessions {
 	return &sessions{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Session, *corev1alpha1.SessionList, *applyconfigurationcorev1alpha1.SessionApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Session, *corev1alpha1.SessionList](
 			"sessions",
 			c.RESTClient(),
 			scheme.ParameterCodec,

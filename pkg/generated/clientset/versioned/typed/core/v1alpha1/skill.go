@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type SkillInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.SkillList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Skill, err error)
-	Apply(ctx context.Context, skill *applyconfigurationcorev1alpha1.SkillApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Skill, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, skill *applyconfigurationcorev1alpha1.SkillApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Skill, err error)
 	SkillExpansion
 }
 
 // skills implements SkillInterface
 type skills struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Skill, *corev1alpha1.SkillList, *applyconfigurationcorev1alpha1.SkillApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Skill, *corev1alpha1.SkillList]
 }
 
 // newSkills returns a Skills
 func newSkills(c *CoreV1alpha1Client, namespace string) *skills {
 	return &skills{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Skill, *corev1alpha1.SkillList, *applyconfigurationcorev1alpha1.SkillApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Skill, *corev1alpha1.SkillList](
 			"skills",
 			c.RESTClient(),
 			scheme.ParameterCodec,

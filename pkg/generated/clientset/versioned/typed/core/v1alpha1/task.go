@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,9 +34,6 @@ type TaskInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.TaskList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Task, err error)
-	Apply(ctx context.Context, task *applyconfigurationcorev1alpha1.TaskApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Task, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, task *applyconfigurationcorev1alpha1.TaskApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Task, err error)
 	AppendEvent(ctx context.Context, taskName string, executionEvent *corev1alpha1.ExecutionEvent, opts v1.CreateOptions) (*corev1alpha1.ExecutionEvent, error)
 	AppendEvents(ctx context.Context, taskName string, executionEventList *corev1alpha1.ExecutionEventList, opts v1.CreateOptions) (*corev1alpha1.ExecutionEventList, error)
 	GetResult(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskResult, error)
@@ -58,13 +54,13 @@ type TaskInterface interface {
 
 // tasks implements TaskInterface
 type tasks struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Task, *corev1alpha1.TaskList, *applyconfigurationcorev1alpha1.TaskApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Task, *corev1alpha1.TaskList]
 }
 
 // newTasks returns a Tasks
 func newTasks(c *CoreV1alpha1Client, namespace string) *tasks {
 	return &tasks{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Task, *corev1alpha1.TaskList, *applyconfigurationcorev1alpha1.TaskApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Task, *corev1alpha1.TaskList](
 			"tasks",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -9,7 +9,6 @@ import (
 	context "context"
 
 	corev1alpha1 "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	applyconfigurationcorev1alpha1 "github.com/platform-ai/platform/pkg/generated/applyconfiguration/core/v1alpha1"
 	scheme "github.com/platform-ai/platform/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -35,21 +34,18 @@ type ToolInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.ToolList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *corev1alpha1.Tool, err error)
-	Apply(ctx context.Context, tool *applyconfigurationcorev1alpha1.ToolApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Tool, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, tool *applyconfigurationcorev1alpha1.ToolApplyConfiguration, opts v1.ApplyOptions) (result *corev1alpha1.Tool, err error)
 	ToolExpansion
 }
 
 // tools implements ToolInterface
 type tools struct {
-	*gentype.ClientWithListAndApply[*corev1alpha1.Tool, *corev1alpha1.ToolList, *applyconfigurationcorev1alpha1.ToolApplyConfiguration]
+	*gentype.ClientWithList[*corev1alpha1.Tool, *corev1alpha1.ToolList]
 }
 
 // newTools returns a Tools
 func newTools(c *CoreV1alpha1Client, namespace string) *tools {
 	return &tools{
-		gentype.NewClientWithListAndApply[*corev1alpha1.Tool, *corev1alpha1.ToolList, *applyconfigurationcorev1alpha1.ToolApplyConfiguration](
+		gentype.NewClientWithList[*corev1alpha1.Tool, *corev1alpha1.ToolList](
 			"tools",
 			c.RESTClient(),
 			scheme.ParameterCodec,
