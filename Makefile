@@ -25,6 +25,9 @@ CLUSTER     := CLUSTER_DIR=$(CLUSTER_DIR) test/cluster/cluster.sh
 NPM_PAGE    := pkg/console/web/node_modules/.package-lock.json
 NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm,$d/node_modules/.package-lock.json) $(NPM_PAGE)
 
+# The clients that strangers use, in a folder of their own, because they take 1.7 GB: coding agents, frameworks, and the Node that they need.
+NPM_STRANGERS := test/compat/clients/node_modules/.package-lock.json
+
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone platform-worker-command,$(notdir $(wildcard cmd/platform-*)))
 IMAGE_PREFIX ?= platform.ai/
@@ -42,7 +45,7 @@ NEEDS_MINUTES := test/robustness
 WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'
 WALK_BROWSER  := -run '^TestViews$$'
 # The parts of "make acceptance", in their order: part-NAME is how one is run. PARTS selects some.
-ACCEPTANCE    := code quick modules race control node robustness console fuzz demo release
+ACCEPTANCE    := code quick modules race clients control node robustness console fuzz demo release
 PARTS         ?=
 
 quick = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v $(NEEDS_CONTROL:%=-e /%$$) $(NEEDS_NODE:%=-e /%$$) $(NEEDS_BROWSER:%=-e /%$$) $(NEEDS_MINUTES:%=-e /%$$))
@@ -58,7 +61,7 @@ export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel tier generate verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
-.PHONY: images control cluster cluster-up cluster-down npm walk-node walk-browser
+.PHONY: images clients control cluster cluster-up cluster-down npm walk-node walk-browser
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -106,10 +109,13 @@ test: build kubectl scriptedmodel tier ## all tests that need neither a Kubernet
 test-quick:
 	$(call with,) quick "$(quick)" $(TESTFLAGS) $(ARGS)
 
-$(NPM_CLIENTS): %/node_modules/.package-lock.json: %/package-lock.json
+$(NPM_CLIENTS) $(NPM_STRANGERS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
 npm: $(NPM_CLIENTS) ## install the JavaScript clients of the tests, and what checks the console's page
+
+clients: build kubectl scriptedmodel tier $(NPM_STRANGERS) ## coding agents and frameworks from npm on the vendors' APIs; prints what works
+	$(call with,clients) clients ./test/compat $(TESTFLAGS) -count=1 -v -run 'TestClients|TestCodingAgent' $(ARGS)
 
 # The packages that hack/raced.sh finds: those in which things happen at once.
 race: build kubectl scriptedmodel tier ## the packages where things happen at once, under the race detector
@@ -140,6 +146,7 @@ part-quick: build kubectl scriptedmodel tier npm
 part-modules: modules
 part-race: race # and of the integration tests those in which many act at once
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race-at-once "$(AT_ONCE_IN)" -race $(TESTFLAGS) -run '$(AT_ONCE)'
+part-clients: clients
 part-control: build kubectl scriptedmodel tier control
 	$(call with,control-plane) control "$(NEEDS_CONTROL:%=./%) ./test/router" $(TESTFLAGS) -count=1 -p 1
 part-node: e2e

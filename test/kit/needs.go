@@ -26,6 +26,8 @@ const (
 	Browser Need = "browser"
 	// NPM is the clients and checkers that npm installs.
 	NPM Need = "npm"
+	// Clients is the coding agents and frameworks that "make clients" installs: clients that strangers use.
+	Clients Need = "clients"
 	// Minutes is time: the test works through many or large inputs, and a short one beside it covers the same code.
 	Minutes Need = "minutes"
 )

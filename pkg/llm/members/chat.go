@@ -26,7 +26,7 @@ func chat() []group {
 		{Dropped, "", "", "caching, which this server asks for itself", `prompt_cache_key prompt_cache_retention prompt_cache_options **.cache_control **.prompt_cache_breakpoint`},
 		{Dropped, "", "", "a hint", `verbosity="medium" prediction messages[].content[image_url].image_url.detail="auto"`},
 		{Dropped, "", "", "whose name a message has says nothing to the model of another vendor", `messages[].name`},
-		{Dropped, "", "", "what the text refers to, not the text", `messages[].annotations`},
+		{Dropped, "", "", "what the text refers to, not the text", `messages[].annotations messages[].content[text].annotations`},
 		{Dropped, "", "", "what a model thought, which another one does not continue", `messages[].reasoning_content messages[].reasoning
 			messages[].reasoning_details messages[].thinking_blocks messages[].provider_specific_fields messages[].content[thinking]
 			messages[].content[reasoning] messages[].tool_calls[function|].extra_content`},

@@ -124,6 +124,11 @@ func TestChatToAnthropic(t *testing.T) {
 			given: `"messages":[` + user + `,{"role":"assistant","content":"b","refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":null},` + user + `]`,
 			want:  `"messages":[` + gotten + `,{"role":"assistant","content":[{"type":"text","text":"b"}]},` + gotten + `]`,
 		},
+		// An answer as the OpenAI Agents SDK sends it back.
+		{
+			given: `"messages":[` + user + `,{"role":"assistant","content":[{"type":"text","text":"b","annotations":[]}]},` + user + `]`,
+			want:  `"messages":[` + gotten + `,{"role":"assistant","content":[{"type":"text","text":"b"}]},` + gotten + `]`,
+		},
 		{
 			given: `"messages":[` + user + `,{"role":"assistant","content":null,"refusal":"No.","reasoning_content":"hm"},` + user + `]`,
 			want:  `"messages":[` + gotten + `,{"role":"assistant","content":[{"type":"text","text":"No."}]},` + gotten + `]`, left: "messages[].reasoning_content",
