@@ -59,10 +59,14 @@ if grep "$module" "$violations" | grep -v names_match; then
 fi
 
 # Of these packages it serves some kinds only.
-pruned=(go run ./hack/openapi pkg/generated/openapi/zz_generated.openapi.go)
-"${pruned[@]}" schema_k8sio_api_core_v1_ ConfigMap Secret ServiceAccount Event Namespace
-"${pruned[@]}" schema_k8sio_api_admissionregistration_v1_ ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
-"${pruned[@]}" schema_pkg_apis_apiextensions_v1_ JSON
+definitions=pkg/generated/openapi/zz_generated.openapi.go
+for kinds in "schema_k8sio_api_core_v1_ ConfigMap Secret ServiceAccount Event Namespace" \
+	"schema_k8sio_api_admissionregistration_v1_ ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding" \
+	"schema_pkg_apis_apiextensions_v1_ JSON"; do
+	# shellcheck disable=SC2086 # words
+	go run ./hack/openapi $kinds <"$definitions" >"$tools/definitions.go"
+	cp "$tools/definitions.go" "$definitions"
+done
 
 client-gen "${header[@]}" --output-dir pkg/generated/clientset --output-pkg "$out/clientset" \
 	--clientset-name versioned --fake-clientset=false \

@@ -4,7 +4,7 @@
 // Command openapi leaves out of the generated OpenAPI definitions what no request or answer of this server contains. The generator
 // describes all types of a package, and of k8s.io/api/core/v1 the server serves five kinds:
 //
-//	go run ./hack/openapi FILE PREFIX KIND...
+//	go run ./hack/openapi PREFIX KIND... <IN >OUT
 //
 // Of the definitions whose functions begin with PREFIX it keeps the kinds, their lists, and what any kept definition refers to.
 package main
@@ -12,6 +12,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -25,25 +26,26 @@ var (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "openapi:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
-	if len(args) < 3 {
-		return errors.New("FILE PREFIX KIND... are needed")
+func run(args []string, in io.Reader, out io.Writer) error {
+	if len(args) < 2 {
+		return errors.New("PREFIX KIND... are needed")
 	}
-	raw, err := os.ReadFile(args[0])
+	raw, err := io.ReadAll(in)
 	if err != nil {
 		return err
 	}
-	text, err := prune(string(raw), args[1], args[2:])
+	text, err := prune(string(raw), args[0], args[1:])
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(args[0], []byte(text), 0o600)
+	_, err = io.WriteString(out, text)
+	return err
 }
 
 func prune(text, prefix string, kinds []string) (string, error) {

@@ -164,7 +164,7 @@ func (v *realVendor) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", jsonKind)
 	w.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // texts, and the client may have gone
 }
 
 // renamed gives an answer and its parts names of their own: clients tell answers apart by them.
