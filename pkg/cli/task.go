@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
@@ -197,7 +199,34 @@ func (a *app) wait(ctx context.Context, task string) error {
 	if err != nil {
 		return err
 	}
+	if err := settled(ctx, c.Tasks(namespace), task, s.uid); err != nil {
+		return err
+	}
 	return ended(task, last, why)
+}
+
+// settled returns when the status of a task whose stream has ended says so, too, which it does a moment later. How the task ended is
+// known by then, so the only error is the end of the context: whoever may not read tasks, or finds another one, does not wait.
+// A watch lasts minutes, and few of them are enough.
+func settled(ctx context.Context, tasks typed.TaskInterface, name string, uid types.UID) error {
+	over := func(t *v1alpha1.Task) bool { return t.UID != uid || t.Status.Phase.Terminal() }
+	for range 10 {
+		t, err := tasks.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || over(t) {
+			break
+		}
+		w, err := tasks.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: t.ResourceVersion})
+		if err != nil {
+			break
+		}
+		for e := range w.ResultChan() {
+			if t, ok := e.Object.(*v1alpha1.Task); ok && (over(t) || e.Type == watch.Deleted) {
+				w.Stop()
+				return nil
+			}
+		}
+	}
+	return ctx.Err()
 }
 
 func (a *app) taskResult() *cobra.Command {
