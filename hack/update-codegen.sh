@@ -15,6 +15,7 @@ trap 'rm -rf "$tools"' EXIT
 (cd "$root/hack/tools" && GOBIN="$tools" CGO_ENABLED=0 go install \
 	k8s.io/code-generator/cmd/{deepcopy-gen,defaulter-gen,validation-gen,client-gen} \
 	k8s.io/kube-openapi/cmd/openapi-gen)
+(cd "$root" && CGO_ENABLED=0 go build -o "$tools/openapi" ./hack/openapi)
 PATH="$tools:$PATH"
 
 cd "${1:-$root}"
@@ -64,7 +65,7 @@ for kinds in "schema_k8sio_api_core_v1_ ConfigMap Secret ServiceAccount Event Na
 	"schema_k8sio_api_admissionregistration_v1_ ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding" \
 	"schema_pkg_apis_apiextensions_v1_ JSON"; do
 	# shellcheck disable=SC2086 # words
-	go run ./hack/openapi $kinds <"$definitions" >"$tools/definitions.go"
+	openapi $kinds <"$definitions" >"$tools/definitions.go"
 	cp "$tools/definitions.go" "$definitions"
 done
 
