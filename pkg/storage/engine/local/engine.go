@@ -9,7 +9,7 @@
 //	space.go       the reserve of free space and the ballast: which writes are refused on a full disk
 //	reclaim.go     the space of deleted ranges, which is returned at once on a full disk
 //	patience.go    an opening that waits for space and descriptors, and an open store that waits for descriptors
-//	disk.go        which operations the disk has not answered, for Ready
+//	disk.go        operations that the disk has not answered yet, which Ready reports
 //	failure.go     the end of the store when the outcome of a write is unknown
 //	mark.go        store.mark, which says what the store must have (marked.go keeps it up to date, reached.go adds each commit)
 //	continuity.go  the comparison of a store with its mark, before and after it is opened
