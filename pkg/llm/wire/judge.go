@@ -63,15 +63,14 @@ func (a Answer) Whole(body []byte) error {
 	return a.Object(func(name string) json.RawMessage { return all[name] })
 }
 
-// Object is Whole for an object, whose members get returns.
+// Object is Whole for an object of valid JSON, whose members get returns.
 func (a Answer) Object(get func(name string) json.RawMessage) error {
 	value := get(a.Member)
-	var list []json.RawMessage
 	switch {
 	case a.Number && len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9'):
 		return nil
 	case !a.Number && len(value) > 0 && value[0] == '[':
-		if !a.Filled || json.Unmarshal(value, &list) == nil && len(list) > 0 {
+		if !a.Filled || bytes.TrimLeft(value[1:], " \t\r\n")[0] != ']' {
 			return nil
 		}
 	}
@@ -149,14 +148,18 @@ func AsStream(resp *http.Response, body io.Reader) {
 	resp.Body, resp.Header = io.NopCloser(body), http.Header{"Content-Type": {"text/event-stream"}}
 }
 
-// maxBlank is how much white space may come before an answer, in bytes.
-const maxBlank = 4 << 10
+// maxBlank is how much white space may come before an answer, in bytes. Nearly all have less than fewBlank, so that looking costs
+// little memory.
+const fewBlank, maxBlank = 64, 4 << 10
 
 // IsStream reports whether a body is an event stream, by how it begins: servers and proxies do not always say so in the header. It
 // returns a reader of the whole body. An empty body is no stream.
 func IsStream(body io.Reader) (io.Reader, bool) {
-	r := bufio.NewReaderSize(body, maxBlank)
+	r := bufio.NewReaderSize(body, fewBlank)
 	for n := 1; n <= maxBlank; n++ {
+		if n > r.Size() {
+			r = bufio.NewReaderSize(r, maxBlank)
+		}
 		begin, err := r.Peek(n)
 		if err != nil {
 			return r, false

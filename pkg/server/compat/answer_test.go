@@ -54,6 +54,7 @@ func TestNoAnswer(t *testing.T) {
 		"a list":                         {200, whole, "[]"},
 		"no JSON":                        {200, "text/plain", "upstream connect error"},
 		"cut JSON":                       {200, whole, `{"choices":[{"mess`},
+		"no choice":                      {200, whole, `{"choices":[ ` + "\n" + ` ]}`},
 		"JSON of something else":         {200, whole, `{"status":"ok"}`},
 		"JSON of something else, 201":    {201, whole, `{"id":"job_1"}`},
 		"an empty stream":                {200, events, ""},
@@ -98,7 +99,8 @@ func TestAnswers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"201": says(http.StatusCreated, wholeChat), "202": says(http.StatusAccepted, wholeChat), "a mark of the order of bytes": says(200, "\xef\xbb\xbf"+wholeChat),
 		"a stream that is called a text": sends(200, "text/plain", stream), "a whole that is called a stream": sends(200, "text/event-stream", wholeChat),
-		"comments before it": sends(200, "text/event-stream", strings.Repeat(": waiting\n\n", 100)+stream), "a stream, 201": sends(201, "text/event-stream", stream),
+		"comments before it": sends(200, "text/event-stream", strings.Repeat(": waiting\n\n", 100)+stream), "blank lines before it": sends(200, "text/plain", strings.Repeat("\n", 4000)+stream),
+		"a stream, 201": sends(201, "text/event-stream", stream),
 	} {
 		for _, op := range []operation{opChat, opMessages} {
 			l := newLoop(t, op, v1alpha1.ProviderOpenAI)
