@@ -59,6 +59,7 @@ func TestTextRemoves(t *testing.T) {
 		{"user info without name", "redis://:pw@host:6379/0", "redis://host:6379/0"},
 		{"user info with at", "https://a@b:c@host/", "https://host/"},
 		{"query", "GET https://host/p?sig=abc&x=1.", "GET https://host/p."},
+		{"query in Markdown", "[![Doc](https://host/a?status.svg)](https://host/b?c=d), see [it](https://host/e)", "[![Doc](https://host/a)](https://host/b), see [it](https://host/e)"},
 		{"fragment", "https://host/p#access=1", "https://host/p"},
 		{"markdown", "[a](https://host/p?x=1)", "[a](https://host/p)"},
 		{"scheme-relative", "see //host.io/p?x=1", "see //host.io/p"},

@@ -152,9 +152,12 @@ func plainPart(part string) bool {
 }
 
 // urlStop returns the end of the URL text at i. An escaped slash or ampersand
-// belongs to it.
+// belongs to it, and the middle of a link in Markdown, "](", does not.
 func urlStop(s string, i int) int {
 	for i < len(s) {
+		if s[i] == ']' && strings.HasPrefix(s[i:], "](") {
+			break
+		}
 		if is(s[i], urlEnd) {
 			if s[i] != '\\' || i+1 >= len(s) || s[i+1] != '/' && s[i+1] != 'u' {
 				break
