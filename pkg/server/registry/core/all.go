@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/taskquery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
@@ -68,10 +69,13 @@ const originMessages = 500
 // All returns every resource of the group, in the order of discovery. The
 // result must be used for one server only.
 func All(o Options) []resource.Resource {
-	workers := &guard.Workers{}
+	storedTasks := stored.NewTasks()
+	storedAgents := resource.NewStored[*v1alpha1.Agent](v1alpha1.Resource("agents"))
+	storedSessions := resource.NewStored[*v1alpha1.Session](v1alpha1.Resource("sessions"))
+	workers := &guard.Workers{Task: storedTasks.Get, Agent: storedAgents.Get, Session: storedSessions.Get}
 	tools := tool.Definition(workers.Tools())
 	agents := agent.New(agent.Options{
-		LocalRuns: o.LocalRuns, Tool: tools.Get, Caller: workers.Caller,
+		Stored: storedAgents, LocalRuns: o.LocalRuns, Tool: tools.Get, Caller: workers.Caller,
 	}, workers.Agents())
 	providers := provider.Definition(workers.Providers())
 	o.Agent, o.Tool, o.Provider, o.UpdateProvider = agents.Get, tools.Get, providers.Get, providers.UpdateStored
@@ -81,20 +85,19 @@ func All(o Options) []resource.Resource {
 		o.Gate = o.Limits.Gate
 		o.Limits.Read(models.LimitReaders{Budgets: budgets.Of, Provider: providers.Get, Agent: agents.Get})
 	}
-	tasks := task.New(o.Options, workers.Tasks())
-	workers.Task, workers.Agent = tasks.Get, agents.Get
+	tasks := task.New(o.Options, storedTasks, workers.Tasks())
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 		return guard.RecallScope(ctx, workers, t)
 	}
 	memories := memory.New(memory.Options{
 		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
-		Session: func(ctx context.Context, name string) (*v1alpha1.Session, error) { return workers.Session(ctx, name) },
+		Session: storedSessions.Get,
 	})
 	proposals := memoryproposal.New(memoryproposal.Options{
 		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
 		Guard: workers.MemoryProposals(), Task: tasks.Get,
 		History: func(ctx context.Context, name string, after int64) (transcript.Page, error) {
-			s, err := workers.Session(ctx, name)
+			s, err := storedSessions.Get(ctx, name)
 			if err != nil {
 				return transcript.Page{}, err
 			}
@@ -103,7 +106,7 @@ func All(o Options) []resource.Resource {
 	})
 	chats := chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()})
 	sessions := session.New(session.Options{
-		Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: scope, Guard: workers.Sessions(),
+		Stored: storedSessions, Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: scope, Guard: workers.Sessions(),
 		Deleted: func(ctx context.Context, s *v1alpha1.Session) {
 			memories.Bind(ctx, s)
 			o.Chat.Forget(ctx, s)
@@ -111,7 +114,6 @@ func All(o Options) []resource.Resource {
 		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel, Turn: chats.Frames, Turns: o.Turns,
 	})
 	o.Chat.Keep(sessions)
-	workers.Session = sessions.Get
 	if o.Timelines != nil { // nil where only the definitions are wanted
 		o.Timelines.Join(others(tasks, sessions, o.Authorizer))
 		o.Timelines.JoinTrees(trees(tasks, o.Authorizer))

@@ -328,7 +328,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 	}
 	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, admitted: s.Admitted, answers: answers[T]{s.Show, s.Reduce}}
 	paths[k.Resource.Resource] = kept
-	p := parent[T]{get: getter[T](store), list: store.List, update: updater[T](store)}
+	p := parent[T]{get: getter[T](store), kept: kept, update: updater[T](store)}
 	if main.hasStatus() {
 		st := *store
 		st.UpdateStrategy = statusStrategy[T]{main}
@@ -360,15 +360,19 @@ func getter[T Object](g rest.Getter) func(context.Context, string) (T, error) {
 // interferes.
 func updater[T Object](s *registry.Store) func(context.Context, string, func(T) error) (T, error) {
 	return func(ctx context.Context, name string, mutate func(T) error) (T, error) {
-		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-			obj := old.DeepCopyObject().(T)
-			return obj, mutate(obj)
-		})
-		out, _, err := s.Update(ctx, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+		out, _, err := s.Update(ctx, name, mutated(mutate), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 		if err != nil {
 			var none T
 			return none, err
 		}
 		return out.(T), nil
 	}
+}
+
+// mutated is a change of a copy of the stored object.
+func mutated[T Object](mutate func(T) error) rest.UpdatedObjectInfo {
+	return rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		obj := old.DeepCopyObject().(T)
+		return obj, mutate(obj)
+	})
 }

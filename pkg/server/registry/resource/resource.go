@@ -42,9 +42,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -130,7 +130,10 @@ type Definition[T Object] struct {
 	Guard     Guard[T]
 	Unguarded bool
 
-	stored  atomic.Pointer[parent[T]]    // nil until Storage has been called
+	// Stored, if set, reads and changes what is stored for others, who have it before there is a Definition.
+	Stored *Stored[T]
+
+	reads   sync.Once
 	creates atomic.Pointer[http.Handler] // of an Exchange; nil until Storage has been called
 }
 
@@ -149,7 +152,7 @@ type kind[T Object] struct {
 // parent loads and changes the object that a subresource belongs to. update is nil where the shape cannot be updated.
 type parent[T Object] struct {
 	get    func(ctx context.Context, name string) (T, error)
-	list   func(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error)
+	kept   *keptREST[T] // nil unless the shape is Kept
 	update func(ctx context.Context, name string, mutate func(T) error) (T, error)
 }
 
@@ -167,37 +170,29 @@ func (d *Definition[T]) BodyLimits() map[string]int64 {
 	return limits
 }
 
-// Get reads an object of the context's namespace from the store on behalf of the server itself, without asking the
-// guard. Errors are API errors.
+// reader returns Stored, or makes it.
+func (d *Definition[T]) reader() *Stored[T] {
+	d.reads.Do(func() {
+		if d.Stored == nil {
+			d.Stored = NewStored[T](d.Resource.GroupResource())
+		}
+	})
+	return d.Stored
+}
+
+// Get is that of Stored.
 func (d *Definition[T]) Get(ctx context.Context, name string) (T, error) {
-	p := d.stored.Load()
-	if p == nil || p.get == nil {
-		var none T
-		return none, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
-	}
-	return p.get(ctx, name)
+	return d.reader().Get(ctx, name)
 }
 
-// List reads a page of objects of the context's namespace from the store on behalf of the server itself, without asking
-// the guard. It is for kinds that are kept. Errors are API errors.
+// List is that of Stored.
 func (d *Definition[T]) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
-	p := d.stored.Load()
-	if p == nil || p.list == nil {
-		return nil, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
-	}
-	return p.list(ctx, opts)
+	return d.reader().List(ctx, opts)
 }
 
-// UpdateStored changes an object of the context's namespace on behalf of the server itself, without asking the guard:
-// its Status if the resource has a status subresource, otherwise the whole object. mutate may run several times, each
-// time on a fresh copy, until no other writer interferes; an error from it ends the update. Errors are API errors.
+// UpdateStored is that of Stored.
 func (d *Definition[T]) UpdateStored(ctx context.Context, name string, mutate func(T) error) (T, error) {
-	p := d.stored.Load()
-	if p == nil || p.update == nil {
-		var none T
-		return none, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet")
-	}
-	return p.update(ctx, name, mutate)
+	return d.reader().UpdateStored(ctx, name, mutate)
 }
 
 // Storage builds the resource's storage by path. It fails if the Definition does not match its type or scheme.
@@ -212,7 +207,7 @@ func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.
 	if err != nil {
 		return nil, fmt.Errorf("resource %s: %w", d.Resource.Resource, err)
 	}
-	d.stored.Store(&p)
+	d.reader().bound.Store(&bound[T]{p, c})
 	for _, s := range d.Subresources {
 		st, err := s.storage(k, p)
 		if err != nil {

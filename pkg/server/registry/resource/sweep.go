@@ -12,13 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/registry/rest"
 )
 
 // Content is a separate store of objects' content, keyed by their UID.
 type Content interface {
 	Owners(ctx context.Context, f func(types.UID) error) error
 	Delete(ctx context.Context, uid types.UID) error
+}
+
+// Lister lists objects in pages.
+type Lister interface {
+	List(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error)
 }
 
 // listPage is the number of objects read at a time.
@@ -28,7 +32,7 @@ const listPage = 500
 // remains if a crash occurs after an object is removed and before its content is. Sweep first collects the owners of
 // content and then lists the objects. Content is only ever written for an object that exists, and a UID is never used
 // again, so an owner that is not in the list is an orphan. The UIDs in known are taken to exist.
-func Sweep(ctx context.Context, c Content, known map[types.UID]bool, objects rest.Lister) (removed int, err error) {
+func Sweep(ctx context.Context, c Content, known map[types.UID]bool, objects Lister) (removed int, err error) {
 	orphans := map[types.UID]bool{}
 	err = c.Owners(ctx, func(uid types.UID) error {
 		if !known[uid] {
@@ -53,7 +57,7 @@ func Sweep(ctx context.Context, c Content, known map[types.UID]bool, objects res
 }
 
 // EachObject calls f with each object of a list, which is read in pages.
-func EachObject(ctx context.Context, objects rest.Lister, opts *internalversion.ListOptions, f func(metav1.Object)) error {
+func EachObject(ctx context.Context, objects Lister, opts *internalversion.ListOptions, f func(metav1.Object)) error {
 	for opts.Limit = listPage; ; {
 		list, err := objects.List(ctx, opts)
 		if err != nil {

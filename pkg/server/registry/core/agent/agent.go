@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -19,8 +18,10 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
 
-// Options are what agents need besides the object store. All fields may be zero.
+// Options are what agents need besides the object store. All other fields may be zero.
 type Options struct {
+	// Stored is what is stored of agents. It is required.
+	Stored *resource.Stored[*v1alpha1.Agent]
 	// LocalRuns is set if runs are processes on the server's machine. Users are then warned about settings that only
 	// a cluster can honour.
 	LocalRuns bool
@@ -36,9 +37,6 @@ type Resource struct {
 	o Options
 
 	making sync.Mutex // held while a worker creates an agent, so that their number stays within its limit
-
-	mu     sync.Mutex  // guards agents
-	agents rest.Lister // nil until Storage has been called
 }
 
 // New makes the resource agents.
@@ -56,6 +54,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Agent]) *Resource {
 		},
 		Columns: columns(),
 		Guard:   guard,
+		Stored:  o.Stored,
 		Shape:   resource.Kept[*v1alpha1.Agent]{Begin: r.beginCreate, Validate: validate, Warnings: o.warnings},
 	}
 	return r

@@ -10,28 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
-	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
-
-// Storage builds the storage.
-func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	paths, err := r.Definition.Storage(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	agents, ok := paths["agents"].(rest.Lister)
-	if !ok {
-		return nil, fmt.Errorf("resource agents: %T has no list", paths["agents"])
-	}
-	r.mu.Lock()
-	r.agents = agents
-	r.mu.Unlock()
-	return paths, nil
-}
 
 // beginCreate decides whether a worker may create the agent, and sets what the agent inherits. Nothing that the worker
 // says about owners, labels and annotations is kept. Other callers are not concerned.
@@ -86,23 +68,10 @@ func (r *Resource) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Age
 	return a, err
 }
 
-func (r *Resource) storage() (rest.Lister, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.agents == nil {
-		return nil, apierrors.NewServiceUnavailable("agents are not served yet")
-	}
-	return r.agents, nil
-}
-
 // list returns the agents of the context's namespace that are wanted, or of all namespaces if it has none, whatever the
 // caller may read.
 func (r *Resource) list(ctx context.Context, wanted func(*v1alpha1.Agent) bool) ([]*v1alpha1.Agent, error) {
-	agents, err := r.storage()
-	if err != nil {
-		return nil, err
-	}
-	obj, err := agents.List(request.WithUser(ctx, nil), &metainternalversion.ListOptions{})
+	obj, err := r.List(request.WithUser(ctx, nil), &metainternalversion.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

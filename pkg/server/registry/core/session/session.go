@@ -25,6 +25,8 @@ import (
 // Options are what sessions need besides the object store. All fields are
 // required except MaxChatBytes and EndTurn.
 type Options struct {
+	// Stored is what is stored of sessions.
+	Stored *resource.Stored[*v1alpha1.Session]
 	// Timelines answers pages and streams of the events of a session's tasks.
 	Timelines *timeline.Server
 	// Transcripts stores the messages of sessions.
@@ -89,6 +91,7 @@ func New(o Options) *Resource {
 		},
 		Columns: columns(),
 		Guard:   o.Guard,
+		Stored:  o.Stored,
 		Shape: resource.Kept[*v1alpha1.Session]{
 			ValidateDelete: r.validateDelete,
 			AfterDelete: func(ctx context.Context, s *v1alpha1.Session) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 )
 
 // admitted appends the events if admission allows them. The events of a list are stored together or not at all.
@@ -19,7 +20,7 @@ func (r appends) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	for i, e := range events {
 		if err := r.admit(ctx, t, e, dryRun); err != nil {
 			if len(events) > 1 {
-				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
+				err = refusal.At(fmt.Sprintf("items[%d]: ", i), err)
 			}
 			r.log.Refused(events...)
 			return nil, err

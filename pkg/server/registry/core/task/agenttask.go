@@ -3,9 +3,7 @@
 
 package task
 
-import (
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-)
+import "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 
 // agentTimeout is the timeout of a task of type agent that has none.
 const agentTimeout v1alpha1.Duration = "30m"

@@ -8,19 +8,18 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
 
 // admitApprovals checks approval events and completes them for storage. all are the events to
 // store: after an event that reports an approved call it inserts the outcome of that call. own[i]
 // reports whether all[i] came from the caller; nil means that every event did.
 func (r appends) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
-	root, _ := rootOf(t)
+	root, _ := stored.Root(t)
 	owner := approval.Owner{Namespace: t.Namespace, Task: t.Name, UID: t.UID, RootUID: root, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
 	added := false
 	for i, e := range events {
@@ -28,7 +27,7 @@ func (r appends) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEv
 		if err != nil {
 			err = apierrors.NewBadRequest(err.Error())
 			if len(events) > 1 {
-				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
+				err = refusal.At(fmt.Sprintf("items[%d]: ", i), err)
 			}
 			return nil, nil, err
 		}
@@ -60,7 +59,7 @@ func ownOnly(events []*v1alpha1.ExecutionEvent, own []bool) []*v1alpha1.Executio
 
 // Get reads a task of the request's namespace from the store. Errors are API errors.
 func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error) {
-	return r.get(ctx, name)
+	return r.tasks.Get(ctx, name)
 }
 
 // Decide appends an event that ends an approval of the task. The caller must already have been
@@ -81,25 +80,14 @@ func (r *Resource) Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 // Annotate changes annotations of the task, provided that it was not replaced by another of that
 // name. It does not change the status. change may be called several times.
 func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(annotations map[string]string)) error {
-	tasks, err := r.storage()
-	if err != nil {
-		return err
-	}
-	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		was, ok := old.(*v1alpha1.Task)
-		if !ok {
-			return nil, fmt.Errorf("update of a task met %T", old)
+	return r.tasks.UpdateAsCaller(ctx, t.Name, func(now *v1alpha1.Task) error {
+		if now.UID != t.UID {
+			return refusal.Deleted(t)
 		}
-		if was.UID != t.UID {
-			return nil, deleted(t)
-		}
-		now := was.DeepCopy()
 		if now.Annotations == nil {
 			now.Annotations = map[string]string{}
 		}
 		change(now.Annotations)
-		return now, nil
+		return nil
 	})
-	_, _, err = tasks.Update(ctx, t.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
-	return err
 }

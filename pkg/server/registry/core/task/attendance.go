@@ -13,15 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
 
 // unattended is the time after which the server reports that no controller has picked up a new
@@ -136,9 +135,7 @@ func noController(namespace string) string {
 
 // attendant looks after tasks that no controller picks up.
 type attendant struct {
-	get        func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
-	tasks      store
-	status     rest.Updater
+	tasks      stored.Tasks
 	attendance *attendance
 	trees      *trees
 	runs       *runs
@@ -176,7 +173,7 @@ func (r attendant) attend(ctx context.Context) {
 // unbegun registers the tasks that already exist at the start: those that no controller has picked up, the runs of schedules, and the
 // trees of those that were delegated.
 func (r attendant) unbegun(ctx context.Context) error {
-	err := eachPage(ctx, r.tasks, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
+	err := r.tasks.EachOf(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
 		if t.Status.Phase == "" {
 			r.attendance.created(t)
 		}
@@ -213,7 +210,7 @@ func (r attendant) findLeftovers(ctx context.Context) error {
 	r.trees.mu.Unlock()
 	for _, name := range names {
 		for noted := types.UID(""); ; { // until what was noted was still so afterwards
-			t, err := r.get(request.WithNamespace(ctx, name.Namespace), name.Name)
+			t, err := r.tasks.Get(request.WithNamespace(ctx, name.Namespace), name.Name)
 			if err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
@@ -244,7 +241,7 @@ func (r attendant) lookAfter(ctx context.Context, key types.NamespacedName) (aga
 		return again, nil // of a long queue nothing is read as long as it moves
 	}
 	ctx = request.WithNamespace(ctx, key.Namespace)
-	t, err := r.get(ctx, key.Name)
+	t, err := r.tasks.Get(ctx, key.Name)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -254,19 +251,17 @@ func (r attendant) lookAfter(ctx context.Context, key types.NamespacedName) (aga
 	if left := r.attendance.left(t); left > 0 {
 		return left, nil
 	}
-	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		now, ok := old.DeepCopyObject().(*v1alpha1.Task)
-		if !ok || now.UID != t.UID || !waitsForController(now) {
-			return old, nil
+	_, err = r.tasks.UpdateStored(ctx, key.Name, func(now *v1alpha1.Task) error {
+		if now.UID != t.UID || !waitsForController(now) {
+			return nil
 		}
 		now.Status.Message = noController(key.Namespace)
 		meta.SetStatusCondition(&now.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionWaitingToStart, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoController,
 			Message: now.Status.Message, ObservedGeneration: now.Generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
 		})
-		return now, nil
+		return nil
 	})
-	_, _, err = r.status.Update(ctx, key.Name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}

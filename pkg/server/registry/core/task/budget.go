@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -46,7 +47,7 @@ func (r gated) parentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, 
 	if d == nil {
 		return nil, nil //nolint:nilnil // a root
 	}
-	parent, err := r.get(request.WithNamespace(ctx, t.Namespace), d.Parent)
+	parent, err := r.tasks.Get(request.WithNamespace(ctx, t.Namespace), d.Parent)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && parent.UID != d.ParentUID:
 		return nil, nil //nolint:nilnil // it was deleted
@@ -70,9 +71,9 @@ func (r gated) spentBelow(ctx context.Context, top *v1alpha1.Task) (*modelgate.S
 	if err := r.trees.loaded(ctx); err != nil {
 		return nil, err
 	}
-	root, _ := rootOf(top)
+	root, _ := stored.Root(top)
 	for uid, name := range r.trees.below(root, top.UID) {
-		t, err := r.get(ctx, name)
+		t, err := r.tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && t.UID != uid: // it was deleted
 			continue
@@ -89,13 +90,13 @@ func (r gated) spentBelow(ctx context.Context, top *v1alpha1.Task) (*modelgate.S
 // spentBy adds what a task has used, by its stored events. A request whose tokens are unknown counts by the estimate of the
 // gate.
 func (r gated) spentBy(ctx context.Context, t *v1alpha1.Task, all *modelgate.Spent) error {
-	a, err := kin(r).agentOf(ctx, t)
+	a, err := r.agents.Of(ctx, t)
 	if err != nil {
 		return err
 	}
 	most := plan.MaxTokens(t, a)
 	for input := int64(0); ; {
-		page, err := r.log.TaskPage(ctx, stream(t), all.Read[t.UID], usagePage, trace.UsageTypes())
+		page, err := r.log.TaskPage(ctx, stored.Stream(t), all.Read[t.UID], usagePage, trace.UsageTypes())
 		if errors.Is(err, eventlog.ErrDeleted) {
 			return nil
 		}

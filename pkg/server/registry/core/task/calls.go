@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
@@ -44,13 +45,13 @@ func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c 
 	if err != nil {
 		return err
 	}
-	now, done, err := r.ends.present(ctx, r.get, t)
+	now, done, err := r.ends.present(ctx, r.tasks, t)
 	if err != nil {
 		return err
 	}
 	defer done()
 	if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionCancelRequested) {
-		return cancelled(now)
+		return refusal.Cancelled(now)
 	}
 	err = r.blobs.KeepCall(ctx, t.Namespace, t.UID, fmt.Sprintf("%08x/%s", c.Attempt, id), raw)
 	if errors.Is(err, quota.ErrLimit) || errors.Is(err, engine.ErrFull) {

@@ -22,6 +22,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/object"
@@ -54,7 +56,7 @@ func (r kin) cancel(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj 
 		return nil, err
 	}
 	if t := p.Object; t.Status.Phase.Terminal() && !c.DescendantsOnly {
-		return nil, hasEnded(t)
+		return nil, refusal.Ended(t)
 	}
 	if p.DryRun {
 		t := p.Object.DeepCopy()
@@ -67,10 +69,6 @@ func (r kin) cancel(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj 
 		return nil, err
 	}
 	return p.Reload(ctx)
-}
-
-func hasEnded(t *v1alpha1.Task) error {
-	return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended: it is "+string(t.Status.Phase)))
 }
 
 // request marks one task.
@@ -95,16 +93,12 @@ func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, me
 		return nil
 	}
 	ctx = request.WithNamespace(ctx, top.Namespace)
-	root, _ := rootOf(top)
+	root, _ := stored.Root(top)
 	unlock, err := r.trees.cancelling(ctx, root)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	tasks, err := r.storage()
-	if err != nil {
-		return err
-	}
 	for {
 		names, err := r.marked(ctx, top, itself)
 		if err != nil {
@@ -112,7 +106,7 @@ func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, me
 		}
 		var parts []engine.Part
 		for _, uid := range slices.Sorted(mapKeys(names)) {
-			more, err := r.mark(ctx, tasks, names[uid], uid, uid == top.UID, message)
+			more, err := r.mark(ctx, names[uid], uid, uid == top.UID, message)
 			if err != nil {
 				return err
 			}
@@ -145,24 +139,24 @@ func mapKeys(m map[types.UID]string) func(func(types.UID) bool) {
 // without what these delegated.
 func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[types.UID]string, error) {
 	names := map[types.UID]string{}
-	now, err := r.get(ctx, top.Name)
+	now, err := r.tasks.Get(ctx, top.Name)
 	if err != nil {
 		return nil, err
 	}
 	if now.UID != top.UID {
-		return nil, deleted(top)
+		return nil, refusal.Deleted(top)
 	}
 	if now.Status.HasChildren {
 		if err := r.trees.loaded(ctx); err != nil {
 			return nil, err
 		}
-		root, _ := rootOf(top)
+		root, _ := stored.Root(top)
 		names = r.trees.below(root, top.UID)
 	}
 	detached := map[types.UID]bool{}
 	above := map[types.UID][]types.UID{}
 	for uid, name := range names {
-		t, err := r.get(ctx, name)
+		t, err := r.tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && t.UID != uid:
 			delete(names, uid)
@@ -185,14 +179,14 @@ func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[t
 }
 
 // mark stages the mark of one task and its event.
-func (r kin) mark(ctx context.Context, tasks store, name string, uid types.UID, top bool, message string) ([]engine.Part, error) {
+func (r kin) mark(ctx context.Context, name string, uid types.UID, top bool, message string) ([]engine.Part, error) {
 	var marked *v1alpha1.Task
-	part, err := tasks.Stage(ctx, name, func(t *v1alpha1.Task) error {
+	part, err := r.tasks.Stage(ctx, name, func(t *v1alpha1.Task) error {
 		switch {
 		case t.UID != uid:
 			return errUnmarked
 		case t.Status.Phase.Terminal() && top:
-			return hasEnded(t)
+			return refusal.Ended(t)
 		case t.Status.Phase.Terminal(), meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested):
 			return errUnmarked
 		}
@@ -208,7 +202,7 @@ func (r kin) mark(ctx context.Context, tasks store, name string, uid types.UID, 
 	case part == nil:
 		return nil, nil
 	}
-	e, err := r.log.Stage(stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, event.CancelKey, "cancellation was requested", message))
+	e, err := r.log.Stage(stored.Stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, event.CancelKey, "cancellation was requested", message))
 	if err != nil {
 		return nil, err
 	}

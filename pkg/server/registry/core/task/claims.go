@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/usage"
@@ -64,7 +65,7 @@ func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.U
 	u := budget.Use{
 		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: groupsOf(t),
 	}
-	a, err := kin(r).agentOf(ctx, t)
+	a, err := r.agents.Of(ctx, t)
 	if err != nil {
 		return u, 0, nil, err
 	}
@@ -162,7 +163,7 @@ func (r gated) warn(ctx context.Context, t *v1alpha1.Task, claims *spending.Clai
 // noteBudget adds a warning to the stream. It is best effort.
 func (r gated) noteBudget(ctx context.Context, t *v1alpha1.Task, key, text string, content map[string]any) {
 	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, key, text, content)
-	if _, err := r.log.Append(context.WithoutCancel(ctx), stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil && !errors.Is(err, eventlog.ErrClosed) {
+	if _, err := r.log.Append(context.WithoutCancel(ctx), stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil && !errors.Is(err, eventlog.ErrClosed) {
 		klog.FromContext(ctx).V(2).Info("Cannot record a warning about a Budget", "task", klog.KObj(t), "err", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -25,7 +26,7 @@ func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage, runs *runs) []resou
 		{Name: "Tokens", Description: "Input and output tokens as reported by the provider; a plus sign means that some requests were not reported.", Value: func(t *v1alpha1.Task) any { return tokens(t, usage(t)) }},
 		{Name: "Type", Wide: true, Description: "What runs the task.", Value: func(t *v1alpha1.Task) any { return string(t.Spec.Type) }},
 		{Name: "Attempts", Type: "integer", Wide: true, Description: "The number of attempts.", Value: func(t *v1alpha1.Task) any { return int64(t.Status.Attempts) }},
-		{Name: "Session", Wide: true, Description: "The session that the task continues.", Value: func(t *v1alpha1.Task) any { return session(t) }},
+		{Name: "Session", Wide: true, Description: "The session that the task continues.", Value: func(t *v1alpha1.Task) any { return stored.Session(t) }},
 		{Name: "Started", Wide: true, Description: "The time since the first attempt started.", Value: func(t *v1alpha1.Task) any { return t.Status.StartTime }},
 		{Name: "Completed", Wide: true, Description: "The time since the task ended.", Value: func(t *v1alpha1.Task) any { return t.Status.CompletionTime }},
 		{Name: "Schedule", Wide: true, Description: "When a schedule creates runs.", Value: func(t *v1alpha1.Task) any { return t.Spec.Schedule }},
@@ -110,13 +111,6 @@ func model(t *v1alpha1.Task) string {
 		return t.Spec.AI.Model
 	}
 	return ""
-}
-
-func session(t *v1alpha1.Task) string {
-	if t.Spec.SessionRef == nil {
-		return ""
-	}
-	return t.Spec.SessionRef.Name
 }
 
 // tokens shows unknown numbers as unknown, never as zero.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
@@ -53,7 +54,7 @@ type parent = resource.Parent[*v1alpha1.Task]
 type contents struct {
 	callers
 
-	get   func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
+	tasks stored.Tasks
 	log   *eventlog.Log
 	blobs *blob.Store
 	clock clock.Clock
@@ -242,7 +243,7 @@ func write(w http.ResponseWriter, out io.Writer, data []byte) bool {
 // ended reports whether the task will write nothing more.
 func (r *contents) ended(ctx context.Context, t *v1alpha1.Task) bool {
 	// The context of a connected request lacks the namespace.
-	now, err := r.get(request.WithNamespace(ctx, t.Namespace), t.Name)
+	now, err := r.tasks.Get(request.WithNamespace(ctx, t.Namespace), t.Name)
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}

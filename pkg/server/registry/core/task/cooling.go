@@ -110,7 +110,7 @@ func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	if r.updateProvider == nil || c.retried || !cools && !answered || answered && !r.cooling.any(c.provider) {
 		return
 	}
-	a, err := kin(r).agentOf(ctx, t)
+	a, err := r.agents.Of(ctx, t)
 	if err != nil {
 		return
 	}

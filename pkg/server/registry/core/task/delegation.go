@@ -4,7 +4,6 @@
 package task
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
@@ -102,14 +102,6 @@ func (r kin) admitted(ctx context.Context, t *v1alpha1.Task) error {
 	return err
 }
 
-// rootOf returns the UID and the name of the task at the top of a task's tree.
-func rootOf(t *v1alpha1.Task) (types.UID, string) {
-	if d := t.Status.Delegation; d != nil {
-		return d.RootUID, d.Root
-	}
-	return t.UID, t.Name
-}
-
 // refusalOf returns what makes the refusal of a child.
 func refusalOf(t *v1alpha1.Task) func(format string, args ...any) error {
 	return func(format string, args ...any) error {
@@ -120,7 +112,7 @@ func refusalOf(t *v1alpha1.Task) func(format string, args ...any) error {
 // delegator reads the parent of a child, which is refused if the parent starts nothing more.
 func (r kin) delegator(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, error) {
 	refuse := refusalOf(t)
-	parent, err := r.get(ctx, name)
+	parent, err := r.tasks.Get(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -143,12 +135,12 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 	if err != nil {
 		return nil, nil, err
 	}
-	coordinator, err := r.agentOf(ctx, parent)
+	coordinator, err := r.agents.Of(ctx, parent)
 	if err != nil {
 		return nil, nil, err
 	}
 	depth := plan.Depth(parent) + 1
-	agent, err := r.agentOf(ctx, t)
+	agent, err := r.agents.Of(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,7 +148,7 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 		return nil, nil, refuse("%s", refused.Message)
 	}
 	switch ref := t.Spec.AgentRef; {
-	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace || r.agent == nil: // the controller decides
+	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace || r.agents == nil: // the controller decides
 	case agent == nil:
 		return nil, nil, refuse("agent %q does not exist in namespace %q", ref.Name, parent.Namespace)
 	}
@@ -167,7 +159,7 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 		Parent: parent.Name, ParentUID: parent.UID, Depth: depth, Deadline: plan.Deadline(parent),
 		ApprovalRequiredTools: plan.UsesOf(parent, coordinator).Gated, Network: plan.ChildNetwork(parent, coordinator),
 	}}
-	d.record.RootUID, d.record.Root = rootOf(parent)
+	d.record.RootUID, d.record.Root = stored.Root(parent)
 	above := []string{plan.RequestDigest(parent)}
 	if up := parent.Status.Delegation; up != nil {
 		d.record.Ancestors, above = slices.Clone(up.Ancestors), slices.Clone(up.Requests)
@@ -214,25 +206,12 @@ func (r kin) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string,
 	return nil
 }
 
-// agentOf reads the agent that a task names; nil if it names none, or the agent does not exist.
-func (r kin) agentOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
-	if t.Spec.AgentRef == nil || r.agent == nil {
-		return nil, nil //nolint:nilnil // none
-	}
-	key := t.Spec.AgentRef.In(cmp.Or(t.Namespace, request.NamespaceValue(ctx)))
-	a, err := r.agent(request.WithNamespace(ctx, key.Namespace), key.Name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none
-	}
-	return a, err
-}
-
 // markParent records that the task has children, so that its controller looks for them before it ends the task.
 func (r kin) markParent(ctx context.Context, parent *v1alpha1.Task) error {
 	if parent.Status.HasChildren {
 		return nil
 	}
-	_, err := r.definition.UpdateStored(recording(ctx), parent.Name, func(t *v1alpha1.Task) error {
+	_, err := r.tasks.UpdateStored(recording(ctx), parent.Name, func(t *v1alpha1.Task) error {
 		if t.UID != parent.UID {
 			return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task was replaced meanwhile"))
 		}

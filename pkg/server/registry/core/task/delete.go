@@ -44,13 +44,9 @@ func (r kin) beforeDelete(ctx context.Context, t *v1alpha1.Task) error {
 // activeRuns returns the runs of a schedule that have not ended. One that is created from now on has an owner that is being
 // deleted, so it goes with that, or is collected.
 func (r kin) activeRuns(ctx context.Context, t *v1alpha1.Task) (runs []*v1alpha1.Task, err error) {
-	tasks, err := r.storage()
-	if err != nil {
-		return nil, err
-	}
 	ctx = request.WithUser(request.WithNamespace(ctx, t.Namespace), nil)
 	selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
-	err = eachPage(ctx, tasks, &internalversion.ListOptions{LabelSelector: selector}, func(run *v1alpha1.Task) {
+	err = r.tasks.EachOf(ctx, &internalversion.ListOptions{LabelSelector: selector}, func(run *v1alpha1.Task) {
 		if metav1.IsControlledBy(run, t) && run.Status.Delegation == nil && !run.Status.Phase.Terminal() {
 			runs = append(runs, run.DeepCopy())
 		}

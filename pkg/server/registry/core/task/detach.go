@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/object"
@@ -37,11 +39,7 @@ func (r kin) detachChild(ctx context.Context, p resource.Parent[*v1alpha1.Task],
 		separate(t)
 		return t, nil
 	}
-	tasks, err := r.storage()
-	if err != nil {
-		return nil, err
-	}
-	root, _ := rootOf(p.Object)
+	root, _ := stored.Root(p.Object)
 	unlock, err := r.trees.cancelling(ctx, root)
 	if err != nil {
 		return nil, err
@@ -49,12 +47,12 @@ func (r kin) detachChild(ctx context.Context, p resource.Parent[*v1alpha1.Task],
 	defer unlock()
 	for {
 		var now *v1alpha1.Task
-		part, err := tasks.Stage(ctx, p.Object.Name, func(t *v1alpha1.Task) error {
+		part, err := r.tasks.Stage(ctx, p.Object.Name, func(t *v1alpha1.Task) error {
 			if t.UID != p.Object.UID {
-				return deleted(p.Object)
+				return refusal.Deleted(p.Object)
 			}
 			if t.Status.Phase.Terminal() {
-				return hasEnded(t)
+				return refusal.Ended(t)
 			}
 			separate(t)
 			now = t.DeepCopy()
@@ -66,7 +64,7 @@ func (r kin) detachChild(ctx context.Context, p resource.Parent[*v1alpha1.Task],
 		if part == nil { // it is detached already
 			return p.Reload(ctx)
 		}
-		e, err := r.log.Stage(stream(now), marking(now, v1alpha1.ReasonDetached, "server/detached", "the task was detached from its parent", message))
+		e, err := r.log.Stage(stored.Stream(now), marking(now, v1alpha1.ReasonDetached, "server/detached", "the task was detached from its parent", message))
 		if err != nil {
 			return nil, err
 		}

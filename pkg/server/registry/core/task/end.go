@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -36,12 +38,12 @@ func (e *ends) end(uid types.UID) (done func()) {
 }
 
 // present returns the task as it is now, if it is still there, and holds its end back until done is called.
-func (e *ends) present(ctx context.Context, get func(context.Context, string) (*v1alpha1.Task, error), t *v1alpha1.Task) (now *v1alpha1.Task, done func(), err error) {
+func (e *ends) present(ctx context.Context, tasks stored.Tasks, t *v1alpha1.Task) (now *v1alpha1.Task, done func(), err error) {
 	m := e.of(t.UID)
 	m.RLock()
-	now, err = get(request.WithNamespace(ctx, t.Namespace), t.Name)
+	now, err = tasks.Get(request.WithNamespace(ctx, t.Namespace), t.Name)
 	if apierrors.IsNotFound(err) || err == nil && now.UID != t.UID {
-		err = deleted(t)
+		err = refusal.Deleted(t)
 	}
 	if err != nil {
 		m.RUnlock()
@@ -53,7 +55,7 @@ func (e *ends) present(ctx context.Context, get func(context.Context, string) (*
 // keep calls store, which stores content of the task, if that is still allowed. Receiving the body may have taken
 // long, so the caller's permission is checked again.
 func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
-	now, done, err := r.ends.present(ctx, r.get, t)
+	now, done, err := r.ends.present(ctx, r.tasks, t)
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 		return err
 	}
 	if err = store(ctx); err != nil {
-		r.log.NoteLimit(ctx, stream(now), subresource, v1alpha1.ReasonContentLimitReached, err)
+		r.log.NoteLimit(ctx, stored.Stream(now), subresource, v1alpha1.ReasonContentLimitReached, err)
 	}
 	return err
 }
@@ -76,9 +78,9 @@ func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 // stream is open; only controllers may after that.
 func (r *contents) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
 	if t.DeletionTimestamp != nil {
-		return deleted(t)
+		return refusal.Deleted(t)
 	}
-	head, err := r.log.Head(ctx, stream(t))
+	head, err := r.log.Head(ctx, stored.Stream(t))
 	if err != nil {
 		return err
 	}
@@ -94,5 +96,5 @@ func (r *contents) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
 	case r.guard.Held(ctx):
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the task of the caller's credential has ended"))
 	}
-	return closed(t)
+	return refusal.Closed(t)
 }

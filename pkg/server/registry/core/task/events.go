@@ -18,6 +18,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -111,7 +113,7 @@ func tooLarge() error {
 // Append appends events to the stream of a stored task, in the same way as a create of its subresource events. Errors
 // are API errors.
 func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
-	t, err := r.get(ctx, task)
+	t, err := r.tasks.Get(ctx, task)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
@@ -128,10 +130,10 @@ func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 	if dryRun {
 		return events, nil
 	}
-	release, err := r.pendings.admit(ctx, r.log, stream(t), all)
+	release, err := r.pendings.admit(ctx, r.log, stored.Stream(t), all)
 	if err != nil {
 		r.log.Refused(events...)
-		r.log.NoteLimit(ctx, stream(t), "approvals", v1alpha1.ReasonEventLimitReached, err)
+		r.log.NoteLimit(ctx, stored.Stream(t), "approvals", v1alpha1.ReasonEventLimitReached, err)
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	defer release()
@@ -168,7 +170,7 @@ func (r appends) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1a
 	for i, e := range events {
 		if err := checkEvent(t, e); err != nil {
 			if len(events) > 1 {
-				err = prefixed(fmt.Sprintf("items[%d]: ", i), err)
+				err = refusal.At(fmt.Sprintf("items[%d]: ", i), err)
 			}
 			return nil, nil, err
 		}
@@ -184,11 +186,13 @@ func (r appends) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1a
 
 // write appends events, which the log checks. Errors are API errors.
 func (r appends) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
-	return r.writeBy(ctx, t, events, func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.Append(ctx, stream(t), events) })
+	return r.writeBy(ctx, t, events, func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.Append(ctx, stored.Stream(t), events) })
 }
 
 func (r appends) writeSanitized(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
-	return r.writeBy(ctx, t, events.Events(), func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.AppendSanitized(ctx, stream(t), events) })
+	return r.writeBy(ctx, t, events.Events(), func() ([]*v1alpha1.ExecutionEvent, error) {
+		return r.log.AppendSanitized(ctx, stored.Stream(t), events)
+	})
 }
 
 func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
@@ -199,11 +203,11 @@ func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	stored, err := appendEvents()
 	switch {
 	case errors.Is(err, eventlog.ErrClosed):
-		return nil, closed(t)
+		return nil, refusal.Closed(t)
 	case errors.Is(err, eventlog.ErrDeleted):
-		return nil, deleted(t)
+		return nil, refusal.Deleted(t)
 	case errors.Is(err, eventlog.ErrCancelled):
-		return nil, cancelled(t)
+		return nil, refusal.Cancelled(t)
 	case err != nil:
 		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 			return nil, gated(r).exhausted(ctx, t, events, spent)
@@ -230,15 +234,15 @@ func (r appends) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1
 	case ok:
 		return nil
 	case owned != "":
-		return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name, errors.New(refusal(owned)))
+		return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name, errors.New(reserved(owned)))
 	case gone:
-		return deleted(t)
+		return refusal.Deleted(t)
 	}
-	return closed(t)
+	return refusal.Closed(t)
 }
 
-// refusal returns the message for a caller who may not write the type.
-func refusal(owned v1alpha1.EventType) string {
+// reserved returns the message for a caller who may not write the type.
+func reserved(owned v1alpha1.EventType) string {
 	if event.Terminal(owned) || event.Approval(owned) {
 		return "terminal task and approval events must use controller-owned paths"
 	}
@@ -250,65 +254,14 @@ func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	if err := event.Validate(e); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	if size(e) > event.MaxBodyBytes {
+	if event.Size(e) > event.MaxBodyBytes {
 		return tooLarge()
 	}
 	if e.TaskName != "" && e.TaskName != t.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("taskName: %q: must be the name of the task, %q", e.TaskName, t.Name))
 	}
-	if s := session(t); e.SessionName != "" && e.SessionName != s {
+	if s := stored.Session(t); e.SessionName != "" && e.SessionName != s {
 		return apierrors.NewBadRequest(fmt.Sprintf("sessionName: %q: must be the session of the task", e.SessionName))
 	}
 	return nil
-}
-
-// size is the length of an event's payload, in bytes. The request that carried it was at least as long.
-func size(e *v1alpha1.ExecutionEvent) int {
-	n := len(e.Summary) + len(e.ContentText)
-	if e.Content != nil {
-		n += len(e.Content.Raw)
-	}
-	return n
-}
-
-func stream(t *v1alpha1.Task) eventlog.Stream {
-	s := eventlog.Stream{Namespace: t.Namespace, Task: t.Name, UID: t.UID, Session: session(t), Agent: t.Status.AgentName}
-	if s.Agent == "" && t.Spec.AgentRef != nil {
-		s.Agent = t.Spec.AgentRef.Name
-	}
-	if d := t.Status.Delegation; d != nil {
-		s.Root = d.Root
-	}
-	return s
-}
-
-func closed(t *v1alpha1.Task) error {
-	return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task has ended and its event stream is closed"))
-}
-
-// cancelled refuses what begins work of a task that was cancelled. Its cause tells a worker that it has nothing more to do.
-func cancelled(t *v1alpha1.Task) error {
-	e := apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the task was cancelled and starts nothing more"))
-	e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.ReasonCancelRequested, Message: "the task was cancelled"}}
-	return e
-}
-
-func deleted(t *v1alpha1.Task) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    410,
-		Reason:  metav1.StatusReasonGone,
-		Message: fmt.Sprintf("task %q is being deleted", t.Name),
-		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "tasks", Name: t.Name, UID: t.UID},
-	}}
-}
-
-// prefixed prepends the position to the message of an API error.
-func prefixed(place string, err error) error {
-	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		status := s.ErrStatus
-		status.Message = place + status.Message
-		return &apierrors.StatusError{ErrStatus: status}
-	}
-	return err
 }

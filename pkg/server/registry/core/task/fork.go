@@ -24,6 +24,8 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -43,9 +45,8 @@ const (
 type forks struct {
 	callers
 
-	get func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
-	log *eventlog.Log
-
+	tasks stored.Tasks
+	log   *eventlog.Log
 	later *later.Queue
 }
 
@@ -63,7 +64,7 @@ func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj 
 		return nil, err
 	}
 	if p.Object.DeletionTimestamp != nil {
-		return nil, deleted(p.Object)
+		return nil, refusal.Deleted(p.Object)
 	}
 	seq, err := r.forkPoint(ctx, p.Object, f.Spec.AfterSeq)
 	if err != nil {
@@ -97,7 +98,7 @@ func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj 
 
 // forkPoint returns the sequence number that afterSeq refers to.
 func (r forks) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
-	head, err := r.log.Head(ctx, stream(t))
+	head, err := r.log.Head(ctx, stored.Stream(t))
 	if err != nil {
 		return 0, err
 	}
@@ -206,7 +207,7 @@ func forkName(source string, f *v1alpha1.TaskForkSpec) string {
 // forkOf returns the task of that name; nil if there is none. It is a conflict if a different
 // request created it.
 func (r forks) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
-	made, err := r.get(request.WithNamespace(ctx, source.Namespace), name)
+	made, err := r.tasks.Get(request.WithNamespace(ctx, source.Namespace), name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
@@ -345,7 +346,7 @@ func (r forks) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v
 	if seq == 0 {
 		return fork.Context(t.Namespace, t.Name, 0, nil, false), nil
 	}
-	page, err := r.log.TaskPage(ctx, stream(t), first, int(seq-first), nil)
+	page, err := r.log.TaskPage(ctx, stored.Stream(t), first, int(seq-first), nil)
 	if err != nil {
 		return nil, err
 	}

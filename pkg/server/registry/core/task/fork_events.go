@@ -12,6 +12,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -49,7 +50,7 @@ func (f *forkTold) append(ctx context.Context, log *eventlog.Log) error {
 		{f.source, events(v1alpha1.EventTaskForkRequested, v1alpha1.EventTaskForkCreated)},
 		{f.made, events(v1alpha1.EventTaskForkCreated)},
 	} {
-		_, err := log.Append(ctx, stream(a.to), a.events)
+		_, err := log.Append(ctx, stored.Stream(a.to), a.events)
 		if !errors.Is(err, eventlog.ErrDeleted) { // a stream that is gone needs no events
 			errs = append(errs, err)
 		}

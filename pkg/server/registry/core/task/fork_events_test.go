@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -47,7 +48,7 @@ func TestForksAreToldLater(t *testing.T) {
 	}
 	source, made := task("source"), task("made")
 	told := func(of *v1alpha1.Task) (list []v1alpha1.EventType) {
-		page, err := log.TaskPage(t.Context(), stream(of), 0, 0, nil)
+		page, err := log.TaskPage(t.Context(), stored.Stream(of), 0, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
 
 // ownSession gives a fork a session of its own, with what the source's session held at the fork's point, so that the fork
@@ -141,11 +142,11 @@ func (r forks) sessionPoint(ctx context.Context, t *v1alpha1.Task, seq int64) (*
 		return nil, err
 	}
 	p.at = e.CreatedAt.Time
-	head, err := r.log.Head(ctx, stream(t))
+	head, err := r.log.Head(ctx, stored.Stream(t))
 	if err != nil || !head.Closed {
 		return p, err
 	}
-	later, err := r.log.TaskPage(ctx, stream(t), seq, 1, []v1alpha1.EventType{head.Terminal})
+	later, err := r.log.TaskPage(ctx, stored.Stream(t), seq, 1, []v1alpha1.EventType{head.Terminal})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
 
 // leftovers knows the trees whose root is gone while another task has the root's name: a detached task outlives its root,
@@ -112,6 +113,6 @@ func (t *trees) rootName(task *v1alpha1.Task) string {
 	if task.Status.Delegation != nil && t.isLeftover(task.UID) {
 		return ""
 	}
-	_, name := rootOf(task)
+	_, name := stored.Root(task)
 	return name
 }

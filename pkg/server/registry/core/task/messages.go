@@ -15,6 +15,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/inbox"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -56,7 +58,7 @@ func (r mail) send(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj r
 	out := &v1alpha1.TaskMessage{Spec: m.Spec}
 	if m.Spec.ToTask != v1alpha1.ToSiblings {
 		if err := r.deliver(ctx, to[0], message, p.DryRun); err != nil {
-			return nil, prefixed(fmt.Sprintf("spec.toTask: %q: ", to[0].Name), err)
+			return nil, refusal.At(fmt.Sprintf("spec.toTask: %q: ", to[0].Name), err)
 		}
 		out.Status.Recipients = []string{to[0].Name}
 		return out, nil
@@ -78,7 +80,7 @@ func (r mail) recipients(ctx context.Context, from *v1alpha1.Task, m *v1alpha1.T
 	if m.ToTask == from.Name {
 		return nil, "", apierrors.NewBadRequest("spec.toTask: a task cannot send a message to itself")
 	}
-	to, err := r.get(ctx, m.ToTask)
+	to, err := r.tasks.Get(ctx, m.ToTask)
 	parent := ""
 	if err == nil {
 		parent = family(from, to)
@@ -121,7 +123,7 @@ func (r mail) siblings(ctx context.Context, from *v1alpha1.Task) ([]*v1alpha1.Ta
 	d := from.Status.Delegation
 	var all []*v1alpha1.Task
 	for _, name := range r.trees.children(d.RootUID, d.ParentUID) {
-		t, err := r.get(ctx, name)
+		t, err := r.tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -165,7 +167,7 @@ func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Messag
 		if e == nil || dryRun {
 			continue
 		}
-		part, err := r.log.Stage(stream(t), e)
+		part, err := r.log.Stage(stored.Stream(t), e)
 		if err != nil {
 			return out, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 		}
@@ -181,7 +183,7 @@ func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Messag
 		return out, resource.StatusError(v1alpha1.Resource("tasks/messages"), m.From, err)
 	}
 	for t, e := range events {
-		_, err := r.log.Append(ctx, stream(t), []*v1alpha1.ExecutionEvent{e})
+		_, err := r.log.Append(ctx, stored.Stream(t), []*v1alpha1.ExecutionEvent{e})
 		switch {
 		case err == nil:
 			continue
@@ -200,7 +202,7 @@ func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Messag
 // event returns the event that stores a message for a recipient; nil if it is stored already.
 func (r mail) event(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dryRun bool) (*v1alpha1.ExecutionEvent, error) {
 	if m.Key != "" {
-		if has, err := r.log.Has(ctx, stream(to), m.Key); has || err != nil {
+		if has, err := r.log.Has(ctx, stored.Stream(to), m.Key); has || err != nil {
 			return nil, err
 		}
 	}
@@ -244,11 +246,11 @@ func full(format string, args ...any) error {
 // state returns the number of the newest message of a task, the number up to which its run has read them, and the newest
 // mark, which may be nil.
 func (r mail) state(ctx context.Context, t *v1alpha1.Task) (last, read int64, mark *v1alpha1.ExecutionEvent, err error) {
-	_, newest, err := r.log.Newest(ctx, stream(t), v1alpha1.EventTaskMessageReceived)
+	_, newest, err := r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventTaskMessageReceived)
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	_, mark, err = r.log.Newest(ctx, stream(t), v1alpha1.EventTaskMessagesRead)
+	_, mark, err = r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventTaskMessagesRead)
 	return inbox.Number(newest), inbox.Read(mark, reader(t)), mark, err
 }
 
@@ -322,7 +324,7 @@ func (r mail) open(ctx context.Context, t *v1alpha1.Task, through int64, mark, d
 func (r mail) unread(ctx context.Context, t *v1alpha1.Task, last, read int64, marked bool) ([]v1alpha1.ReceivedMessage, error) {
 	var all []v1alpha1.ReceivedMessage
 	for after := int64(0); last > read && len(all) < inbox.Page; {
-		page, err := r.log.TaskPage(ctx, stream(t), after, 0, []v1alpha1.EventType{v1alpha1.EventTaskMessageReceived})
+		page, err := r.log.TaskPage(ctx, stored.Stream(t), after, 0, []v1alpha1.EventType{v1alpha1.EventTaskMessageReceived})
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/usage"
@@ -178,7 +179,7 @@ func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e modelEvent, wai
 	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, "platform:rate:"+e.DedupKey, wait.Error(), map[string]any{
 		"reason": v1alpha1.ReasonRateLimited, "of": wait.Limit.Of, "provider": e.call.provider, "retryInMs": wait.After.Milliseconds(),
 	})
-	if _, err := r.log.Append(ctx, stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil {
+	if _, err := r.log.Append(ctx, stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil {
 		klog.FromContext(ctx).V(2).Info("Cannot record that a model request waits", "task", klog.KObj(t), "err", err)
 	}
 }
@@ -187,7 +188,7 @@ func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e modelEvent, wai
 // says. A worker that names a Provider which the task does not use is counted at the task's own.
 func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) (modelgate.Request, error) {
 	q := modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, Input: llm.LikelyInput(c.most)}
-	a, err := kin(r).agentOf(ctx, t)
+	a, err := r.agents.Of(ctx, t)
 	if err != nil {
 		return q, err
 	}

@@ -16,12 +16,12 @@ import (
 // Timeline returns the timeline of a task in the request's namespace. The caller must already have been authorized to
 // read it. Errors are API errors.
 func (r *Resource) Timeline(ctx context.Context, name string) (*timeline.Timeline, error) {
-	t, err := r.get(ctx, name)
+	t, err := r.tasks.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	return timelineFrom(t, func(ctx context.Context) (*v1alpha1.Task, error) {
-		now, err := r.get(request.WithNamespace(ctx, t.Namespace), name)
+		now, err := r.tasks.Get(request.WithNamespace(ctx, t.Namespace), name)
 		if err == nil && now.UID != t.UID {
 			err = apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/progress"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -27,7 +28,7 @@ func (r plans) get(ctx context.Context, p parent) (runtime.Object, error) {
 	if phase := t.Status.Phase; phase.Terminal() {
 		return nil, noPlan(t, fmt.Sprintf("it is %s, and the plan of a task goes when it ends; its events of type %s remain", phase, v1alpha1.EventPlanUpdated))
 	}
-	first, newest, err := r.log.Newest(ctx, stream(t), v1alpha1.EventPlanUpdated)
+	first, newest, err := r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventPlanUpdated)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (r plans) update(ctx context.Context, p resource.Parent[*v1alpha1.Task], ob
 	if err := appends(r).admit(ctx, t, e, p.DryRun); err != nil {
 		return nil, err
 	}
-	first, newest, err := r.log.Newest(ctx, stream(t), v1alpha1.EventPlanUpdated)
+	first, newest, err := r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventPlanUpdated)
 	switch {
 	case err != nil:
 		return nil, err

@@ -87,7 +87,7 @@ func (r stamps) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Tas
 	if ok, err := r.controller(ctx, request.NamespaceValue(ctx)); !ok || err != nil {
 		return nil, err
 	}
-	parent, err := kin(r).get(ctx, owner.Name)
+	parent, err := r.tasks.Get(ctx, owner.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // none any more
@@ -137,7 +137,7 @@ func (r stamps) tools(ctx context.Context, t *v1alpha1.Task, delegated bool) ([]
 	case v1alpha1.TaskTypeAgent:
 		return nil, errors.New("spec.type: a coding agent has tools of its own, and the transaction allows only certain tools")
 	}
-	agent, err := kin(r).agentOf(ctx, t)
+	agent, err := r.agents.Of(ctx, t)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("spec.agentRef: the agent cannot be read: %w", err)

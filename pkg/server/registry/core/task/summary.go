@@ -12,11 +12,7 @@ import (
 // Each calls f with each task of the request's namespace, in the order of names, as of one revision, which it returns; 0 is
 // the newest. It is for the server itself: no guard is asked. The tasks are shared, so f must not change them.
 func (r *Resource) Each(ctx context.Context, revision uint64, f func(*v1alpha1.Task) error) (uint64, error) {
-	tasks, err := r.storage()
-	if err != nil {
-		return 0, err
-	}
-	return tasks.Each(ctx, revision, f)
+	return r.tasks.Each(ctx, revision, f)
 }
 
 // Usage returns what a task has used as of a revision, which is that of the task or a later one; nil if nothing is known.

@@ -8,13 +8,11 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -22,9 +20,8 @@ import (
 
 // sweeper removes what is left of tasks.
 type sweeper struct {
-	get    func(ctx context.Context, name string) (*v1alpha1.Task, error) // of the request's namespace
-	forget func(ctx context.Context, s eventlog.Stream) error             // removes the content of a task
-	tasks  store
+	forget func(ctx context.Context, s eventlog.Stream) error // removes the content of a task
+	tasks  stored.Tasks
 	log    *eventlog.Log
 	blobs  *blob.Store
 }
@@ -70,7 +67,7 @@ func (r sweeper) sweepBlobs(ctx context.Context, known map[types.UID]bool) (int,
 
 // exists reports whether the stream's task is in the object store.
 func (r sweeper) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
-	t, err := r.get(request.WithNamespace(ctx, s.Namespace), s.Task)
+	t, err := r.tasks.Get(request.WithNamespace(ctx, s.Namespace), s.Task)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -78,13 +75,4 @@ func (r sweeper) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
 		return false, err
 	}
 	return t.UID == s.UID, nil
-}
-
-// eachPage calls f for the tasks of a list that is read in pages.
-func eachPage(ctx context.Context, tasks store, opts *internalversion.ListOptions, f func(*v1alpha1.Task)) error {
-	return resource.EachObject(ctx, tasks, opts, func(o metav1.Object) {
-		if t, ok := o.(*v1alpha1.Task); ok {
-			f(t)
-		}
-	})
 }

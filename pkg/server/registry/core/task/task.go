@@ -42,10 +42,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -61,10 +59,10 @@ import (
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
-	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/spending"
@@ -130,7 +128,6 @@ type Resource struct {
 	resource.Resource
 	callers
 
-	definition *resource.Definition[*v1alpha1.Task] // the same
 	guard      resource.Guard[*v1alpha1.Task]
 	ends       ends
 	trees      trees
@@ -138,7 +135,7 @@ type Resource struct {
 	pendings   *pendings
 	followers  followers
 	meters     meters
-	agent      func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	agents     stored.Agents
 	log        *eventlog.Log
 	timelines  *timeline.Server
 	blobs      *blob.Store
@@ -163,21 +160,7 @@ type Resource struct {
 
 	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
 	admission      admission.Interface                                                                                       // may be nil
-
-	mu    sync.Mutex // guards tasks
-	tasks store      // nil until Storage has been called
-}
-
-// store is what this package needs of the tasks' own storage.
-type store interface {
-	rest.Lister
-	rest.Updater
-	// Revision returns the revision of the whole store.
-	Revision(ctx context.Context) (uint64, error)
-	// Each calls f with each task of the request's namespace; see package resource.
-	Each(ctx context.Context, revision uint64, f func(*v1alpha1.Task) error) (uint64, error)
-	// Stage prepares an update that is committed together with other changes; see package resource.
-	Stage(ctx context.Context, name string, mutate func(*v1alpha1.Task) error) (engine.Part, error)
+	tasks          stored.Tasks
 }
 
 var _ resource.Resource = (*Resource)(nil)
@@ -192,10 +175,10 @@ type rules struct {
 	unwatched func(namespace string) []string
 }
 
-// New makes the resource tasks. The guard limits workers to their own task.
-func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
-	r.models, r.agent, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
+// New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
+func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *Resource {
+	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
+	r.models, r.agents, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
 	r.transactions, r.secrets = o.Transactions, o.Secrets
@@ -204,9 +187,9 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
 	r.meters.log = o.Log
-	content := &contents{callers: r.callers, get: r.get, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
+	content := &contents{callers: r.callers, tasks: tasks, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
-	r.definition = &resource.Definition[*v1alpha1.Task]{
+	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
 		Kind:       "Task",
 		Singular:   "task",
@@ -215,6 +198,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Fields:     fields(&r.trees),
 		Columns:    columns(r.meters.usage, r.runs),
 		Guard:      guard,
+		Stored:     tasks.Stored,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
 			Begin:            kin{r}.beginCreate,
@@ -244,13 +228,12 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
-			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, r.get, r.log, later.New(o.Clock)}.fork, Creators: resource.Writers()},
+			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, tasks, r.log, later.New(o.Clock)}.fork, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 		},
 	}
-	r.Resource = r.definition
 	return r
 }
 
@@ -263,12 +246,12 @@ func fields(known *trees) []resource.Field[*v1alpha1.Task] {
 			}
 			return t.Spec.AgentRef.Name
 		}},
-		{Path: "spec.sessionRef.name", Value: session},
+		{Path: "spec.sessionRef.name", Value: stored.Session},
 		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
 		// As with events, a task that was not delegated is the root of its own tree.
 		{Path: "rootTask", Value: known.rootName},
 		{Path: "rootTaskUID", Value: func(t *v1alpha1.Task) string {
-			uid, _ := rootOf(t)
+			uid, _ := stored.Root(t)
 			return string(uid)
 		}},
 		{Path: "parentTaskUID", Value: parentUID},
@@ -331,44 +314,12 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if err != nil {
 		return nil, err
 	}
-	tasks, ok := paths["tasks"].(store)
-	if !ok {
-		return nil, fmt.Errorf("resource tasks: %T has no list and update", paths["tasks"])
-	}
-	r.mu.Lock()
-	r.tasks = tasks
-	r.mu.Unlock()
-	go sweeper{r.get, r.forget, tasks, r.log, r.blobs}.sweep(ctx) // ends with ctx
-	status, ok := paths["tasks/status"].(rest.Updater)
-	if !ok {
-		return nil, fmt.Errorf("resource tasks: %T has no update", paths["tasks/status"])
-	}
-	go attendant{r.get, tasks, status, r.attendance, &r.trees, r.runs, r.clock}.attend(ctx) // ends with ctx
+	go sweeper{r.forget, r.tasks, r.log, r.blobs}.sweep(ctx)                   // ends with ctx
+	go attendant{r.tasks, r.attendance, &r.trees, r.runs, r.clock}.attend(ctx) // ends with ctx
 	if r.retention != (Retention{}) {
 		go trimmer{r.log, r.clock, r.retention}.retain(ctx) // ends with ctx
 	}
 	return paths, nil
-}
-
-func (r *Resource) storage() (store, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tasks == nil {
-		return nil, apierrors.NewServiceUnavailable("tasks are not served yet")
-	}
-	return r.tasks, nil
-}
-
-// get reads a task of the request's namespace from the store, regardless of the caller. Errors are API errors.
-func (r *Resource) get(ctx context.Context, name string) (*v1alpha1.Task, error) {
-	t, err := r.definition.Get(ctx, name)
-	if apierrors.IsNotFound(err) { // the store's error names the resource of the request instead
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks"), name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
 }
 
 func (r *Resource) afterCreate(t *v1alpha1.Task) {
@@ -394,7 +345,7 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	r.runs.remove(t)
 	r.models.Forget(t.UID)
 	r.meters.forget(t.UID)
-	if err := r.forget(ctx, stream(t)); err != nil {
+	if err := r.forget(ctx, stored.Stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}
 }

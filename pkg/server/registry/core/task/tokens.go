@@ -13,6 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -71,7 +72,7 @@ func (m *meters) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64)
 		one = &meter{}
 	}
 	for {
-		page, err := m.log.TaskPage(ctx, stream(t), one.after, usagePage, trace.UsageTypes())
+		page, err := m.log.TaskPage(ctx, stored.Stream(t), one.after, usagePage, trace.UsageTypes())
 		if err != nil { // the task may be gone
 			m.forget(t.UID)
 			return one.usage.Sum()

@@ -21,7 +21,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -121,12 +124,12 @@ func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
 
 // writeTrace writes a page of the trace. The first page has the groups.
 func (r traces) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task, q *traceQuery) error {
-	head, err := r.log.Head(ctx, stream(t))
+	head, err := r.log.Head(ctx, stored.Stream(t))
 	switch {
 	case err != nil:
 		return err
 	case head.Deleted:
-		return deleted(t)
+		return refusal.Deleted(t)
 	}
 	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, after: q.after, latest: head.LatestSeq, trimmed: -1}
 	if q.from != nil {
@@ -154,7 +157,7 @@ func (r traces) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task
 func (r traces) traceTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TraceTask, error) {
 	about := &v1alpha1.TraceTask{
 		Namespace: t.Namespace, Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: t.Status.Phase,
-		AgentName: t.Status.AgentName, SessionName: session(t),
+		AgentName: t.Status.AgentName, SessionName: stored.Session(t),
 		StartTime: t.Status.StartTime, CompletionTime: t.Status.CompletionTime,
 		ResultAvailable: t.Status.ResultRef != nil && t.Status.ResultRef.Available,
 	}
@@ -300,10 +303,10 @@ func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.Ev
 		if err := errors.Join(ctx.Err(), w.err); err != nil {
 			return err
 		}
-		p, err := w.log.TaskPage(ctx, stream(w.task), after, limit, kinds)
+		p, err := w.log.TaskPage(ctx, stored.Stream(w.task), after, limit, kinds)
 		switch {
 		case errors.Is(err, eventlog.ErrDeleted):
-			return deleted(w.task)
+			return refusal.Deleted(w.task)
 		case err != nil:
 			return err
 		case !first && len(p.Gaps) > 0, first && w.trimmed >= 0 && w.trimmed != lastGone(p):
@@ -319,7 +322,7 @@ func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.Ev
 				p.Events, after = p.Events[:i], w.latest
 				break
 			}
-			bytes += size(e)
+			bytes += event.Size(e)
 		}
 		if !f(p) {
 			return nil

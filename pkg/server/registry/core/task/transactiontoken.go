@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/object"
@@ -132,7 +133,7 @@ func (r transacted) accept(ctx context.Context, p parent, token string) error {
 	case t.Status.Delegation == nil || t.Spec.Transaction == nil || t.Annotations[v1alpha1.AnnotationTransactionTokenPending] == "":
 		return conflict("the task does not wait for a transaction token")
 	case t.Status.Phase.Terminal():
-		return hasEnded(t)
+		return refusal.Ended(t)
 	}
 	if err := r.transactions.Check(ctx, token, t.Spec.Transaction); err != nil {
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
@@ -160,17 +161,13 @@ func (r transacted) give(ctx context.Context, t *v1alpha1.Task, token string) er
 
 // release replaces the mark of a waiting task by the name of its Secret.
 func (r transacted) release(ctx context.Context, t *v1alpha1.Task, secret string) error {
-	tasks, err := r.storage()
-	if err != nil {
-		return err
-	}
 	for {
-		part, err := tasks.Stage(ctx, t.Name, func(now *v1alpha1.Task) error {
+		part, err := r.tasks.Stage(ctx, t.Name, func(now *v1alpha1.Task) error {
 			if now.UID != t.UID {
-				return deleted(t)
+				return refusal.Deleted(t)
 			}
 			if now.Status.Phase.Terminal() {
-				return hasEnded(now)
+				return refusal.Ended(now)
 			}
 			delete(now.Annotations, v1alpha1.AnnotationTransactionTokenPending)
 			delete(now.Annotations, v1alpha1.AnnotationTransactionTokenPendingSince)

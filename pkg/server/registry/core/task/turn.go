@@ -26,11 +26,7 @@ func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 // after the creation of another was acknowledged has a higher revision, even within the same second or after a
 // restart with a wrong clock.
 func (r *Resource) setTurn(ctx context.Context, t *v1alpha1.Task) {
-	tasks, err := r.storage()
-	var revision uint64
-	if err == nil {
-		revision, err = tasks.Revision(ctx)
-	}
+	revision, err := r.tasks.Revision(ctx)
 	if err != nil { // the task is then ordered like one from an older server
 		klog.FromContext(ctx).Error(err, "Cannot record where a new task comes in the order of creation", "task", klog.KObj(t))
 		return

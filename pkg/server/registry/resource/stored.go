@@ -1,0 +1,121 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"context"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// Stored reads and changes the stored objects of one resource on behalf of the server itself, without asking the guard. It is made
+// before the Definition that it belongs to, so that two resources which need each other's objects are both complete when they are
+// made. Until the Storage of its Definition is built, it answers with 503. Errors are API errors.
+type Stored[T Object] struct {
+	resource schema.GroupResource
+	bound    atomic.Pointer[bound[T]] // nil until the Storage of the Definition was built
+}
+
+// bound is what the Storage of a Definition binds a Stored to.
+type bound[T Object] struct {
+	parent[T]
+	config Config
+}
+
+// NewStored returns what is stored of a resource. Set it as Stored of the resource's Definition.
+func NewStored[T Object](resource schema.GroupResource) *Stored[T] {
+	return &Stored[T]{resource: resource}
+}
+
+func (s *Stored[T]) notServed() error {
+	return apierrors.NewServiceUnavailable(s.resource.Resource + " are not served yet")
+}
+
+// Config returns what the server gave the resource to build its storage.
+func (s *Stored[T]) Config() (Config, error) {
+	b := s.bound.Load()
+	if b == nil {
+		return Config{}, s.notServed()
+	}
+	return b.config, nil
+}
+
+// Get reads an object of the context's namespace.
+func (s *Stored[T]) Get(ctx context.Context, name string) (T, error) {
+	b := s.bound.Load()
+	if b == nil || b.get == nil {
+		var none T
+		return none, s.notServed()
+	}
+	return b.get(ctx, name)
+}
+
+// List reads a page of objects of the context's namespace. It is for kinds that are kept, as are the methods below.
+func (s *Stored[T]) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return nil, s.notServed()
+	}
+	return b.kept.Store.List(ctx, opts)
+}
+
+// Each calls f with each stored object of the context's namespace, in the order of names, as of one revision, which it returns; 0 is
+// the newest. The objects are shared, so f must not change them.
+func (s *Stored[T]) Each(ctx context.Context, revision uint64, f func(T) error) (uint64, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return 0, s.notServed()
+	}
+	return b.kept.Each(ctx, revision, f)
+}
+
+// Revision returns the current revision of the whole store, which is at least that of every acknowledged write.
+func (s *Stored[T]) Revision(ctx context.Context) (uint64, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return 0, s.notServed()
+	}
+	return b.kept.Revision(ctx)
+}
+
+// UpdateStored changes an object of the context's namespace: its Status if the resource has a status subresource, otherwise the whole
+// object. mutate may run several times, each time on a fresh copy, until no other writer interferes; an error from it ends the
+// update.
+func (s *Stored[T]) UpdateStored(ctx context.Context, name string, mutate func(T) error) (T, error) {
+	b := s.bound.Load()
+	if b == nil || b.update == nil {
+		var none T
+		return none, s.notServed()
+	}
+	return b.update(ctx, name, mutate)
+}
+
+// Stage prepares an update of an object of the context's namespace that is committed together with other changes, as object.Stage
+// does: the part is nil if mutate changes nothing.
+func (s *Stored[T]) Stage(ctx context.Context, name string, mutate func(T) error) (engine.Part, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return nil, s.notServed()
+	}
+	return b.kept.Stage(ctx, name, mutate)
+}
+
+// UpdateAsCaller changes an object of the context's namespace without its Status, if the guard lets the caller of the request do so.
+// mutate is as in UpdateStored.
+func (s *Stored[T]) UpdateAsCaller(ctx context.Context, name string, mutate func(T) error) error {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return s.notServed()
+	}
+	_, _, err := b.kept.Update(ctx, name, mutated(mutate), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	return err
+}
