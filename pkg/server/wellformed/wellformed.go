@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,4 +64,17 @@ func Query(r *http.Request) url.Values {
 		panic(fmt.Sprintf("the query of a request was not checked: %v", err))
 	}
 	return q
+}
+
+// Bool returns a parameter that is true or false, and false if the query lacks it. The error is an API error.
+func Bool(r *http.Request, name string) (bool, error) {
+	s := Query(r).Get(name)
+	if s == "" {
+		return false, nil
+	}
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be true or false", name, s))
+	}
+	return b, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
@@ -24,7 +25,7 @@ import (
 type calls struct{ blobs *blob.Store }
 
 // get returns the calls of a task.
-func (r calls) get(ctx context.Context, p parent) (runtime.Object, error) {
+func (r calls) get(ctx context.Context, p stored.Parent) (runtime.Object, error) {
 	kept, err := r.blobs.Calls(ctx, p.Object.UID)
 	if err != nil {
 		return nil, err

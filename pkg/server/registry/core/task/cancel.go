@@ -46,7 +46,7 @@ func messageOf(reason, none string) (string, error) {
 }
 
 // cancel asks the controller to stop the task and everything that it delegated. A repeated request changes nothing.
-func (r kin) cancel(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r kin) cancel(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	c, ok := obj.(*v1alpha1.TaskCancellation)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskCancellation, not %T", obj))

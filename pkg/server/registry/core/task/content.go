@@ -12,12 +12,14 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
@@ -28,7 +30,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
-	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -48,8 +49,6 @@ const (
 	artifactBlob = "artifact/"
 )
 
-type parent = resource.Parent[*v1alpha1.Task]
-
 // contents serves the result, the log and the artifacts of tasks.
 type contents struct {
 	callers
@@ -65,7 +64,7 @@ type contents struct {
 }
 
 // result serves GET and POST of the result.
-func (r *contents) result(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *contents) result(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	if p.Path != "" {
 		return nil, notFound("result/" + p.Path)
 	}
@@ -84,6 +83,12 @@ func (r *contents) result(_ context.Context, p parent, respond rest.Responder) (
 			respond.Object(http.StatusOK, &v1alpha1.TaskResult{Result: string(data)})
 		}
 	}), nil
+}
+
+// hasResult reports whether the task with a UID has stored a result.
+func (r *contents) hasResult(ctx context.Context, uid types.UID) (bool, error) {
+	files, err := r.blobs.Files(ctx, uid)
+	return slices.ContainsFunc(files, func(f blob.File) bool { return f.Name == resultBlob }), err
 }
 
 // noResult returns the error for a missing result, which says whether the result may still arrive.
@@ -120,7 +125,7 @@ func (r *contents) putResult(w http.ResponseWriter, req *http.Request, t *v1alph
 }
 
 // log serves GET and POST of the log.
-func (r *contents) logs(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *contents) logs(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	if p.Path != "" {
 		return nil, notFound("log/" + p.Path)
 	}
@@ -148,18 +153,6 @@ func (r *contents) logs(_ context.Context, p parent, respond rest.Responder) (ht
 		}
 		r.readLog(w, req, p.Object, view, respond)
 	}), nil
-}
-
-func boolean(req *http.Request, name string) (bool, error) {
-	s := wellformed.Query(req).Get(name)
-	if s == "" {
-		return false, nil
-	}
-	b, err := strconv.ParseBool(s)
-	if err != nil {
-		return false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be true or false", name, s))
-	}
-	return b, nil
 }
 
 // readLog writes a view of the log: its present content and, when following, what is appended until
@@ -251,7 +244,7 @@ func (r *contents) ended(ctx context.Context, t *v1alpha1.Task) bool {
 }
 
 // artifacts serves the list of artifacts and, below it, each file.
-func (r *contents) artifacts(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r *contents) artifacts(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var err error
 		switch {
@@ -268,7 +261,7 @@ func (r *contents) artifacts(_ context.Context, p parent, respond rest.Responder
 	}), nil
 }
 
-func (r *contents) putArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
+func (r *contents) putArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
 	if err := checkFilename(p.Path); err != nil {
 		return err
 	}
@@ -306,7 +299,7 @@ func (r *contents) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond 
 
 // getArtifact sends a file as an attachment: a worker chose its type, and a browser must not open
 // it as a page of this server.
-func (r *contents) getArtifact(w http.ResponseWriter, req *http.Request, p parent) error {
+func (r *contents) getArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
 	f, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, artifactBlob+p.Path)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 
 // detachChild separates a delegated task from its parent, in one commit with its event: the parent does not wait for it any
 // more, and a cancellation or deletion of the parent leaves it alone.
-func (r kin) detachChild(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r kin) detachChild(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	d, ok := obj.(*v1alpha1.TaskDetachment)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskDetachment, not %T", obj))

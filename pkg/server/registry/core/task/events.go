@@ -30,7 +30,7 @@ type appends struct{ *Resource }
 
 // events serves GET of a page of events and of their counts, and POST of one event or of a list of events that are stored as one commit.
 // It is a Connect subresource because a Create subresource accepts only one kind.
-func (r appends) events(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r appends) events(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
 			r.timelines.Answer(req, timelineOf(p), p.Path, respond)

@@ -26,7 +26,6 @@ import (
 	"github.com/platform-ai/platform/pkg/readmodel/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
-	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/later"
@@ -55,7 +54,7 @@ type forks struct {
 // refused, and policies on tasks apply. The caller must also be allowed to get the source. The fork
 // events are appended afterwards and can be repeated: if they cannot be stored, the server tries again,
 // and if a request is cut off in between, a retry of the client adds what is missing.
-func (r forks) fork(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r forks) fork(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	f, ok := obj.(*v1alpha1.TaskFork)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskFork, not %T", obj))
@@ -139,7 +138,7 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 
 // makeFork creates the task and returns it with the history that it was given. If an earlier
 // identical request has already created the task, it is returned without history.
-func (r forks) makeFork(ctx context.Context, p resource.Parent[*v1alpha1.Task], f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
+func (r forks) makeFork(ctx context.Context, p stored.Parent, f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
 	source, keyed := p.Object, f.IdempotencyKey != "" && f.NewTaskName == ""
 	name := forkName(source.Name, f)
 	if keyed {

@@ -50,7 +50,7 @@ type logView struct {
 }
 
 func logViewOf(req *http.Request) (v logView, err error) {
-	if v.follow, err = boolean(req, "follow"); err != nil {
+	if v.follow, err = wellformed.Bool(req, "follow"); err != nil {
 		return v, err
 	}
 	q := wellformed.Query(req)

@@ -33,7 +33,7 @@ const maxMail = 128 << 10
 const maxSiblings = 100
 
 // send sends a message from the task to others of its family. A broadcast is stored for all recipients in one commit.
-func (r mail) send(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r mail) send(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	m, ok := obj.(*v1alpha1.TaskMessage)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskMessage, not %T", obj))
@@ -260,12 +260,12 @@ func reader(t *v1alpha1.Task) inbox.Reader {
 }
 
 // show returns the unread messages.
-func (r mail) show(ctx context.Context, p parent) (runtime.Object, error) {
+func (r mail) show(ctx context.Context, p stored.Parent) (runtime.Object, error) {
 	return r.open(ctx, p.Object, 0, false, true)
 }
 
 // read returns the oldest unread messages and marks them as read, or marks those that the run has got before.
-func (r mail) read(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r mail) read(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	b, ok := obj.(*v1alpha1.TaskInbox)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskInbox, not %T", obj))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 )
 
@@ -29,7 +30,9 @@ func (r *Resource) Timeline(ctx context.Context, name string) (*timeline.Timelin
 	}, nil), nil
 }
 
-func timelineOf(p parent) *timeline.Timeline { return timelineFrom(p.Object, p.Reload, p.Allowed) }
+func timelineOf(p stored.Parent) *timeline.Timeline {
+	return timelineFrom(p.Object, p.Reload, p.Allowed)
+}
 
 func timelineFrom(t *v1alpha1.Task, reload func(context.Context) (*v1alpha1.Task, error), allowed func(context.Context) error) *timeline.Timeline {
 	return &timeline.Timeline{

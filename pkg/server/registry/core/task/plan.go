@@ -13,7 +13,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/progress"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
-	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 // maxPlan is the maximum length of a plan as JSON, in bytes. JSON needs up to six bytes for a character.
@@ -23,7 +22,7 @@ const maxPlan = 256 << 10
 type plans struct{ *Resource }
 
 // get returns the newest plan of a task that has not ended.
-func (r plans) get(ctx context.Context, p parent) (runtime.Object, error) {
+func (r plans) get(ctx context.Context, p stored.Parent) (runtime.Object, error) {
 	t := p.Object
 	if phase := t.Status.Phase; phase.Terminal() {
 		return nil, noPlan(t, fmt.Sprintf("it is %s, and the plan of a task goes when it ends; its events of type %s remain", phase, v1alpha1.EventPlanUpdated))
@@ -46,7 +45,7 @@ func noPlan(t *v1alpha1.Task, why string) error {
 
 // update replaces the plan by appending an event. Nothing is appended for a plan that is the task's already, so a
 // worker may repeat a request whose answer it did not get.
-func (r plans) update(ctx context.Context, p resource.Parent[*v1alpha1.Task], obj runtime.Object) (runtime.Object, error) {
+func (r plans) update(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	t := p.Object
 	plan, ok := obj.(*v1alpha1.TaskPlan)
 	if !ok {

@@ -60,6 +60,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/trace"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
@@ -220,7 +221,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
 			{Name: "events", Subpath: true, MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: appends{r}.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
-			{Name: "trace", Methods: []string{http.MethodGet}, Connect: traces{r.log, r.blobs, r.clock}.trace, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
+			{Name: "trace", Methods: []string{http.MethodGet}, Connect: trace.Traces{Log: o.Log, Clock: o.Clock, HasResult: content.hasResult}.Serve, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
 			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: calls{r.blobs}.get, Readers: resource.Users()},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},

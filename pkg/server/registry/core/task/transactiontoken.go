@@ -24,6 +24,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/object"
@@ -102,7 +103,7 @@ const giveTimeout = 10 * time.Second
 var giveTries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 5}
 
 // receive serves POST of the token of a child, from the worker that delegated it.
-func (r transacted) receive(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r transacted) receive(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		token, err := resource.ReadBody(w, req, tokenexchange.MaxToken)
 		if err == nil {
@@ -117,7 +118,7 @@ func (r transacted) receive(_ context.Context, p parent, respond rest.Responder)
 }
 
 // accept checks a token and stores it. A repeated request changes nothing.
-func (r transacted) accept(ctx context.Context, p parent, token string) error {
+func (r transacted) accept(ctx context.Context, p stored.Parent, token string) error {
 	t, err := p.Reload(ctx)
 	if err != nil {
 		return err

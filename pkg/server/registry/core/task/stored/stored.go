@@ -40,6 +40,9 @@ func (s Tasks) Get(ctx context.Context, name string) (*v1alpha1.Task, error) {
 	return t, nil
 }
 
+// Parent is the task that a request of a subresource is about.
+type Parent = resource.Parent[*v1alpha1.Task]
+
 // EachOf calls f with the tasks of a list that is read in pages.
 func (s Tasks) EachOf(ctx context.Context, opts *internalversion.ListOptions, f func(*v1alpha1.Task)) error {
 	return resource.EachObject(ctx, s, opts, func(o metav1.Object) {

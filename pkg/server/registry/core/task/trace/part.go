@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package trace
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ const (
 )
 
 // parsePart parses what bounds the groups.
-func (q *traceQuery) parsePart(v url.Values) (err error) {
+func (q *query) parsePart(v url.Values) (err error) {
 	if s := v.Get("spans"); v.Has("spans") {
 		if q.spans, err = strconv.ParseInt(s, 10, 64); err != nil || q.spans < 1 || q.spans > maxSpans {
 			return apierrors.NewBadRequest(fmt.Sprintf("spans: %q: must be a number from 1 to %d", s, maxSpans))
@@ -44,7 +44,7 @@ func (q *traceQuery) parsePart(v url.Values) (err error) {
 }
 
 // fold starts the fold of the trace, or of a part of it.
-func (w *traceWriter) fold(emit trace.Emit) *trace.Fold {
+func (w *writer) fold(emit trace.Emit) *trace.Fold {
 	if w.query.after > 0 {
 		return trace.NewPart(w.task.Name, emit)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package trace
 
 import (
 	"bufio"
@@ -16,9 +16,9 @@ import (
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 )
 
-// traceAnswer writes one JSON object piece by piece. The first failure is kept
+// answer writes one JSON object piece by piece. The first failure is kept
 // in err, and nothing is written after it.
-type traceAnswer struct {
+type answer struct {
 	out   *lateHeader
 	w     *bufio.Writer
 	err   error
@@ -31,9 +31,9 @@ type traceAnswer struct {
 // before the first write is still answered with a Status.
 const answerBuffer = 64 << 10
 
-func newTraceAnswer(w http.ResponseWriter) *traceAnswer {
+func newAnswer(w http.ResponseWriter) *answer {
 	out := &lateHeader{w: w}
-	return &traceAnswer{out: out, w: bufio.NewWriterSize(out, answerBuffer)}
+	return &answer{out: out, w: bufio.NewWriterSize(out, answerBuffer)}
 }
 
 // lateHeader sets the header with the first bytes.
@@ -52,44 +52,44 @@ func (h *lateHeader) Write(b []byte) (int, error) {
 }
 
 // sent reports whether any part of the answer has been sent to the client.
-func (a *traceAnswer) sent() bool { return a.out.sent }
+func (a *answer) sent() bool { return a.out.sent }
 
-func (a *traceAnswer) flush() error { return a.w.Flush() }
+func (a *answer) flush() error { return a.w.Flush() }
 
-func (a *traceAnswer) open() {
+func (a *answer) open() {
 	a.text("{")
 	a.field("kind", "TaskTrace")
 	a.field("apiVersion", v1alpha1.SchemeGroupVersion.String())
 }
 
-func (a *traceAnswer) close() { a.text("}\n") }
+func (a *answer) close() { a.text("}\n") }
 
 // field writes a member of the object.
-func (a *traceAnswer) field(key string, value any) {
+func (a *answer) field(key string, value any) {
 	a.key(key)
 	a.value(value)
 }
 
 // array begins a member that is a list; row and rows add elements to it.
-func (a *traceAnswer) array(key string) {
+func (a *answer) array(key string) {
 	a.key(key)
 	a.text("[")
 	a.comma = false
 }
 
-func (a *traceAnswer) endArray() {
+func (a *answer) endArray() {
 	a.text("]")
 	a.comma = true
 }
 
 // row writes an element of a list.
-func (a *traceAnswer) row(value any) {
+func (a *answer) row(value any) {
 	a.next()
 	a.value(value)
 }
 
 // rows writes elements that are already encoded and joined by commas.
-func (a *traceAnswer) rows(raw []byte) {
+func (a *answer) rows(raw []byte) {
 	if len(raw) > 0 {
 		a.next()
 		a.bytes(raw)
@@ -97,18 +97,18 @@ func (a *traceAnswer) rows(raw []byte) {
 }
 
 // event writes an event as an element.
-func (a *traceAnswer) event(e *v1alpha1.ExecutionEvent) {
+func (a *answer) event(e *v1alpha1.ExecutionEvent) {
 	a.next()
 	a.scratch = event.AppendRow(a.scratch[:0], e)
 	a.bytes(a.scratch)
 }
 
-func (a *traceAnswer) key(key string) {
+func (a *answer) key(key string) {
 	a.next()
 	a.text(`"` + key + `":`)
 }
 
-func (a *traceAnswer) value(v any) {
+func (a *answer) value(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		a.fail(err)
@@ -118,26 +118,26 @@ func (a *traceAnswer) value(v any) {
 }
 
 // next writes a comma, except before the first element.
-func (a *traceAnswer) next() {
+func (a *answer) next() {
 	if a.comma {
 		a.text(",")
 	}
 	a.comma = true
 }
 
-func (a *traceAnswer) text(s string) {
+func (a *answer) text(s string) {
 	if a.err == nil {
 		_, a.err = a.w.WriteString(s)
 	}
 }
 
-func (a *traceAnswer) bytes(b []byte) {
+func (a *answer) bytes(b []byte) {
 	if a.err == nil {
 		_, a.err = a.w.Write(b)
 	}
 }
 
-func (a *traceAnswer) fail(err error) {
+func (a *answer) fail(err error) {
 	if a.err == nil {
 		a.err = err
 	}

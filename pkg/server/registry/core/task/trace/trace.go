@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package trace serves the traces of tasks, which package readmodel/trace derives from their events.
+package trace
 
 import (
 	"context"
@@ -10,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,29 +26,29 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
-	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// traces serves the traces of tasks.
-type traces struct {
-	log   *eventlog.Log
-	blobs *blob.Store
-	clock clock.PassiveClock
+// Traces serves the traces of tasks. All fields are required.
+type Traces struct {
+	Log   *eventlog.Log
+	Clock clock.PassiveClock
+	// HasResult reports whether the task with a UID has stored a result.
+	HasResult func(ctx context.Context, uid types.UID) (bool, error)
 }
 
-// trace serves GET of the trace: one TaskTrace as JSON, of any length, written as the events are
+// Serve serves GET of the trace: one TaskTrace as JSON, of any length, written as the events are
 // read. It covers the events up to the newest one at the time of the request. timeline=false leaves
 // out the events themselves. limit bounds the number of events; metadata.continue requests the
 // following ones, without the groups. spans bounds the groups to a part of the stream, which begins after the event after.
-func (r traces) trace(_ context.Context, p parent, respond rest.Responder) (http.Handler, error) {
+func (r Traces) Serve(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		q, err := parseTrace(req, p.Object.UID)
+		q, err := parse(req, p.Object.UID)
 		if err != nil {
 			respond.Error(err)
 			return
 		}
-		a := newTraceAnswer(w)
+		a := newAnswer(w)
 		err = r.writeTrace(req.Context(), a, p.Object, q)
 		if err == nil {
 			err = a.flush()
@@ -66,24 +66,24 @@ func (r traces) trace(_ context.Context, p parent, respond rest.Responder) (http
 	}), nil
 }
 
-// traceQuery holds the parameters of a request for a trace.
-type traceQuery struct {
+// query holds the parameters of a request for a trace.
+type query struct {
 	timeline bool
 	limit    int64 // of the timeline; 0 means no limit
 	spans    int64 // of the groups; 0 means no limit
 	after    int64 // where the groups begin
-	from     *traceToken
+	from     *token
 }
 
-// traceToken is the position where a timeline continues, with the latest sequence number of the
+// token is the position where a timeline continues, with the latest sequence number of the
 // first page.
-type traceToken struct {
+type token struct {
 	UID    types.UID `json:"uid"`
 	After  int64     `json:"after"`
 	Latest int64     `json:"latest"`
 }
 
-func (t *traceToken) String() string {
+func (t *token) String() string {
 	raw, err := json.Marshal(t)
 	if err != nil { // text and numbers can always be marshalled
 		return ""
@@ -91,12 +91,12 @@ func (t *traceToken) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
+func parse(req *http.Request, uid types.UID) (*query, error) {
 	v := wellformed.Query(req)
-	q := &traceQuery{timeline: true}
+	q := &query{timeline: true}
 	var err error
 	if v.Get("timeline") != "" {
-		if q.timeline, err = boolean(req, "timeline"); err != nil {
+		if q.timeline, err = wellformed.Bool(req, "timeline"); err != nil {
 			return nil, err
 		}
 	}
@@ -123,29 +123,29 @@ func parseTrace(req *http.Request, uid types.UID) (*traceQuery, error) {
 }
 
 // writeTrace writes a page of the trace. The first page has the groups.
-func (r traces) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task, q *traceQuery) error {
-	head, err := r.log.Head(ctx, stored.Stream(t))
+func (r Traces) writeTrace(ctx context.Context, a *answer, t *v1alpha1.Task, q *query) error {
+	head, err := r.Log.Head(ctx, stored.Stream(t))
 	switch {
 	case err != nil:
 		return err
 	case head.Deleted:
 		return refusal.Deleted(t)
 	}
-	w := &traceWriter{traceAnswer: a, log: r.log, task: t, query: q, after: q.after, latest: head.LatestSeq, trimmed: -1}
+	w := &writer{answer: a, log: r.Log, task: t, query: q, after: q.after, latest: head.LatestSeq, trimmed: -1}
 	if q.from != nil {
 		if w.latest = q.from.Latest; w.latest > head.LatestSeq {
 			return apierrors.NewBadRequest("continue: refers to events that the task lacks")
 		}
 		w.after = q.from.After
 	}
-	about, err := r.traceTask(ctx, t)
+	about, err := r.about(ctx, t)
 	if err != nil {
 		return err
 	}
 	a.open()
 	a.field("task", about)
 	a.field("latestSeq", w.latest)
-	a.field("generatedAt", metav1.NewMicroTime(r.clock.Now()))
+	a.field("generatedAt", metav1.NewMicroTime(r.Clock.Now()))
 	err = w.write(ctx)
 	if err == nil {
 		a.close()
@@ -154,7 +154,7 @@ func (r traces) writeTrace(ctx context.Context, a *traceAnswer, t *v1alpha1.Task
 	return err
 }
 
-func (r traces) traceTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TraceTask, error) {
+func (r Traces) about(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.TraceTask, error) {
 	about := &v1alpha1.TraceTask{
 		Namespace: t.Namespace, Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: t.Status.Phase,
 		AgentName: t.Status.AgentName, SessionName: stored.Session(t),
@@ -164,17 +164,17 @@ func (r traces) traceTask(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Trac
 	if about.ResultAvailable {
 		return about, nil
 	}
-	files, err := r.blobs.Files(ctx, t.UID)
-	about.ResultAvailable = slices.ContainsFunc(files, func(f blob.File) bool { return f.Name == resultBlob })
+	var err error
+	about.ResultAvailable, err = r.HasResult(ctx, t.UID)
 	return about, err
 }
 
-// traceWriter writes the parts of a trace that come from events.
-type traceWriter struct {
-	*traceAnswer
+// writer writes the parts of a trace that come from events.
+type writer struct {
+	*answer
 	log           *eventlog.Log
 	task          *v1alpha1.Task
-	query         *traceQuery
+	query         *query
 	after, latest int64 // the timeline's range
 	trimmed       int64 // the last event that is no longer kept; -1 before the first page
 }
@@ -182,7 +182,7 @@ type traceWriter struct {
 // write reads the events once, for the timeline and the groups together. If the rows of a group
 // become too large to hold in memory, the group is computed a second time and written while it is
 // read, so that memory use does not grow with the number of events.
-func (w *traceWriter) write(ctx context.Context) error {
+func (w *writer) write(ctx context.Context) error {
 	groups := w.query.from == nil
 	held := newHeldRows()
 	end := &partEnd{most: w.query.spans}
@@ -244,14 +244,14 @@ func (w *traceWriter) write(ctx context.Context) error {
 	if next < w.latest {
 		rest := w.latest - next
 		w.field("metadata", metav1.ListMeta{
-			Continue: (&traceToken{UID: w.task.UID, After: next, Latest: w.latest}).String(), RemainingItemCount: &rest,
+			Continue: (&token{UID: w.task.UID, After: next, Latest: w.latest}).String(), RemainingItemCount: &rest,
 		})
 	}
 	return nil
 }
 
 // groups writes the groups, which are empty after the first page.
-func (w *traceWriter) groups(ctx context.Context, held *heldRows) error {
+func (w *writer) groups(ctx context.Context, held *heldRows) error {
 	for _, g := range trace.Groups() {
 		w.array(string(g))
 		switch {
@@ -269,7 +269,7 @@ func (w *traceWriter) groups(ctx context.Context, held *heldRows) error {
 }
 
 // refold computes a group again and writes its rows as they are found.
-func (w *traceWriter) refold(ctx context.Context, g trace.Group) error {
+func (w *writer) refold(ctx context.Context, g trace.Group) error {
 	fold := w.fold(func(to trace.Group, row any) {
 		if to == g {
 			w.row(row)
@@ -286,20 +286,20 @@ func (w *traceWriter) refold(ctx context.Context, g trace.Group) error {
 }
 
 const (
-	// tracePage is the maximum number of events read at a time; traceFirst is how many are read
+	// maxPage is the maximum number of events read at a time; firstPage is how many are read
 	// first. Pages get smaller if events are large.
-	tracePage  = 512
-	traceFirst = 64
-	// tracePageBytes is the approximate target size of a page, in bytes.
-	tracePageBytes = 1 << 20
+	maxPage   = 512
+	firstPage = 64
+	// pageBytes is the approximate target size of a page, in bytes.
+	pageBytes = 1 << 20
 )
 
 var errTrimmed = errors.New("events of the trace were removed while it was read")
 
 // walk calls f with pages of the events after a position, up to the latest one of the trace, until
 // f returns false.
-func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.EventType, f func(*eventlog.StreamPage) (more bool)) error {
-	for first, limit := true, traceFirst; after < w.latest; first = false {
+func (w *writer) walk(ctx context.Context, after int64, kinds []v1alpha1.EventType, f func(*eventlog.StreamPage) (more bool)) error {
+	for first, limit := true, firstPage; after < w.latest; first = false {
 		if err := errors.Join(ctx.Err(), w.err); err != nil {
 			return err
 		}
@@ -327,10 +327,10 @@ func (w *traceWriter) walk(ctx context.Context, after int64, kinds []v1alpha1.Ev
 		if !f(p) {
 			return nil
 		}
-		if limit *= 2; bytes > tracePageBytes {
-			limit = len(p.Events) * tracePageBytes / bytes
+		if limit *= 2; bytes > pageBytes {
+			limit = len(p.Events) * pageBytes / bytes
 		}
-		limit = max(1, min(limit, tracePage))
+		limit = max(1, min(limit, maxPage))
 	}
 	return nil
 }
