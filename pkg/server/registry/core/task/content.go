@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
@@ -51,14 +52,13 @@ const (
 
 // contents serves the result, the log and the artifacts of tasks.
 type contents struct {
-	callers
-
-	tasks stored.Tasks
-	log   *eventlog.Log
-	blobs *blob.Store
-	clock clock.Clock
-	ends  *ends
-	guard resource.Guard[*v1alpha1.Task]
+	authorizer authorizer.Authorizer
+	tasks      stored.Tasks
+	log        *eventlog.Log
+	blobs      *blob.Store
+	clock      clock.Clock
+	ends       *ends
+	guard      resource.Guard[*v1alpha1.Task]
 
 	followers *followers
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -87,7 +88,7 @@ func (r *contents) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
 	if !head.Closed && !t.Status.Phase.Terminal() {
 		return nil
 	}
-	ok, err := r.controller(ctx, t.Namespace)
+	ok, err := guard.MayControl(ctx, r.authorizer, t.Namespace)
 	switch {
 	case err != nil:
 		return err

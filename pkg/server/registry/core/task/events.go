@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -227,7 +228,7 @@ func (r appends) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1
 	if owned == "" && !gone && !ended {
 		return nil
 	}
-	ok, err := r.controller(ctx, t.Namespace)
+	ok, err := guard.MayControl(ctx, r.authorizer, t.Namespace)
 	switch {
 	case err != nil:
 		return err

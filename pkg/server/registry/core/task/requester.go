@@ -10,13 +10,14 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
 // setRequester records the user who creates a task, and the user's groups. Only a controller may name
 // another user, because it creates tasks on behalf of others.
 func (r *Resource) setRequester(ctx context.Context, t *v1alpha1.Task) {
 	if t.Annotations[v1alpha1.AnnotationRequestedBy] != "" {
-		if ok, err := r.controller(ctx, t.Namespace); ok && err == nil {
+		if ok, err := guard.MayControl(ctx, r.authorizer, t.Namespace); ok && err == nil {
 			return
 		}
 	}

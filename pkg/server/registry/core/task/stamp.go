@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
 // stamp is the verified identity for which a task is created. It travels in the context of the create, so that
@@ -84,7 +85,7 @@ func (r stamps) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Tas
 	if owner == nil || owner.Kind != "Task" || t.Labels[v1alpha1.LabelScheduledRun] == "" {
 		return nil, nil //nolint:nilnil // none
 	}
-	if ok, err := r.controller(ctx, request.NamespaceValue(ctx)); !ok || err != nil {
+	if ok, err := guard.MayControl(ctx, r.authorizer, request.NamespaceValue(ctx)); !ok || err != nil {
 		return nil, err
 	}
 	parent, err := r.tasks.Get(ctx, owner.Name)

@@ -59,6 +59,7 @@ import (
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/trace"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -127,8 +128,8 @@ type Options struct {
 // because other resources read and change tasks through it. What a subresource does is the method of a type of its own.
 type Resource struct {
 	resource.Resource
-	callers
 
+	authorizer authorizer.Authorizer
 	guard      resource.Guard[*v1alpha1.Task]
 	ends       ends
 	trees      trees
@@ -178,7 +179,7 @@ type rules struct {
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, callers: callers{o.Authorizer, o.Loopback}, clock: o.Clock, retention: o.Retention}
+	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, retention: o.Retention}
 	r.models, r.agents, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
@@ -188,7 +189,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
 	r.meters.log = o.Log
-	content := &contents{callers: r.callers, tasks: tasks, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
+	content := &contents{authorizer: o.Authorizer, tasks: tasks, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -229,7 +230,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
-			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: forks{r.callers, tasks, r.log, later.New(o.Clock)}.fork, Creators: resource.Writers()},
+			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: fork.Forks{Tasks: tasks, Log: o.Log, Later: later.New(o.Clock), Authorizer: o.Authorizer, Loopback: o.Loopback}.Create, Creators: resource.Writers()},
 			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},

@@ -10,13 +10,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 )
 
 // prepareForCreate sets the fields of a new task that the server determines.
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.setRequester(ctx, t)
 	setDelegation(ctx, t)
-	setForkGates(t)
+	fork.SetGates(t)
 	completeAgentTask(t)
 	stampOf(ctx).apply(t, r.seal)
 	r.setTurn(ctx, t)

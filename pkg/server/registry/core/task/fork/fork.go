@@ -1,7 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package fork serves the forks of tasks: tasks that continue others from a point of their history. A fork is created through the API
+// as the caller. What it begins with is derived by package readmodel/fork.
+package fork
 
 import (
 	"context"
@@ -18,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	restclient "k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -32,29 +36,32 @@ import (
 )
 
 const (
-	// maxForkSource is how many bytes of the source's name a generated name contains.
-	maxForkSource = 42
-	// maxForkTask is the maximum size of a new task as JSON, in bytes.
-	maxForkTask = 1 << 20
-	// forkDigits is the number of hexadecimal digits that are added to a generated name.
-	forkDigits = 8
+	// maxSource is how many bytes of the source's name a generated name contains.
+	maxSource = 42
+	// maxTask is the maximum size of a new task as JSON, in bytes.
+	maxTask = 1 << 20
+	// suffixDigits is the number of hexadecimal digits that are added to a generated name.
+	suffixDigits = 8
 )
 
-// forks serves the forks of tasks.
-type forks struct {
-	callers
-
-	tasks stored.Tasks
-	log   *eventlog.Log
-	later *later.Queue
+// Forks serves the forks of tasks. All fields are required except Loopback.
+type Forks struct {
+	Tasks stored.Tasks
+	Log   *eventlog.Log
+	// Later stores events that the disk has no room for.
+	Later *later.Queue
+	// Authorizer decides who may read what a fork takes over.
+	Authorizer authorizer.Authorizer
+	// Loopback is the configuration of the server's client of itself. Without it tasks cannot be forked.
+	Loopback *restclient.Config
 }
 
-// fork creates a task that continues another from a point of its history. The new task is created
+// Create serves POST of the subresource fork. It creates a task that continues another from a point of its history. The new task is created
 // through the API as the caller, by impersonation over the loopback client. A caller who may fork but may not create tasks is therefore
 // refused, and policies on tasks apply. The caller must also be allowed to get the source. The fork
 // events are appended afterwards and can be repeated: if they cannot be stored, the server tries again,
 // and if a request is cut off in between, a retry of the client adds what is missing.
-func (r forks) fork(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+func (r Forks) Create(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	f, ok := obj.(*v1alpha1.TaskFork)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskFork, not %T", obj))
@@ -81,7 +88,7 @@ func (r forks) fork(ctx context.Context, p stored.Parent, obj runtime.Object) (r
 		seq = forkedAt(made)
 	}
 	if !p.DryRun {
-		r.tellFork(ctx, &forkTold{p.Object, made, seq})
+		r.tell(ctx, &told{p.Object, made, seq})
 	}
 	if replayed {
 		if history, err = r.forkContext(ctx, p.Object, seq); err != nil {
@@ -96,8 +103,8 @@ func (r forks) fork(ctx context.Context, p stored.Parent, obj runtime.Object) (r
 }
 
 // forkPoint returns the sequence number that afterSeq refers to.
-func (r forks) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
-	head, err := r.log.Head(ctx, stored.Stream(t))
+func (r Forks) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.IntOrString) (int64, error) {
+	head, err := r.Log.Head(ctx, stored.Stream(t))
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +125,7 @@ func (r forks) forkPoint(ctx context.Context, t *v1alpha1.Task, after *intstr.In
 	case seq == 0:
 		return 0, nil
 	}
-	_, err = r.log.Get(ctx, t.Namespace, event.Name(t.Name, seq))
+	_, err = r.Log.Get(ctx, t.Namespace, event.Name(t.Name, seq))
 	if errors.Is(err, eventlog.ErrNotFound) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("spec.afterSeq: %d: task %q has no such event any more", seq, t.Name))
 	}
@@ -138,7 +145,7 @@ func checkCheckpoint(c *v1alpha1.ExecutionCheckpointReference) error {
 
 // makeFork creates the task and returns it with the history that it was given. If an earlier
 // identical request has already created the task, it is returned without history.
-func (r forks) makeFork(ctx context.Context, p stored.Parent, f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
+func (r Forks) makeFork(ctx context.Context, p stored.Parent, f *v1alpha1.TaskForkSpec, seq int64) (*v1alpha1.Task, *v1alpha1.ForkContext, error) {
 	source, keyed := p.Object, f.IdempotencyKey != "" && f.NewTaskName == ""
 	name := forkName(source.Name, f)
 	if keyed {
@@ -167,7 +174,7 @@ func (r forks) makeFork(ctx context.Context, p stored.Parent, f *v1alpha1.TaskFo
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := metav1.CreateOptions{FieldManager: forkManager}
+	opts := metav1.CreateOptions{FieldManager: fieldManager}
 	if p.DryRun {
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
@@ -185,28 +192,28 @@ func (r forks) makeFork(ctx context.Context, p stored.Parent, f *v1alpha1.TaskFo
 	return made, history, err
 }
 
-// forkManager is the field manager of forked tasks.
-const forkManager = "platform-fork"
+// fieldManager is the field manager of forked tasks.
+const fieldManager = "platform-fork"
 
 // forkName returns the name of the new task.
 func forkName(source string, f *v1alpha1.TaskForkSpec) string {
 	if f.NewTaskName != "" {
 		return f.NewTaskName
 	}
-	source = strings.TrimRight(source[:min(len(source), maxForkSource)], "-.")
+	source = strings.TrimRight(source[:min(len(source), maxSource)], "-.")
 	// The random part is 32 bits of a UUID. If the name is taken, the request fails with a conflict
 	// and never returns the other task.
 	suffix := strings.ReplaceAll(string(uuid.NewUUID()), "-", "")
 	if f.IdempotencyKey != "" {
 		suffix = digestOf(f.IdempotencyKey)
 	}
-	return source + "-fork-" + suffix[:forkDigits]
+	return source + "-fork-" + suffix[:suffixDigits]
 }
 
 // forkOf returns the task of that name; nil if there is none. It is a conflict if a different
 // request created it.
-func (r forks) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
-	made, err := r.tasks.Get(request.WithNamespace(ctx, source.Namespace), name)
+func (r Forks) forkOf(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, name string) (*v1alpha1.Task, error) {
+	made, err := r.Tasks.Get(request.WithNamespace(ctx, source.Namespace), name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
@@ -255,7 +262,7 @@ func forkedAt(t *v1alpha1.Task) int64 {
 }
 
 // newFork returns the new task, without its name.
-func (r forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
+func (r Forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, history *v1alpha1.ForkContext) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{Spec: *source.Spec.DeepCopy()}
 	withoutOwnBranch(&t.Spec, source)
 	t.Namespace = source.Namespace
@@ -286,10 +293,10 @@ func (r forks) newFork(ctx context.Context, source *v1alpha1.Task, f *v1alpha1.T
 	}
 	b, err := json.Marshal(t)
 	if err != nil {
-		return nil, fmt.Errorf("fork: %w", err)
+		return nil, fmt.Errorf("encode the new task: %w", err)
 	}
-	if len(b) > maxForkTask {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the new task would have %d bytes, more than %d", len(b), maxForkTask))
+	if len(b) > maxTask {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the new task would have %d bytes, more than %d", len(b), maxTask))
 	}
 	return t, nil
 }
@@ -320,7 +327,7 @@ func override(s *v1alpha1.TaskSpec, f *v1alpha1.TaskForkSpec, history *v1alpha1.
 }
 
 // detach removes the fork from a session that is gone or belongs to a gateway.
-func (r forks) detach(ctx context.Context, t *v1alpha1.Task) error {
+func (r Forks) detach(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Spec.SessionRef == nil {
 		return nil
 	}
@@ -340,15 +347,22 @@ func (r forks) detach(ctx context.Context, t *v1alpha1.Task) error {
 }
 
 // forkContext reads the history of a task up to a sequence number.
-func (r forks) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v1alpha1.ForkContext, error) {
+func (r Forks) forkContext(ctx context.Context, t *v1alpha1.Task, seq int64) (*v1alpha1.ForkContext, error) {
 	first := max(0, seq-fork.MaxEvents)
 	if seq == 0 {
 		return fork.Context(t.Namespace, t.Name, 0, nil, false), nil
 	}
-	page, err := r.log.TaskPage(ctx, stored.Stream(t), first, int(seq-first), nil)
+	page, err := r.Log.TaskPage(ctx, stored.Stream(t), first, int(seq-first), nil)
 	if err != nil {
 		return nil, err
 	}
 	older := first > 0 || len(page.Events) > 0 && page.Events[0].Seq > 1
 	return fork.Context(t.Namespace, t.Name, seq, page.Events, older), nil
+}
+
+// withoutOwnBranch removes the generated branch of the source from the spec of its fork, which gets one of its own.
+func withoutOwnBranch(spec *v1alpha1.TaskSpec, source *v1alpha1.Task) {
+	if w := spec.Workspace; w != nil && w.PushBranch == stored.OwnBranch(source) {
+		w.PushBranch = ""
+	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package fork
 
 import (
 	"slices"
@@ -21,8 +21,8 @@ func gatesAbove(t *v1alpha1.Task) []string {
 	return slices.Compact(gates)
 }
 
-// setForkGates records what a new fork takes over, so that later changes of its annotations do not matter.
-func setForkGates(t *v1alpha1.Task) {
+// SetGates records what a new fork takes over, so that later changes of its annotations do not matter.
+func SetGates(t *v1alpha1.Task) {
 	if gates := t.Annotations[v1alpha1.AnnotationForkGates]; gates != "" {
 		t.Status.ApprovalRequiredTools = strings.Split(gates, ",")
 	}

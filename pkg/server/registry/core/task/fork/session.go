@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package fork
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 // allowed to read it. The session is made before the task,
 // which might otherwise begin without the messages; undo removes it if there will be no task. A repeated request finds
 // and completes it, since copied messages keep their ids.
-func (r forks) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, dryRun bool) (undo func(), err error) {
+func (r Forks) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *v1alpha1.TaskForkSpec, seq int64, dryRun bool) (undo func(), err error) {
 	undo = func() {}
 	ref := t.Spec.SessionRef
 	if ref == nil || f.Session == v1alpha1.ForkSessionShared {
@@ -51,7 +51,7 @@ func (r forks) ownSession(ctx context.Context, source, t *v1alpha1.Task, f *v1al
 			s.Annotations[name] = v
 		}
 	}
-	made, err := sessions.Create(ctx, s, metav1.CreateOptions{FieldManager: forkManager})
+	made, err := sessions.Create(ctx, s, metav1.CreateOptions{FieldManager: fieldManager})
 	again := apierrors.IsAlreadyExists(err)
 	if again {
 		made, err = sessions.Get(ctx, s.Name, metav1.GetOptions{})
@@ -92,7 +92,7 @@ func sameFork(have, want map[string]string) bool {
 const copyPage = 100
 
 // copySession copies the messages of a session up to a point of the history of one of its tasks.
-func (r forks) copySession(ctx context.Context, client typed.CoreV1alpha1Interface, source *v1alpha1.Task, from, to string, seq int64) error {
+func (r Forks) copySession(ctx context.Context, client typed.CoreV1alpha1Interface, source *v1alpha1.Task, from, to string, seq int64) error {
 	until, err := r.sessionPoint(ctx, source, seq)
 	if err != nil {
 		return err
@@ -132,21 +132,21 @@ type sessionPoint struct {
 	seen  bool // one of the task's own messages was seen
 }
 
-func (r forks) sessionPoint(ctx context.Context, t *v1alpha1.Task, seq int64) (*sessionPoint, error) {
+func (r Forks) sessionPoint(ctx context.Context, t *v1alpha1.Task, seq int64) (*sessionPoint, error) {
 	p := &sessionPoint{own: "task:" + string(t.UID) + ":", at: t.CreationTimestamp.Time}
 	if seq == 0 {
 		return p, nil
 	}
-	e, err := r.log.Get(ctx, t.Namespace, event.Name(t.Name, seq))
+	e, err := r.Log.Get(ctx, t.Namespace, event.Name(t.Name, seq))
 	if err != nil {
 		return nil, err
 	}
 	p.at = e.CreatedAt.Time
-	head, err := r.log.Head(ctx, stored.Stream(t))
+	head, err := r.Log.Head(ctx, stored.Stream(t))
 	if err != nil || !head.Closed {
 		return p, err
 	}
-	later, err := r.log.TaskPage(ctx, stored.Stream(t), seq, 1, []v1alpha1.EventType{head.Terminal})
+	later, err := r.Log.TaskPage(ctx, stored.Stream(t), seq, 1, []v1alpha1.EventType{head.Terminal})
 	if err != nil {
 		return nil, err
 	}

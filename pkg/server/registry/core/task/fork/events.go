@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package fork
 
 import (
 	"context"
@@ -16,25 +16,25 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// forkTold is what is to be said about one fork.
-type forkTold struct {
+// told is what is to be said about one fork.
+type told struct {
 	source, made *v1alpha1.Task
 	seq          int64
 }
 
-// tellFork appends the events of a fork to both streams, now or once the disk has room: the fork exists, whether or not it can be
+// tell appends the events of a fork to both streams, now or once the disk has room: the fork exists, whether or not it can be
 // said. Most sources have ended, so these events may follow a terminal event (event.Late). Hardly any wait, since no fork is made on
 // a full disk. If the server stops before they are stored, its log has the names of both tasks.
-func (r forks) tellFork(ctx context.Context, f *forkTold) {
+func (r Forks) tell(ctx context.Context, f *told) {
 	ctx = context.WithoutCancel(ctx) // the caller may disconnect; the events must still be stored
 	log := klog.FromContext(ctx).WithValues("source", klog.KObj(f.source), "fork", klog.KObj(f.made))
-	r.later.Do(log, "the events of a fork", func() error { return f.append(ctx, r.log) }, func(err error) {
+	r.Later.Do(log, "the events of a fork", func() error { return f.append(ctx, r.Log) }, func(err error) {
 		log.Error(err, "Events of a fork were not stored")
 	})
 }
 
 // append appends the events. It may be repeated, because they have de-duplication keys.
-func (f *forkTold) append(ctx context.Context, log *eventlog.Log) error {
+func (f *told) append(ctx context.Context, log *eventlog.Log) error {
 	events := func(types ...v1alpha1.EventType) []*v1alpha1.ExecutionEvent {
 		var out []*v1alpha1.ExecutionEvent
 		for _, typ := range types {

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package fork
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func TestForksAreToldLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := forks{log: log, later: later.New(c)}
+	f := Forks{Log: log, Later: later.New(c)}
 	t.Cleanup(func() {
 		if err := log.Close(); err != nil {
 			t.Error(err)
@@ -47,7 +47,7 @@ func TestForksAreToldLater(t *testing.T) {
 		return &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}}
 	}
 	source, made := task("source"), task("made")
-	told := func(of *v1alpha1.Task) (list []v1alpha1.EventType) {
+	events := func(of *v1alpha1.Task) (list []v1alpha1.EventType) {
 		page, err := log.TaskPage(t.Context(), stored.Stream(of), 0, 0, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -60,14 +60,14 @@ func TestForksAreToldLater(t *testing.T) {
 	disk.SetSpace(1024*mib, mib)
 	c.Step(3 * time.Second) // the store measures the space
 	for range 2 {           // a request that was repeated
-		f.tellFork(t.Context(), &forkTold{source, made, 7})
+		f.tell(t.Context(), &told{source, made, 7})
 	}
-	if got := fmt.Sprint(told(source), told(made)); got != "[] []" {
+	if got := fmt.Sprint(events(source), events(made)); got != "[] []" {
 		t.Fatalf("stored on a full disk: %s", got)
 	}
 	disk.SetSpace(1024*mib, 1000*mib)
 	kit.Await(t, "the events are stored", func() bool {
 		c.Step(3 * time.Second)
-		return fmt.Sprint(told(source), told(made)) == "[TaskForkRequested TaskForkCreated] [TaskForkCreated]"
+		return fmt.Sprint(events(source), events(made)) == "[TaskForkRequested TaskForkCreated] [TaskForkCreated]"
 	})
 }
