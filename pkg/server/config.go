@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/sparse"
@@ -128,7 +129,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
-				Retention: task.Retention{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
 				TreeTasks: o.TreeTasks,
 			}),
 			Transcripts: st.Transcripts,

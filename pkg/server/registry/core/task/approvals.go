@@ -91,3 +91,8 @@ func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(a
 		return nil
 	})
 }
+
+// KeepCall keeps a call that a worker of the task asks about; see content.Contents.
+func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error {
+	return r.content.KeepCall(ctx, t, id, c)
+}

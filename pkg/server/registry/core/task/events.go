@@ -26,6 +26,13 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
+const (
+	// maxEvents is the maximum size of a list of events, in bytes.
+	maxEvents = 15 << 20
+	// maxListedEvents is how many events one request may append.
+	maxListedEvents = 5000
+)
+
 // appends serves the events of tasks, and appends events for the rest of this package.
 type appends struct{ *Resource }
 
@@ -198,7 +205,7 @@ func (r appends) writeSanitized(ctx context.Context, t *v1alpha1.Task, events ev
 
 func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
-		defer r.ends.end(t.UID)()
+		defer r.content.Ending(t.UID)()
 		defer r.models.Forget(t.UID)
 	}
 	stored, err := appendEvents()

@@ -15,6 +15,8 @@ import (
 // lock. The server writes one process, so a lock in memory suffices.
 type inboxes [64]sync.Mutex
 
+var seed = maphash.MakeSeed()
+
 // lock locks the inboxes of tasks until the func that it returns is called.
 func (b *inboxes) lock(tasks []*v1alpha1.Task) func() {
 	var at []int

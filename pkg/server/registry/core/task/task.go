@@ -1,16 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package task serves tasks and what belongs to them: events, result, log, artifacts and cancellation. A task's
-// content is stored by its UID and deleted together with the task.
+// Package task serves tasks. What belongs to them has packages of its own in the folders of this one, each of which is given what it
+// needs: stored tasks (package stored), stores, and funcs. This package puts them together.
 //
-// Two things wait in memory for each other, which suffices because the server writes one process:
-//
-//   - Creations and cancellations in a tree (treelocks.go). Policies and webhooks judge a child without a lock. After them, the create
-//     takes the lock of its tree, looks at the parent once more, and holds the lock until the child is stored. A cancellation has the
-//     lock alone. It therefore covers every child that was stored before it, and refuses every later one, however long webhooks take.
-//   - Followers of a log and the writes that they wait for (followers.go). A follower takes a channel, looks at the store, and waits for
-//     the channel, which the next write of the log or the end of its task closes. It looks at the store only after a change.
+// Creations and cancellations in a tree wait in memory for each other (treelocks.go), which suffices because the server writes one
+// process. Policies and webhooks judge a child without a lock. After them, the create takes the lock of its tree, looks at the parent
+// once more, and holds the lock until the child is stored. A cancellation has the lock alone. It therefore covers every child that was
+// stored before it, and refuses every later one, however long webhooks take.
 //
 // # Trees
 //
@@ -59,7 +56,9 @@ import (
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/trace"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -119,7 +118,7 @@ type Options struct {
 	// Secrets is a client of the server that has the Secrets.
 	Secrets kubernetes.Interface
 	// Retention removes old events of ended tasks.
-	Retention Retention
+	Retention retention.Policy
 	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
 	TreeTasks int32
 }
@@ -131,18 +130,17 @@ type Resource struct {
 
 	authorizer authorizer.Authorizer
 	guard      resource.Guard[*v1alpha1.Task]
-	ends       ends
+	content    *content.Contents
+	remains    content.Remains
 	trees      trees
 	inboxes    inboxes
 	pendings   *pendings
-	followers  followers
 	meters     meters
 	agents     stored.Agents
 	log        *eventlog.Log
 	timelines  *timeline.Server
-	blobs      *blob.Store
 	clock      clock.Clock
-	retention  Retention
+	retention  retention.Policy
 	treeTasks  int32
 	attendance *attendance
 	runs       *runs
@@ -179,7 +177,7 @@ type rules struct {
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, blobs: o.Blobs, authorizer: o.Authorizer, clock: o.Clock, retention: o.Retention}
+	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, authorizer: o.Authorizer, clock: o.Clock, retention: o.Retention}
 	r.models, r.agents, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
 	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
@@ -189,7 +187,10 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	r.trees.known = make(chan struct{})
 	r.pendings = newPendings()
 	r.meters.log = o.Log
-	content := &contents{authorizer: o.Authorizer, tasks: tasks, log: r.log, blobs: r.blobs, clock: r.clock, ends: &r.ends, followers: &r.followers, guard: guard}
+	r.content = content.New(content.Options{
+		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
+	})
+	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Release: o.Accounts.Release}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -222,8 +223,8 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
 			{Name: "events", Subpath: true, MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: appends{r}.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
-			{Name: "trace", Methods: []string{http.MethodGet}, Connect: trace.Traces{Log: o.Log, Clock: o.Clock, HasResult: content.hasResult}.Serve, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
-			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: calls{r.blobs}.get, Readers: resource.Users()},
+			{Name: "trace", Methods: []string{http.MethodGet}, Connect: trace.Traces{Log: o.Log, Clock: o.Clock, HasResult: r.content.HasResult}.Serve, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
+			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: r.content.Calls, Readers: resource.Users()},
 			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
@@ -231,9 +232,9 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: fork.Forks{Tasks: tasks, Log: o.Log, Later: later.New(o.Clock), Authorizer: o.Authorizer, Loopback: o.Loopback}.Create, Creators: resource.Writers()},
-			{Name: "log", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "result", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "artifacts", MaxBody: maxContent, Methods: []string{http.MethodGet, http.MethodPost}, Connect: content.artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "log", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "result", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "artifacts", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 		},
 	}
 	return r
@@ -316,10 +317,10 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if err != nil {
 		return nil, err
 	}
-	go sweeper{r.forget, r.tasks, r.log, r.blobs}.sweep(ctx)                   // ends with ctx
+	go r.remains.Sweep(ctx)                                                    // ends with ctx
 	go attendant{r.tasks, r.attendance, &r.trees, r.runs, r.clock}.attend(ctx) // ends with ctx
-	if r.retention != (Retention{}) {
-		go trimmer{r.log, r.clock, r.retention}.retain(ctx) // ends with ctx
+	if r.retention != (retention.Policy{}) {
+		go retention.Trimmer{Log: r.log, Clock: r.clock, Policy: r.retention}.Retain(ctx) // ends with ctx
 	}
 	return paths, nil
 }
@@ -334,32 +335,20 @@ func (r *Resource) afterStatus(t *v1alpha1.Task) {
 	r.runs.changed(t)
 	r.attendance.changed(t)
 	if t.Status.Phase.Terminal() {
-		r.followers.wake(t.UID, true)
+		r.content.Over(t.UID)
 	}
 }
 
 // afterDelete removes the task's content. If a crash or a failure prevents that, the next sweep does it.
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
-	r.followers.wake(t.UID, true)
+	r.content.Over(t.UID)
 	r.attendance.settled(t.UID)
 	r.trees.remove(t)
 	r.runs.remove(t)
 	r.models.Forget(t.UID)
 	r.meters.forget(t.UID)
-	if err := r.forget(ctx, stored.Stream(t)); err != nil {
+	if err := r.remains.Forget(ctx, stored.Stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}
-}
-
-func (r *Resource) forget(ctx context.Context, s eventlog.Stream) error {
-	if err := r.log.DeleteStream(ctx, s); err != nil {
-		return err
-	}
-	if r.accounts != nil {
-		if err := r.accounts.Release(s.UID); err != nil {
-			return err
-		}
-	}
-	return r.blobs.Delete(ctx, s.UID)
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package content
 
 import (
 	"context"
@@ -16,17 +16,13 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
-	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// calls serves the calls of tools that are kept of tasks.
-type calls struct{ blobs *blob.Store }
-
-// get returns the calls of a task.
-func (r calls) get(ctx context.Context, p stored.Parent) (runtime.Object, error) {
-	kept, err := r.blobs.Calls(ctx, p.Object.UID)
+// Calls returns the calls of tools that are kept of a task.
+func (r *Contents) Calls(ctx context.Context, p stored.Parent) (runtime.Object, error) {
+	kept, err := r.o.Blobs.Calls(ctx, p.Object.UID)
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +37,12 @@ func (r calls) get(ctx context.Context, p stored.Parent) (runtime.Object, error)
 
 // KeepCall keeps a call that a worker of the task asks about, once for each id. A call for which there is no room is not
 // kept: that is no reason to refuse it. A call of a task that was cancelled is refused.
-func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error {
+func (r *Contents) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	now, done, err := r.ends.present(ctx, r.tasks, t)
+	now, done, err := r.ends.present(ctx, r.o.Tasks, t)
 	if err != nil {
 		return err
 	}
@@ -54,7 +50,7 @@ func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c 
 	if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionCancelRequested) {
 		return refusal.Cancelled(now)
 	}
-	err = r.blobs.KeepCall(ctx, t.Namespace, t.UID, fmt.Sprintf("%08x/%s", c.Attempt, id), raw)
+	err = r.o.Blobs.KeepCall(ctx, t.Namespace, t.UID, fmt.Sprintf("%08x/%s", c.Attempt, id), raw)
 	if errors.Is(err, quota.ErrLimit) || errors.Is(err, engine.ErrFull) {
 		return nil
 	}

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package retention removes old events of tasks that have ended.
+package retention
 
 import (
 	"context"
@@ -15,11 +16,11 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// Retention is how long the events of a task are kept after its end; zero keeps
+// Policy says how long the events of a task are kept after its end; zero keeps
 // them as long as the task. The terminal event and the events after it are
 // always kept, so that the end of a task remains visible. Tasks that have not
 // ended keep all events.
-type Retention struct {
+type Policy struct {
 	// Ended applies to every task that has ended.
 	Ended time.Duration
 	// Failed, if set, applies to failed tasks instead of Ended.
@@ -27,7 +28,7 @@ type Retention struct {
 }
 
 // age returns how long events are kept for a task with this terminal event.
-func (r Retention) age(terminal v1alpha1.EventType) time.Duration {
+func (r Policy) age(terminal v1alpha1.EventType) time.Duration {
 	if terminal == v1alpha1.EventTaskFailed && r.Failed != 0 {
 		return r.Failed
 	}
@@ -38,16 +39,16 @@ func (r Retention) age(terminal v1alpha1.EventType) time.Duration {
 // old.
 const retentionInterval = time.Hour
 
-// trimmer applies a Retention.
-type trimmer struct {
-	log       *eventlog.Log
-	clock     clock.Clock
-	retention Retention
+// Trimmer applies a Policy. All fields are required.
+type Trimmer struct {
+	Log    *eventlog.Log
+	Clock  clock.Clock
+	Policy Policy
 }
 
-// retain trims events that are too old, immediately and then every hour, until
+// Retain trims events that are too old, immediately and then every hour, until
 // ctx ends.
-func (r trimmer) retain(ctx context.Context) {
+func (r Trimmer) Retain(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	for ctx.Err() == nil {
 		n, err := r.trimEnded(ctx)
@@ -57,7 +58,7 @@ func (r trimmer) retain(ctx context.Context) {
 		case n > 0:
 			log.Info("Removed old events of ended tasks", "tasks", n)
 		}
-		timer := r.clock.NewTimer(retentionInterval)
+		timer := r.Clock.NewTimer(retentionInterval)
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
@@ -69,29 +70,29 @@ func (r trimmer) retain(ctx context.Context) {
 // trimEnded trims the streams of tasks that ended too long ago and returns how
 // many it trimmed. It takes the time of the end from the terminal event, so a
 // status that is missing or wrong does not matter.
-func (r trimmer) trimEnded(ctx context.Context) (int, error) {
+func (r Trimmer) trimEnded(ctx context.Context) (int, error) {
 	n := 0
-	err := r.log.Streams(ctx, func(s eventlog.Stream) error {
-		h, err := r.log.Head(ctx, s)
+	err := r.Log.Streams(ctx, func(s eventlog.Stream) error {
+		h, err := r.Log.Head(ctx, s)
 		if err != nil {
 			return err
 		}
-		age := r.retention.age(h.Terminal)
+		age := r.Policy.age(h.Terminal)
 		if !h.Closed || h.Deleted || h.Oldest == h.TerminalSeq || age == 0 {
 			return nil
 		}
-		p, err := r.log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
+		p, err := r.Log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
 		if errors.Is(err, eventlog.ErrDeleted) || err == nil && len(p.Events) == 0 {
 			return nil // deleted meanwhile
 		}
 		if err != nil {
 			return err
 		}
-		if r.clock.Since(p.Events[0].CreatedAt.Time) < age {
+		if r.Clock.Since(p.Events[0].CreatedAt.Time) < age {
 			return nil
 		}
 		n++
-		return r.log.Trim(ctx, s, h.TerminalSeq)
+		return r.Log.Trim(ctx, s, h.TerminalSeq)
 	})
 	return n, err
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package retention
 
 import (
 	"context"
@@ -33,8 +33,8 @@ func (c timers) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// retainer returns a trimmer of a store on disk.
-func retainer(t *testing.T, policy Retention) (trimmer, timers) {
+// retainer returns a Trimmer of a store on disk.
+func retainer(t *testing.T, policy Policy) (Trimmer, timers) {
 	t.Helper()
 	c := timers{clocktesting.NewFakeClock(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)), make(chan struct{})}
 	e, err := local.Open(t.Context(), local.Options{Dir: t.TempDir()})
@@ -50,28 +50,28 @@ func retainer(t *testing.T, policy Retention) (trimmer, timers) {
 			t.Error(err)
 		}
 	})
-	return trimmer{log: l, clock: c, retention: policy}, c
+	return Trimmer{Log: l, Clock: c, Policy: policy}, c
 }
 
 func named(task string) eventlog.Stream {
 	return eventlog.Stream{Namespace: "default", Task: task, UID: types.UID(task)}
 }
 
-func (r trimmer) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
+func (r Trimmer) fill(t *testing.T, task string, list ...v1alpha1.EventType) {
 	t.Helper()
 	for _, typ := range list {
-		if _, err := r.log.Append(t.Context(), named(task), []*v1alpha1.ExecutionEvent{{Type: typ}}); err != nil {
+		if _, err := r.Log.Append(t.Context(), named(task), []*v1alpha1.ExecutionEvent{{Type: typ}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // oldest returns the first seq that each task still has.
-func (r trimmer) oldest(t *testing.T, tasks ...string) map[string]int64 {
+func (r Trimmer) oldest(t *testing.T, tasks ...string) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, task := range tasks {
-		h, err := r.log.Head(t.Context(), named(task))
+		h, err := r.Log.Head(t.Context(), named(task))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,18 +85,18 @@ func TestTrimEnded(t *testing.T) {
 	all := []string{"cancelled", "failed", "forked", "running", "short", "succeeded"}
 	// steps are days after the tasks ended.
 	for name, tc := range map[string]struct {
-		policy Retention
+		policy Policy
 		steps  map[int]map[string]int64
 	}{
-		"one age": {Retention{Ended: 2 * day}, map[int]map[string]int64{
+		"one age": {Policy{Ended: 2 * day}, map[int]map[string]int64{
 			1: {"cancelled": 1, "failed": 1, "forked": 1, "running": 1, "short": 1, "succeeded": 1},
 			2: {"cancelled": 3, "failed": 3, "forked": 3, "running": 1, "short": 1, "succeeded": 3},
 		}},
-		"failures longer": {Retention{Ended: day, Failed: 3 * day}, map[int]map[string]int64{
+		"failures longer": {Policy{Ended: day, Failed: 3 * day}, map[int]map[string]int64{
 			1: {"cancelled": 3, "failed": 1, "forked": 3, "running": 1, "short": 1, "succeeded": 3},
 			3: {"cancelled": 3, "failed": 3, "forked": 3, "running": 1, "short": 1, "succeeded": 3},
 		}},
-		"failures only": {Retention{Failed: day}, map[int]map[string]int64{
+		"failures only": {Policy{Failed: day}, map[int]map[string]int64{
 			9: {"cancelled": 1, "failed": 3, "forked": 1, "running": 1, "short": 1, "succeeded": 1},
 		}},
 	} {
@@ -132,11 +132,11 @@ func TestTrimEnded(t *testing.T) {
 // Events that are too old are removed at the start and then every hour, and
 // watches see that.
 func TestRetain(t *testing.T) {
-	r, c := retainer(t, Retention{Ended: 90 * time.Minute})
+	r, c := retainer(t, Policy{Ended: 90 * time.Minute})
 	r.fill(t, "before", "TaskStarted", "TaskSucceeded")
 	c.Step(2 * time.Hour)
 	r.fill(t, "now", "TaskStarted", "TaskFailed")
-	w, err := r.log.Watch(t.Context(), eventlog.Query{}, r.log.Revision(), eventlog.WatchOptions{})
+	w, err := r.Log.Watch(t.Context(), eventlog.Query{}, r.Log.Revision(), eventlog.WatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestRetain(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.retain(ctx)
+		r.Retain(ctx)
 	}()
 	left("before.0000000001")
 	<-c.made

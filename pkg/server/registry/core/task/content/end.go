@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package content
 
 import (
 	"context"
@@ -55,14 +55,14 @@ func (e *ends) present(ctx context.Context, tasks stored.Tasks, t *v1alpha1.Task
 
 // keep calls store, which stores content of the task, if that is still allowed. Receiving the body may have taken
 // long, so the caller's permission is checked again.
-func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
-	now, done, err := r.ends.present(ctx, r.tasks, t)
+func (r *Contents) keep(ctx context.Context, t *v1alpha1.Task, subresource string, store func(context.Context) error) error {
+	now, done, err := r.ends.present(ctx, r.o.Tasks, t)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if r.guard.Held(ctx) {
-		if err := r.guard.Object(ctx, resource.Access{Verb: "create", Subresource: subresource}, now); err != nil {
+	if r.o.Guard.Held(ctx) {
+		if err := r.o.Guard.Object(ctx, resource.Access{Verb: "create", Subresource: subresource}, now); err != nil {
 			return err
 		}
 	}
@@ -70,31 +70,31 @@ func (r *contents) keep(ctx context.Context, t *v1alpha1.Task, subresource strin
 		return err
 	}
 	if err = store(ctx); err != nil {
-		r.log.NoteLimit(ctx, stored.Stream(now), subresource, v1alpha1.ReasonContentLimitReached, err)
+		r.o.Log.NoteLimit(ctx, stored.Stream(now), subresource, v1alpha1.ReasonContentLimitReached, err)
 	}
 	return err
 }
 
 // mayKeep decides whether content of the task may be written. Anyone with permission may while the task runs and its
 // stream is open; only controllers may after that.
-func (r *contents) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
+func (r *Contents) mayKeep(ctx context.Context, t *v1alpha1.Task) error {
 	if t.DeletionTimestamp != nil {
 		return refusal.Deleted(t)
 	}
-	head, err := r.log.Head(ctx, stored.Stream(t))
+	head, err := r.o.Log.Head(ctx, stored.Stream(t))
 	if err != nil {
 		return err
 	}
 	if !head.Closed && !t.Status.Phase.Terminal() {
 		return nil
 	}
-	ok, err := guard.MayControl(ctx, r.authorizer, t.Namespace)
+	ok, err := guard.MayControl(ctx, r.o.Authorizer, t.Namespace)
 	switch {
 	case err != nil:
 		return err
 	case ok:
 		return nil
-	case r.guard.Held(ctx):
+	case r.o.Guard.Held(ctx):
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the task of the caller's credential has ended"))
 	}
 	return refusal.Closed(t)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package content
 
 import (
 	"context"
@@ -18,23 +18,24 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// sweeper removes what is left of tasks.
-type sweeper struct {
-	forget func(ctx context.Context, s eventlog.Stream) error // removes the content of a task
-	tasks  stored.Tasks
-	log    *eventlog.Log
-	blobs  *blob.Store
+// Remains removes what is left of tasks that are gone: their events and their content. All fields are required.
+type Remains struct {
+	Tasks stored.Tasks
+	Log   *eventlog.Log
+	Blobs *blob.Store
+	// Release ends what the task with a UID has reserved of Budgets.
+	Release func(uid types.UID) error
 }
 
-// sweep removes the content of tasks that no longer exist. Such content remains
+// Sweep removes the content of tasks that no longer exist. Such content remains
 // if a crash occurs after a task is removed and before its content is. It first
 // lists the content and then looks up each owner, for the reason given at
 // resource.Sweep.
-func (r sweeper) sweep(ctx context.Context) {
+func (r Remains) Sweep(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	known := map[types.UID]bool{}
 	orphans := 0
-	err := r.log.Streams(ctx, func(s eventlog.Stream) error {
+	err := r.Log.Streams(ctx, func(s eventlog.Stream) error {
 		exists, err := r.exists(ctx, s)
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (r sweeper) sweep(ctx context.Context) {
 			return nil
 		}
 		orphans++
-		return r.forget(ctx, s)
+		return r.Forget(ctx, s)
 	})
 	if err == nil {
 		var removed int
@@ -61,13 +62,13 @@ func (r sweeper) sweep(ctx context.Context) {
 
 // sweepBlobs removes blobs whose owner has no event stream. Their owners are
 // known by UID only, so if there are any, all tasks are listed.
-func (r sweeper) sweepBlobs(ctx context.Context, known map[types.UID]bool) (int, error) {
-	return resource.Sweep(ctx, r.blobs, known, r.tasks)
+func (r Remains) sweepBlobs(ctx context.Context, known map[types.UID]bool) (int, error) {
+	return resource.Sweep(ctx, r.Blobs, known, r.Tasks)
 }
 
 // exists reports whether the stream's task is in the object store.
-func (r sweeper) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
-	t, err := r.tasks.Get(request.WithNamespace(ctx, s.Namespace), s.Task)
+func (r Remains) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
+	t, err := r.Tasks.Get(request.WithNamespace(ctx, s.Namespace), s.Task)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -75,4 +76,15 @@ func (r sweeper) exists(ctx context.Context, s eventlog.Stream) (bool, error) {
 		return false, err
 	}
 	return t.UID == s.UID, nil
+}
+
+// Forget removes the events and the content of a task that is gone.
+func (r Remains) Forget(ctx context.Context, s eventlog.Stream) error {
+	if err := r.Log.DeleteStream(ctx, s); err != nil {
+		return err
+	}
+	if err := r.Release(s.UID); err != nil {
+		return err
+	}
+	return r.Blobs.Delete(ctx, s.UID)
 }

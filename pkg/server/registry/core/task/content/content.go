@@ -1,7 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package content stores and serves what tasks leave behind besides events: result, log, artifacts, and the calls of tools that policies
+// judged. It is kept in the blob store by the task's UID. Content may be written while its task runs; after that, only controllers
+// write it (end.go).
+//
+// Followers of a log and the writes that they wait for (followers.go) meet in memory, which suffices because one process writes the
+// store. A follower takes a channel, looks at the store, and waits for the channel, which the next write of the log or the end of its
+// task closes. It looks at the store only after a change.
+package content
 
 import (
 	"bytes"
@@ -36,12 +43,8 @@ import (
 )
 
 const (
-	// maxContent is the maximum size of a result, of an artifact and of one piece of log, in bytes.
-	maxContent = 10 << 20
-	// maxEvents is the maximum size of a list of events, in bytes.
-	maxEvents = 15 << 20
-	// maxListedEvents is how many events one request may append.
-	maxListedEvents = 5000
+	// MaxBytes is the maximum size of a result, of an artifact and of one piece of log, in bytes.
+	MaxBytes = 10 << 20
 	// maxFilename is the maximum length of an artifact's name, in bytes.
 	maxFilename = 255
 	// resultBlob is the name of the result in the blob store.
@@ -50,21 +53,37 @@ const (
 	artifactBlob = "artifact/"
 )
 
-// contents serves the result, the log and the artifacts of tasks.
-type contents struct {
-	authorizer authorizer.Authorizer
-	tasks      stored.Tasks
-	log        *eventlog.Log
-	blobs      *blob.Store
-	clock      clock.Clock
-	ends       *ends
-	guard      resource.Guard[*v1alpha1.Task]
-
-	followers *followers
+// Options are what the content of tasks needs. All fields are required.
+type Options struct {
+	Tasks stored.Tasks
+	Log   *eventlog.Log
+	Blobs *blob.Store
+	Clock clock.Clock
+	// Authorizer decides who may write content of a task that has ended.
+	Authorizer authorizer.Authorizer
+	// Guard limits workers to their own task.
+	Guard resource.Guard[*v1alpha1.Task]
 }
 
-// result serves GET and POST of the result.
-func (r *contents) result(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
+// Contents serves the result, the log, the artifacts and the calls of tasks.
+type Contents struct {
+	o         Options
+	ends      ends
+	followers followers
+}
+
+// New returns the content of tasks.
+func New(o Options) *Contents { return &Contents{o: o} }
+
+// Ending waits until all content of a task that is being written is stored, and blocks further writes until done is called: an event
+// that ends the task is being stored.
+func (r *Contents) Ending(uid types.UID) (done func()) { return r.ends.end(uid) }
+
+// Over tells the followers of a task's log that nothing more will be written, because the task has ended or is gone.
+func (r *Contents) Over(uid types.UID) { r.followers.wake(uid, true) }
+
+// Result serves GET and POST of the result.
+func (r *Contents) Result(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	if p.Path != "" {
 		return nil, notFound("result/" + p.Path)
 	}
@@ -73,7 +92,7 @@ func (r *contents) result(_ context.Context, p stored.Parent, respond rest.Respo
 			r.putResult(w, req, p.Object, respond)
 			return
 		}
-		_, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, resultBlob)
+		_, data, ok, err := r.o.Blobs.File(req.Context(), p.Object.UID, resultBlob)
 		switch {
 		case err != nil:
 			respond.Error(err)
@@ -85,9 +104,9 @@ func (r *contents) result(_ context.Context, p stored.Parent, respond rest.Respo
 	}), nil
 }
 
-// hasResult reports whether the task with a UID has stored a result.
-func (r *contents) hasResult(ctx context.Context, uid types.UID) (bool, error) {
-	files, err := r.blobs.Files(ctx, uid)
+// HasResult reports whether the task with a UID has stored a result.
+func (r *Contents) HasResult(ctx context.Context, uid types.UID) (bool, error) {
+	files, err := r.o.Blobs.Files(ctx, uid)
 	return slices.ContainsFunc(files, func(f blob.File) bool { return f.Name == resultBlob }), err
 }
 
@@ -105,7 +124,7 @@ func noResult(t *v1alpha1.Task) error {
 	return err
 }
 
-func (r *contents) putResult(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, respond rest.Responder) {
+func (r *Contents) putResult(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, respond rest.Responder) {
 	data, err := r.body(w, req, t)
 	if err == nil && len(bytes.TrimSpace(data)) == 0 {
 		err = apierrors.NewBadRequest("a result must not be blank")
@@ -114,8 +133,8 @@ func (r *contents) putResult(w http.ResponseWriter, req *http.Request, t *v1alph
 		if clean, changed := redact.Output(string(data)); changed {
 			data = []byte(clean)
 		}
-		f := blob.File{Name: resultBlob, ContentType: "text/plain", CreatedAt: r.clock.Now()}
-		err = r.keep(req.Context(), t, "result", func(ctx context.Context) error { return r.blobs.PutFile(ctx, t.Namespace, t.UID, f, data) })
+		f := blob.File{Name: resultBlob, ContentType: "text/plain", CreatedAt: r.o.Clock.Now()}
+		err = r.keep(req.Context(), t, "result", func(ctx context.Context) error { return r.o.Blobs.PutFile(ctx, t.Namespace, t.UID, f, data) })
 	}
 	if err != nil {
 		respond.Error(err)
@@ -124,8 +143,8 @@ func (r *contents) putResult(w http.ResponseWriter, req *http.Request, t *v1alph
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// log serves GET and POST of the log.
-func (r *contents) logs(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
+// Logs serves GET and POST of the log.
+func (r *Contents) Logs(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	if p.Path != "" {
 		return nil, notFound("log/" + p.Path)
 	}
@@ -135,7 +154,7 @@ func (r *contents) logs(_ context.Context, p stored.Parent, respond rest.Respond
 			if err == nil && len(data) > 0 {
 				clean, _ := redact.Text(string(data))
 				err = r.keep(req.Context(), p.Object, "log", func(ctx context.Context) error {
-					return r.blobs.AppendLog(ctx, p.Object.Namespace, p.Object.UID, []byte(clean))
+					return r.o.Blobs.AppendLog(ctx, p.Object.Namespace, p.Object.UID, []byte(clean))
 				})
 				r.followers.wake(p.Object.UID, false)
 			}
@@ -158,7 +177,7 @@ func (r *contents) logs(_ context.Context, p stored.Parent, respond rest.Respond
 // readLog writes a view of the log: its present content and, when following, what is appended until
 // the task has ended or is gone. After that it reads the log once more, so that nothing written
 // before the end is missed. A client that reconnects goes on where it was, and gets 204 when nothing can follow.
-func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
+func (r *Contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task, view logView, respond rest.Responder) {
 	ctx := req.Context()
 	next, leave := r.followers.follow(t.UID)
 	defer leave()
@@ -177,7 +196,7 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 	for {
 		ended, changed := next()
 		ended = ended || over
-		data, err := r.blobs.ReadLog(ctx, t.UID, offset)
+		data, err := r.o.Blobs.ReadLog(ctx, t.UID, offset)
 		if err != nil && out == nil {
 			respond.Error(err)
 			return
@@ -191,7 +210,7 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 			return
 		}
 		if out == nil {
-			out = view.writer(w, r.clock)
+			out = view.writer(w, r.o.Clock)
 			w.WriteHeader(http.StatusOK)
 		}
 		offset += int64(len(data))
@@ -210,11 +229,11 @@ func (r *contents) readLog(w http.ResponseWriter, req *http.Request, t *v1alpha1
 }
 
 // placeLog makes a view begin at the beginning if the log has not reached its position.
-func (r *contents) placeLog(t *v1alpha1.Task, v *logView) error {
+func (r *Contents) placeLog(t *v1alpha1.Task, v *logView) error {
 	if v.after == 0 {
 		return nil
 	}
-	end, err := r.blobs.LogEnd(t.UID)
+	end, err := r.o.Blobs.LogEnd(t.UID)
 	if err != nil {
 		return err
 	}
@@ -234,17 +253,17 @@ func write(w http.ResponseWriter, out io.Writer, data []byte) bool {
 }
 
 // ended reports whether the task will write nothing more.
-func (r *contents) ended(ctx context.Context, t *v1alpha1.Task) bool {
+func (r *Contents) ended(ctx context.Context, t *v1alpha1.Task) bool {
 	// The context of a connected request lacks the namespace.
-	now, err := r.tasks.Get(request.WithNamespace(ctx, t.Namespace), t.Name)
+	now, err := r.o.Tasks.Get(request.WithNamespace(ctx, t.Namespace), t.Name)
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}
 	return now.UID != t.UID || now.Status.Phase.Terminal()
 }
 
-// artifacts serves the list of artifacts and, below it, each file.
-func (r *contents) artifacts(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
+// Artifacts serves the list of artifacts and, below it, each file.
+func (r *Contents) Artifacts(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var err error
 		switch {
@@ -261,7 +280,7 @@ func (r *contents) artifacts(_ context.Context, p stored.Parent, respond rest.Re
 	}), nil
 }
 
-func (r *contents) putArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
+func (r *Contents) putArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
 	if err := checkFilename(p.Path); err != nil {
 		return err
 	}
@@ -269,9 +288,9 @@ func (r *contents) putArtifact(w http.ResponseWriter, req *http.Request, p store
 	if err != nil {
 		return err
 	}
-	f := blob.File{Name: artifactBlob + p.Path, ContentType: contentType(req, p.Path, data), CreatedAt: r.clock.Now()}
+	f := blob.File{Name: artifactBlob + p.Path, ContentType: contentType(req, p.Path, data), CreatedAt: r.o.Clock.Now()}
 	err = r.keep(req.Context(), p.Object, "artifacts", func(ctx context.Context) error {
-		return r.blobs.PutFile(ctx, p.Object.Namespace, p.Object.UID, f, data)
+		return r.o.Blobs.PutFile(ctx, p.Object.Namespace, p.Object.UID, f, data)
 	})
 	if err != nil {
 		return err
@@ -280,8 +299,8 @@ func (r *contents) putArtifact(w http.ResponseWriter, req *http.Request, p store
 	return nil
 }
 
-func (r *contents) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond rest.Responder) error {
-	files, err := r.blobs.Files(ctx, t.UID)
+func (r *Contents) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond rest.Responder) error {
+	files, err := r.o.Blobs.Files(ctx, t.UID)
 	if err != nil {
 		return err
 	}
@@ -299,8 +318,8 @@ func (r *contents) listArtifacts(ctx context.Context, t *v1alpha1.Task, respond 
 
 // getArtifact sends a file as an attachment: a worker chose its type, and a browser must not open
 // it as a page of this server.
-func (r *contents) getArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
-	f, data, ok, err := r.blobs.File(req.Context(), p.Object.UID, artifactBlob+p.Path)
+func (r *Contents) getArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
+	f, data, ok, err := r.o.Blobs.File(req.Context(), p.Object.UID, artifactBlob+p.Path)
 	if err != nil {
 		return err
 	}
@@ -346,11 +365,11 @@ func contentType(req *http.Request, name string, data []byte) string {
 }
 
 // body reads content that a worker sends about its task. Call it before anything is written to w.
-func (r *contents) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
+func (r *Contents) body(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) ([]byte, error) {
 	if err := r.mayKeep(req.Context(), t); err != nil {
 		return nil, err
 	}
-	return resource.ReadBody(w, req, maxContent)
+	return resource.ReadBody(w, req, MaxBytes)
 }
 
 func notFound(what string) error {
