@@ -102,3 +102,10 @@ func Skills(refs []v1alpha1.SkillReference, p *field.Path) field.ErrorList {
 	}
 	return errs
 }
+
+// Changed reports whether a label or an annotation is not what it was.
+func Changed(m, old map[string]string, key string) bool {
+	v, is := m[key]
+	o, was := old[key]
+	return is != was || v != o
+}

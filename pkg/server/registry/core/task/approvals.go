@@ -96,3 +96,14 @@ func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(a
 func (r *Resource) KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error {
 	return r.content.KeepCall(ctx, t, id, c)
 }
+
+// Uncovered returns why the transaction of a task does not cover a tool; empty if it does.
+func (r *Resource) Uncovered(ctx context.Context, t *v1alpha1.Task, tool string) string {
+	if r.checkTool == nil {
+		return ""
+	}
+	return r.checkTool(ctx, t, tool)
+}
+
+// Verified reports whether the requester of a task is the one that this server recorded.
+func (r *Resource) Verified(t *v1alpha1.Task) bool { return r.requesters.Seal.Verified(t) }

@@ -5,13 +5,10 @@ package task
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
@@ -63,7 +61,7 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []modelEvent
 // there is none. A delegated task is work for whoever asked for the root of its tree, and has the labels of the tasks above it.
 func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.Use, int64, *v1alpha1.Provider, error) {
 	u := budget.Use{
-		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: groupsOf(t),
+		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: requester.GroupsOf(t),
 	}
 	a, err := r.agents.Of(ctx, t)
 	if err != nil {
@@ -166,28 +164,4 @@ func (r gated) noteBudget(ctx context.Context, t *v1alpha1.Task, key, text strin
 	if _, err := r.log.Append(context.WithoutCancel(ctx), stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil && !errors.Is(err, eventlog.ErrClosed) {
 		klog.FromContext(ctx).V(2).Info("Cannot record a warning about a Budget", "task", klog.KObj(t), "err", err)
 	}
-}
-
-// systemGroups is how the names of groups begin that are not recorded, because every user has them.
-const systemGroups = "system:"
-
-// groupsFor returns the annotation for the groups of a user; empty if there is nothing to record.
-func groupsFor(groups []string) string {
-	groups = slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return strings.HasPrefix(g, systemGroups) })
-	if len(groups) == 0 {
-		return ""
-	}
-	slices.Sort(groups)
-	raw, err := json.Marshal(groups)
-	if err != nil { // strings can always be encoded
-		return ""
-	}
-	return string(raw)
-}
-
-// groupsOf returns the groups that whoever created the task had then.
-func groupsOf(t *v1alpha1.Task) []string {
-	var groups []string
-	_ = json.Unmarshal([]byte(t.Annotations[v1alpha1.AnnotationRequestedByGroups]), &groups) // the server wrote it, if it is there
-	return groups
 }

@@ -20,8 +20,10 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
+	"github.com/platform-ai/platform/pkg/server/registry/rule"
 )
 
 // delegating is what the server knows about a child that a worker is creating. It travels in the context of the
@@ -51,11 +53,7 @@ type kin struct{ *Resource }
 func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || !guard.IsWorker(user) {
-		next, err := stamps(r).beginStamp(ctx, t, dryRun)
-		if err != nil {
-			return nil, nil, err
-		}
-		return next, transacted(r).handOut(ctx, t, stampOf(next)), nil
+		return r.requesters.Begin(ctx, t, dryRun)
 	}
 	controller := metav1.GetControllerOfNoCopy(t)
 	if controller == nil { // the guard requires one
@@ -77,7 +75,7 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 			d.unlock()
 		}
 	}
-	ctx, err = stamps(r).inherit(ctx, t, now)
+	ctx, err = r.requesters.Inherit(ctx, t, now)
 	if err == nil && !dryRun {
 		err = r.markParent(ctx, now)
 	}
@@ -249,7 +247,7 @@ func setDelegation(ctx context.Context, t *v1alpha1.Task) {
 	delete(t.Labels, v1alpha1.LabelScheduledRun)
 	t.Annotations[v1alpha1.AnnotationParentTaskName] = d.parent.Name
 	t.Annotations[v1alpha1.AnnotationCoordinationDepth] = strconv.Itoa(int(d.record.Depth))
-	for _, key := range requesterKeys() { // a child is work for whoever asked for its parent
+	for _, key := range requester.Keys() { // a child is work for whoever asked for its parent
 		if by, ok := d.parent.Annotations[key]; ok {
 			t.Annotations[key] = by
 		}
@@ -266,12 +264,12 @@ func validateMarkers(t, old *v1alpha1.Task) field.ErrorList {
 		v1alpha1.LabelParentTask, v1alpha1.LabelCoordinator, v1alpha1.LabelCreatedBy, v1alpha1.LabelDelegatedAgent,
 		v1alpha1.LabelIteration, v1alpha1.LabelIterationGroup,
 	} {
-		if changed(t.Labels, old.Labels, key) {
+		if rule.Changed(t.Labels, old.Labels, key) {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is set by the server on a delegated task"))
 		}
 	}
 	for _, key := range []string{v1alpha1.AnnotationParentTaskName, v1alpha1.AnnotationCoordinationDepth} {
-		if changed(t.Annotations, old.Annotations, key) {
+		if rule.Changed(t.Annotations, old.Annotations, key) {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key), "is set by the server on a delegated task"))
 		}
 	}

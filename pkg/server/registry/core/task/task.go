@@ -58,8 +58,10 @@ import (
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/token"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/trace"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
@@ -114,7 +116,7 @@ type Options struct {
 	// CheckTool, if it is set, returns why a task may not call a tool in its transaction.
 	CheckTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
 	// Transactions gives tasks transaction tokens of their own, which Secrets stores. Without it they get none.
-	Transactions TransactionTokens
+	Transactions token.Service
 	// Secrets is a client of the server that has the Secrets.
 	Secrets kubernetes.Interface
 	// Retention removes old events of ended tasks.
@@ -149,13 +151,9 @@ type Resource struct {
 	budgetsOf  func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) // nil for none
 	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error)     // may be nil
 	cooling    cooling
-	seal       *external.Seal
+	requesters requester.Requesters
 
-	transactions TransactionTokens // may be nil
-	secrets      kubernetes.Interface
-
-	checkTask func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error // may be nil
-	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string                           // may be nil
+	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string // may be nil
 	scheme    *runtime.Scheme
 
 	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
@@ -180,8 +178,11 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, authorizer: o.Authorizer, clock: o.Clock, retention: o.Retention}
 	r.models, r.agents, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
 	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
-	r.updateProvider, r.seal, r.checkTask, r.checkTool = o.UpdateProvider, o.Seal, o.CheckTask, o.CheckTool
-	r.transactions, r.secrets = o.Transactions, o.Secrets
+	r.updateProvider, r.checkTool = o.UpdateProvider, o.CheckTool
+	r.requesters = requester.Requesters{
+		Tasks: tasks, Agents: o.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
+		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
+	}
 	r.treeTasks = o.TreeTasks
 	r.attendance, r.runs = newAttendance(o.Clock), newRuns()
 	r.trees.known = make(chan struct{})
@@ -230,7 +231,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
-			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: transacted{r}.receive, Creators: []resource.Role{resource.Worker}},
+			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: fork.Forks{Tasks: tasks, Log: o.Log, Later: later.New(o.Clock), Authorizer: o.Authorizer, Loopback: o.Loopback}.Create, Creators: resource.Writers()},
 			{Name: "log", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},

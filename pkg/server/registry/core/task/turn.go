@@ -15,11 +15,11 @@ import (
 
 // prepareForCreate sets the fields of a new task that the server determines.
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
-	r.setRequester(ctx, t)
+	r.requesters.SetUser(ctx, t)
 	setDelegation(ctx, t)
 	fork.SetGates(t)
 	completeAgentTask(t)
-	stampOf(ctx).apply(t, r.seal)
+	r.requesters.Apply(ctx, t)
 	r.setTurn(ctx, t)
 }
 
@@ -33,6 +33,12 @@ func (r *Resource) setTurn(ctx context.Context, t *v1alpha1.Task) {
 		return
 	}
 	t.Status.CreationRevision = int64(revision)
+}
+
+// prepareForStatus preserves what the server recorded.
+func (r *Resource) prepareForStatus(ctx context.Context, t, old *v1alpha1.Task) {
+	keepRecorded(ctx, t, old)
+	r.requesters.Report(t, old)
 }
 
 type recordingKey struct{}

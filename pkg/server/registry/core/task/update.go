@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 )
 
 // started reports whether work has begun with the current spec. From then on
@@ -24,7 +25,7 @@ func started(s *v1alpha1.TaskStatus) bool {
 // prepareForUpdate keeps what the server set when the task was created and an update leaves out, and records since when a
 // schedule applies.
 func (r *Resource) prepareForUpdate(_ context.Context, t, old *v1alpha1.Task) {
-	keepRequester(t, old)
+	requester.Keep(t, old)
 	keepCompleted(t, old)
 	changed := t.Spec.Schedule != old.Spec.Schedule || t.Spec.TimeZone != old.Spec.TimeZone || old.Spec.Suspend && !t.Spec.Suspend
 	if t.Spec.Schedule != "" && changed {
@@ -36,7 +37,7 @@ func (r *Resource) prepareForUpdate(_ context.Context, t, old *v1alpha1.Task) {
 // and transaction, which tags of the type protect.
 func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := slices.Concat(validateIdentity(t, old), validateRequester(t, old), validateMarkers(t, old), validateTexts(&t.Spec, &old.Spec))
+	errs := slices.Concat(requester.Validate(t, old), validateMarkers(t, old), validateTexts(&t.Spec, &old.Spec))
 	if started(&old.Status) {
 		return append(errs, validateStarted(&t.Spec, &old.Spec, path)...)
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/netresearch/go-cron"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 )
 
@@ -42,8 +42,8 @@ func validateName(name string, prefix bool) []string {
 func (r rules) validate(ctx context.Context, t *v1alpha1.Task) field.ErrorList {
 	path, spec := field.NewPath("spec"), &t.Spec
 	var errs field.ErrorList
-	if t.ResourceVersion == "" && stampOf(ctx) == nil { // it is being created, and the server set nothing
-		errs = append(validateServerSet(t), validateTexts(spec, nil)...)
+	if t.ResourceVersion == "" && !requester.Stamped(ctx) { // it is being created, and the server set nothing
+		errs = append(requester.ValidateServerSet(t), validateTexts(spec, nil)...)
 	}
 	errs = append(errs, validateType(spec, path)...)
 	errs = append(errs, validateSchedule(t, path)...)
@@ -89,19 +89,6 @@ func validateTexts(spec, old *v1alpha1.TaskSpec) field.ErrorList {
 		if len(now[i]) > v1alpha1.MaxPromptBytes && now[i] != before[i] {
 			errs = append(errs, field.TooLong(at, "", v1alpha1.MaxPromptBytes))
 		}
-	}
-	return errs
-}
-
-// validateServerSet refuses values of a new task that only the server may set.
-func validateServerSet(t *v1alpha1.Task) field.ErrorList {
-	spec, path := &t.Spec, field.NewPath("spec")
-	errs := validateIdentity(t, nil)
-	if spec.RequestedBy != nil {
-		errs = append(errs, field.Forbidden(path.Child("requestedBy"), "is set by the server"))
-	}
-	if spec.Transaction != nil {
-		errs = append(errs, field.Forbidden(path.Child("transaction"), "is set by the server"))
 	}
 	return errs
 }
@@ -222,49 +209,4 @@ func validateAI(ai *v1alpha1.TaskAI, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("provider"), "cannot be set together with providerRef"))
 	}
 	return errs
-}
-
-// identityKeys returns the labels and annotations that say on whose behalf a task runs. Like spec.requestedBy and
-// spec.transaction, they are written only by the server.
-func identityKeys() sets.Set[string] {
-	return sets.New(
-		v1alpha1.AnnotationRequestedBySource,
-		v1alpha1.AnnotationRequestedByStamp,
-		v1alpha1.LabelTransactionID,
-		v1alpha1.LabelAuthProfile,
-		v1alpha1.AnnotationContextTokenProfile,
-		v1alpha1.AnnotationTransactionIssuer,
-		v1alpha1.AnnotationTransactionSubject,
-		v1alpha1.AnnotationTransactionWorkload,
-		v1alpha1.AnnotationTransactionScope,
-		v1alpha1.AnnotationTransactionContextDigest,
-		v1alpha1.AnnotationRequesterContextDigest,
-		v1alpha1.AnnotationTransactionTokenSecret,
-		v1alpha1.AnnotationTransactionTokenPending,
-		v1alpha1.AnnotationTransactionTokenPendingSince,
-	)
-}
-
-// validateIdentity refuses changes of identity keys. old is nil on create.
-func validateIdentity(t, old *v1alpha1.Task) field.ErrorList {
-	if old == nil {
-		old = &v1alpha1.Task{}
-	}
-	var errs field.ErrorList
-	meta := field.NewPath("metadata")
-	for _, key := range sets.List(identityKeys()) {
-		if changed(t.Labels, old.Labels, key) {
-			errs = append(errs, field.Forbidden(meta.Child("labels").Key(key), "is set by the server"))
-		}
-		if changed(t.Annotations, old.Annotations, key) {
-			errs = append(errs, field.Forbidden(meta.Child("annotations").Key(key), "is set by the server"))
-		}
-	}
-	return errs
-}
-
-func changed(m, old map[string]string, key string) bool {
-	v, is := m[key]
-	o, was := old[key]
-	return is != was || v != o
 }

@@ -1,7 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package requester decides for whom tasks are created, and records it: the user who sent the request (recorded.go), and, for callers
+// with an identity from outside, the verified identity with its transaction (stamp.go), which is sealed so that nobody else can write
+// it.
+package requester
 
 import (
 	"context"
@@ -13,11 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/token"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
@@ -33,8 +40,19 @@ type stamp struct {
 
 type stampKey struct{}
 
-// stamps decides for whom tasks are created.
-type stamps struct{ *Resource }
+// Requesters decides for whom tasks are created. All fields are required except Seal, without which no requester is verified, and
+// Check.
+type Requesters struct {
+	Tasks      stored.Tasks
+	Agents     stored.Agents
+	Authorizer authorizer.Authorizer // decides who may create tasks on behalf of others
+	Clock      clock.PassiveClock
+	Seal       *external.Seal
+	// Check, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil, does not allow. It
+	// may ask for the names of all tools that the task would have. Its error is an API error.
+	Check  func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error
+	Tokens token.Tokens
+}
 
 // stampOf returns the stamp of a create; nil if there is none.
 func stampOf(ctx context.Context) *stamp {
@@ -42,53 +60,57 @@ func stampOf(ctx context.Context) *stamp {
 	return s
 }
 
-// beginStamp decides for whom the task of a caller other than a worker is created. It also refuses what clients must not
-// send, because the server overwrites it later.
-func (r stamps) beginStamp(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, error) {
+// Stamped reports whether the server decided in this create for whom the task is, so that it has what clients must not send.
+func Stamped(ctx context.Context) bool { return stampOf(ctx) != nil }
+
+// Begin decides for whom the task of a caller other than a worker is created. It also refuses what clients must not
+// send, because the server overwrites it later. Call done, if it is not nil, when the create is over.
+func (r Requesters) Begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (next context.Context, done func(created bool), err error) {
 	invalid := func(errs field.ErrorList) error {
 		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
 	}
-	if errs := validateServerSet(t); len(errs) > 0 {
-		return nil, invalid(errs)
+	if errs := ValidateServerSet(t); len(errs) > 0 {
+		return nil, nil, invalid(errs)
 	}
 	user, _ := request.UserFrom(ctx)
 	if i := external.From(user); i != nil {
 		if err := r.check(ctx, t, nil, false); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s := &stamp{requester: &i.Requester, transaction: i.Transaction}
 		if !dryRun {
-			if err := transacted(r).obtain(ctx, t, s); err != nil {
-				return nil, err
+			if s.token, s.pending, err = r.Tokens.Obtain(ctx, t, s.transaction); err != nil {
+				return nil, nil, err
 			}
 		}
-		return context.WithValue(ctx, stampKey{}, s), nil
+		next := context.WithValue(ctx, stampKey{}, s)
+		return next, r.Tokens.HandOut(ctx, t, s.token), nil
 	}
 	parent, err := r.scheduleOf(ctx, t)
 	if err != nil || parent == nil || parent.Spec.RequestedBy == nil {
-		return ctx, err
+		return ctx, nil, err
 	}
-	if !r.seal.Verified(parent) {
-		return nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of schedule "+parent.Name+" is not verified; create the schedule again")})
+	if !r.Seal.Verified(parent) {
+		return nil, nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of schedule "+parent.Name+" is not verified; create the schedule again")})
 	}
 	// Somebody else may have changed the schedule since its creation.
 	if err := r.check(ctx, t, parent, false); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return context.WithValue(ctx, stampKey{}, &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}), nil
+	return context.WithValue(ctx, stampKey{}, &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}), nil, nil
 }
 
 // scheduleOf returns the scheduled task whose run a controller creates; nil for every other task. That an owner
 // reference names a task is not enough, since everybody can write one.
-func (r stamps) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+func (r Requesters) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
 	owner := metav1.GetControllerOfNoCopy(t)
 	if owner == nil || owner.Kind != "Task" || t.Labels[v1alpha1.LabelScheduledRun] == "" {
 		return nil, nil //nolint:nilnil // none
 	}
-	if ok, err := guard.MayControl(ctx, r.authorizer, request.NamespaceValue(ctx)); !ok || err != nil {
+	if ok, err := guard.MayControl(ctx, r.Authorizer, request.NamespaceValue(ctx)); !ok || err != nil {
 		return nil, err
 	}
-	parent, err := r.tasks.Get(ctx, owner.Name)
+	parent, err := r.Tasks.Get(ctx, owner.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // none any more
@@ -100,19 +122,19 @@ func (r stamps) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Tas
 	return parent, nil
 }
 
-// inherit decides for whom a worker creates a child: for whoever asked for the parent, if that is verified.
-func (r stamps) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error) {
+// Inherit decides for whom a worker creates a child: for whoever asked for the parent, if that is verified.
+func (r Requesters) Inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error) {
 	if parent.Spec.RequestedBy == nil {
 		return ctx, nil
 	}
 	s := &stamp{requester: parent.Spec.RequestedBy, transaction: parent.Spec.Transaction}
-	if transacted(r).mark(t, parent) {
-		s.pending = r.clock.Now()
+	if r.Tokens.Awaited(t, parent) {
+		s.pending = r.Clock.Now()
 	}
-	if errs := validateServerSet(t); len(errs) > 0 {
+	if errs := ValidateServerSet(t); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
 	}
-	if !r.seal.Verified(parent) {
+	if !r.Seal.Verified(parent) {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("the requester of the parent is not verified, so it may not delegate"))
 	}
 	if err := r.check(ctx, t, parent, true); err != nil {
@@ -123,22 +145,22 @@ func (r stamps) inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.
 
 // check refuses a task that a transaction does not allow: that of its parent, if it is given, or of the caller. delegated
 // says that a worker creates the task.
-func (r stamps) check(ctx context.Context, t, parent *v1alpha1.Task, delegated bool) error {
-	if r.checkTask == nil {
+func (r Requesters) check(ctx context.Context, t, parent *v1alpha1.Task, delegated bool) error {
+	if r.Check == nil {
 		return nil
 	}
-	return r.checkTask(ctx, t, parent, func() ([]string, error) { return r.tools(ctx, t, delegated) })
+	return r.Check(ctx, t, parent, func() ([]string, error) { return r.tools(ctx, t, delegated) })
 }
 
 // tools returns the names of all tools that a new task would have, or why they are not known.
-func (r stamps) tools(ctx context.Context, t *v1alpha1.Task, delegated bool) ([]string, error) {
+func (r Requesters) tools(ctx context.Context, t *v1alpha1.Task, delegated bool) ([]string, error) {
 	switch t.Spec.Type {
 	case v1alpha1.TaskTypeContainer:
 		return nil, nil
 	case v1alpha1.TaskTypeAgent:
 		return nil, errors.New("spec.type: a coding agent has tools of its own, and the transaction allows only certain tools")
 	}
-	agent, err := r.agents.Of(ctx, t)
+	agent, err := r.Agents.Of(ctx, t)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("spec.agentRef: the agent cannot be read: %w", err)
@@ -156,16 +178,9 @@ func (r stamps) tools(ctx context.Context, t *v1alpha1.Task, delegated bool) ([]
 	return names, nil
 }
 
-// Uncovered returns why the transaction of a task does not cover a tool; empty if it does.
-func (r *Resource) Uncovered(ctx context.Context, t *v1alpha1.Task, tool string) string {
-	if r.checkTool == nil {
-		return ""
-	}
-	return r.checkTool(ctx, t, tool)
-}
-
-// apply writes the stamp, with its seal, into a new task whose UID is set. So requester, seal and task are one write.
-func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
+// Apply writes the stamp of a create, with its seal, into the new task, whose UID is set. So requester, seal and task are one write.
+func (r Requesters) Apply(ctx context.Context, t *v1alpha1.Task) {
+	s := stampOf(ctx)
 	if s == nil {
 		return
 	}
@@ -177,7 +192,7 @@ func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
 		t.Labels = map[string]string{}
 	}
 	t.Annotations[v1alpha1.AnnotationRequestedBySource] = "api"
-	t.Annotations[v1alpha1.AnnotationRequestedByStamp] = seal.Stamp(t.UID, s.requester)
+	t.Annotations[v1alpha1.AnnotationRequestedByStamp] = r.Seal.Stamp(t.UID, s.requester)
 	profile := external.TypeOIDC
 	if x := s.transaction; x != nil {
 		profile = x.Profile
@@ -200,20 +215,15 @@ func (s *stamp) apply(t *v1alpha1.Task, seal *external.Seal) {
 	}
 }
 
-// prepareForStatus preserves what the server recorded, and reports a requester whose seal is not this server's. The
-// controller then refuses to start the task.
-func (r *Resource) prepareForStatus(ctx context.Context, t, old *v1alpha1.Task) {
-	keepRecorded(ctx, t, old)
-	if old.Spec.RequestedBy == nil || r.seal.Verified(old) {
+// Report sets the condition of a task whose requester's seal is not this server's; the controller then refuses to start it. old is the
+// stored task.
+func (r Requesters) Report(t, old *v1alpha1.Task) {
+	if old.Spec.RequestedBy == nil || r.Seal.Verified(old) {
 		meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.ConditionRequesterVerified)
 		return
 	}
-	condition := metav1.Condition{
+	meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionRequesterVerified, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRequesterUnverified,
-		Message: "the seal of spec.requestedBy is not this server's", LastTransitionTime: metav1.Time{Time: r.clock.Now()},
-	}
-	meta.SetStatusCondition(&t.Status.Conditions, condition)
+		Message: "the seal of spec.requestedBy is not this server's", LastTransitionTime: metav1.Time{Time: r.Clock.Now()},
+	})
 }
-
-// Verified reports whether the requester of a task is the one that this server recorded.
-func (r *Resource) Verified(t *v1alpha1.Task) bool { return r.seal.Verified(t) }

@@ -1,7 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package token gives tasks transaction tokens of their own. Such a task is created with a mark that it waits for its token. Then the
+// token is stored in a Secret that the task owns, and the mark is replaced by the name of the Secret in one commit, after which the
+// task may start. A crash in between leaves a task that never starts, which its controller ends. The token is never part of a task,
+// and no object is decoded that has it, so it does not reach the audit log.
+package token
 
 import (
 	"bytes"
@@ -20,64 +24,72 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
-// TransactionTokens obtains the transaction tokens of tasks and checks them.
-type TransactionTokens interface {
+// Service obtains the transaction tokens of tasks and checks them.
+type Service interface {
 	// ForTask returns a token for a task that the caller of the request creates in its transaction; empty if it gets none.
 	ForTask(ctx context.Context, transaction *v1alpha1.TaskTransaction) (string, error)
 	// Check requires that a token is valid and one of the transaction.
 	Check(ctx context.Context, token string, transaction *v1alpha1.TaskTransaction) error
 }
 
-// transacted are the operations on tasks that have a transaction token of their own. Such a task is created with a mark
-// that it waits for its token. Then the token is stored in a Secret that the task owns, and the mark is replaced by the
-// name of the Secret in one commit, after which the task may start. A crash in between leaves a task that never starts,
-// which its controller ends. The token is never part of a task, and no object is decoded that has it, so it does not
-// reach the audit log.
-type transacted struct{ *Resource }
-
-// obtain gets a token for the task of a caller. A schedule gets none, because its runs begin when it has expired.
-func (r transacted) obtain(ctx context.Context, t *v1alpha1.Task, s *stamp) error {
-	if r.transactions == nil || s.transaction == nil || t.Spec.Schedule != "" {
-		return nil
-	}
-	token, err := r.transactions.ForTask(ctx, s.transaction)
-	if failed, ok := errors.AsType[*tokenexchange.Error](err); ok && failed.Refused() {
-		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
-	}
-	if err != nil {
-		return apierrors.NewServiceUnavailable("there is no transaction token for the task: " + err.Error())
-	}
-	if s.token = token; token != "" {
-		s.pending = r.clock.Now()
-	}
-	return nil
+// Tokens obtains and stores the tokens of tasks. All fields are required except Service, without which tasks get none, and Secrets,
+// which only Service needs.
+type Tokens struct {
+	Tasks   stored.Tasks
+	Log     *eventlog.Log
+	Clock   clock.PassiveClock
+	Service Service
+	// Secrets is a client of the server that has the Secrets.
+	Secrets kubernetes.Interface
 }
 
-// mark reports whether the worker that creates the child will hand in a token for it, and removes the request for that
+// Obtain gets a token for the task of a caller, and since when the task waits for it. A schedule gets none, because its runs begin
+// when it has expired.
+func (r Tokens) Obtain(ctx context.Context, t *v1alpha1.Task, transaction *v1alpha1.TaskTransaction) (token string, pending time.Time, err error) {
+	if r.Service == nil || transaction == nil || t.Spec.Schedule != "" {
+		return "", time.Time{}, nil
+	}
+	token, err = r.Service.ForTask(ctx, transaction)
+	if failed, ok := errors.AsType[*tokenexchange.Error](err); ok && failed.Refused() {
+		return "", time.Time{}, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
+	}
+	if err != nil {
+		return "", time.Time{}, apierrors.NewServiceUnavailable("there is no transaction token for the task: " + err.Error())
+	}
+	if token != "" {
+		pending = r.Clock.Now()
+	}
+	return token, pending, nil
+}
+
+// Awaited reports whether the worker that creates the child will hand in a token for it, and removes the request for that
 // from the child. The stamp sets it again.
-func (r transacted) mark(t, parent *v1alpha1.Task) bool {
-	if r.transactions == nil || parent.Spec.Transaction == nil || t.Annotations[v1alpha1.AnnotationTransactionTokenPending] != "true" {
+func (r Tokens) Awaited(t, parent *v1alpha1.Task) bool {
+	if r.Service == nil || parent.Spec.Transaction == nil || t.Annotations[v1alpha1.AnnotationTransactionTokenPending] != "true" {
 		return false
 	}
 	delete(t.Annotations, v1alpha1.AnnotationTransactionTokenPending)
 	return true
 }
 
-// handOut gives a task its token once it is created; nil if it gets none. If that fails, the task never starts, and its
+// HandOut gives a task its token once it is created; nil if it gets none. If that fails, the task never starts, and its
 // controller ends it.
-func (r transacted) handOut(ctx context.Context, t *v1alpha1.Task, s *stamp) func(created bool) {
-	if s == nil || s.token == "" {
+func (r Tokens) HandOut(ctx context.Context, t *v1alpha1.Task, token string) func(created bool) {
+	if token == "" {
 		return nil
 	}
 	return func(created bool) {
@@ -88,7 +100,7 @@ func (r transacted) handOut(ctx context.Context, t *v1alpha1.Task, s *stamp) fun
 		defer cancel()
 		var err error
 		_ = wait.ExponentialBackoffWithContext(ctx, giveTries, func(ctx context.Context) (bool, error) {
-			err = r.give(ctx, t, s.token)
+			err = r.give(ctx, t, token)
 			return err == nil, nil
 		})
 		if err != nil {
@@ -102,8 +114,8 @@ const giveTimeout = 10 * time.Second
 
 var giveTries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 5}
 
-// receive serves POST of the token of a child, from the worker that delegated it.
-func (r transacted) receive(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
+// Receive serves POST of the token of a child, from the worker that delegated it.
+func (r Tokens) Receive(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		token, err := resource.ReadBody(w, req, tokenexchange.MaxToken)
 		if err == nil {
@@ -118,7 +130,7 @@ func (r transacted) receive(_ context.Context, p stored.Parent, respond rest.Res
 }
 
 // accept checks a token and stores it. A repeated request changes nothing.
-func (r transacted) accept(ctx context.Context, p stored.Parent, token string) error {
+func (r Tokens) accept(ctx context.Context, p stored.Parent, token string) error {
 	t, err := p.Reload(ctx)
 	if err != nil {
 		return err
@@ -129,27 +141,27 @@ func (r transacted) accept(ctx context.Context, p stored.Parent, token string) e
 	switch {
 	case t.Annotations[v1alpha1.AnnotationTransactionTokenSecret] != "":
 		return nil
-	case r.transactions == nil:
+	case r.Service == nil:
 		return conflict("this server exchanges no transaction tokens (--context-token-tts-endpoint)")
 	case t.Status.Delegation == nil || t.Spec.Transaction == nil || t.Annotations[v1alpha1.AnnotationTransactionTokenPending] == "":
 		return conflict("the task does not wait for a transaction token")
 	case t.Status.Phase.Terminal():
 		return refusal.Ended(t)
 	}
-	if err := r.transactions.Check(ctx, token, t.Spec.Transaction); err != nil {
+	if err := r.Service.Check(ctx, token, t.Spec.Transaction); err != nil {
 		return apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	return r.give(ctx, t, token)
 }
 
 // give stores the token and lets the task start.
-func (r transacted) give(ctx context.Context, t *v1alpha1.Task, token string) error {
+func (r Tokens) give(ctx context.Context, t *v1alpha1.Task, token string) error {
 	ctx = request.WithNamespace(ctx, t.Namespace)
 	secret := secretWith(t, token)
-	_, err := r.secrets.CoreV1().Secrets(t.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+	_, err := r.Secrets.CoreV1().Secrets(t.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) { // from an earlier try, unless somebody else made it
 		var found *corev1.Secret
-		found, err = r.secrets.CoreV1().Secrets(t.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
+		found, err = r.Secrets.CoreV1().Secrets(t.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
 		if err == nil && (found.Type != secret.Type || !metav1.IsControlledBy(found, t) || !bytes.Equal(found.Data[v1alpha1.TransactionTokenKey], []byte(token))) {
 			err = errors.New("there is another Secret " + secret.Name)
 		}
@@ -161,9 +173,9 @@ func (r transacted) give(ctx context.Context, t *v1alpha1.Task, token string) er
 }
 
 // release replaces the mark of a waiting task by the name of its Secret.
-func (r transacted) release(ctx context.Context, t *v1alpha1.Task, secret string) error {
+func (r Tokens) release(ctx context.Context, t *v1alpha1.Task, secret string) error {
 	for {
-		part, err := r.tasks.Stage(ctx, t.Name, func(now *v1alpha1.Task) error {
+		part, err := r.Tasks.Stage(ctx, t.Name, func(now *v1alpha1.Task) error {
 			if now.UID != t.UID {
 				return refusal.Deleted(t)
 			}
@@ -176,7 +188,7 @@ func (r transacted) release(ctx context.Context, t *v1alpha1.Task, secret string
 			return nil
 		})
 		if err == nil && part != nil {
-			err = r.log.Commit(engine.Upkeep, part)
+			err = r.Log.Commit(engine.Upkeep, part)
 		}
 		if err == nil {
 			return nil
