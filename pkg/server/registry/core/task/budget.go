@@ -68,11 +68,11 @@ func (r gated) spentBelow(ctx context.Context, top *v1alpha1.Task) (*modelgate.S
 	if !top.Status.HasChildren { // what is delegated from now on cannot ask a model before this read is over
 		return all, nil
 	}
-	if err := r.trees.loaded(ctx); err != nil {
+	if err := r.trees.Known(ctx); err != nil {
 		return nil, err
 	}
 	root, _ := stored.Root(top)
-	for uid, name := range r.trees.below(root, top.UID) {
+	for uid, name := range r.trees.Below(root, top.UID) {
 		t, err := r.tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && t.UID != uid: // it was deleted

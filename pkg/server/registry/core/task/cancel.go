@@ -94,7 +94,7 @@ func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, me
 	}
 	ctx = request.WithNamespace(ctx, top.Namespace)
 	root, _ := stored.Root(top)
-	unlock, err := r.trees.cancelling(ctx, root)
+	unlock, err := r.trees.Cancelling(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -147,11 +147,11 @@ func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[t
 		return nil, refusal.Deleted(top)
 	}
 	if now.Status.HasChildren {
-		if err := r.trees.loaded(ctx); err != nil {
+		if err := r.trees.Known(ctx); err != nil {
 			return nil, err
 		}
 		root, _ := stored.Root(top)
-		names = r.trees.below(root, top.UID)
+		names = r.trees.Below(root, top.UID)
 	}
 	detached := map[types.UID]bool{}
 	above := map[types.UID][]types.UID{}

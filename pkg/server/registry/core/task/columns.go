@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 // columns returns the columns of kubectl get. usage returns what a task has used; nil if nothing is known. runs knows the runs of
 // schedules, whose columns are those of a CronJob.
-func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage, runs *runs) []resource.Column[*v1alpha1.Task] {
+func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage, runs *schedule.Runs) []resource.Column[*v1alpha1.Task] {
 	return []resource.Column[*v1alpha1.Task]{
 		{Name: "Phase", Description: "Where the task is in its life.", Value: func(t *v1alpha1.Task) any { return phase(t) }},
 		{Name: "Agent", Description: "The agent that does the work.", Value: func(t *v1alpha1.Task) any { return agent(t) }},
@@ -56,11 +57,11 @@ func timeZone(t *v1alpha1.Task) string {
 }
 
 // active is empty for tasks that have no runs because they have no schedule.
-func active(t *v1alpha1.Task, runs *runs) string {
+func active(t *v1alpha1.Task, runs *schedule.Runs) string {
 	if t.Spec.Schedule == "" {
 		return ""
 	}
-	n, known := runs.of(t.UID)
+	n, known := runs.Of(t.UID)
 	if !known {
 		return "?"
 	}

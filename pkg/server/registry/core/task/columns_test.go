@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
 )
 
 func TestPhaseColumn(t *testing.T) {
@@ -43,7 +44,7 @@ func TestPhaseColumn(t *testing.T) {
 
 // A schedule has the columns of a CronJob. Other tasks have nothing there, and are not counted as runs without a schedule's label.
 func TestScheduleColumns(t *testing.T) {
-	known := newRuns()
+	known := schedule.NewRuns()
 	nightly := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "nightly", UID: "s"}, Spec: v1alpha1.TaskSpec{Schedule: "0 3 * * *", TimeZone: "Europe/Berlin", Suspend: true}}
 	nightly.Status.LastScheduleTime = &metav1.Time{Time: time.Unix(1, 0)}
 	once := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{TimeZone: "UTC"}} // the default
@@ -76,23 +77,20 @@ func TestScheduleColumns(t *testing.T) {
 	// While the store is read, a run ends that was read before.
 	early := run("early")
 	early.Status.Phase = v1alpha1.TaskSucceeded
-	known.changed(early)
-	known.created(run("early"))
-	known.loaded()
+	known.Changed(early)
+	known.Created(run("early"))
+	known.Loaded()
 	active("0")
-	known.created(run("a"))
-	known.created(run("b"))
+	known.Created(run("a"))
+	known.Created(run("b"))
 	child := run("c")
 	delete(child.Labels, v1alpha1.LabelScheduledRun)
-	known.created(child)
+	known.Created(child)
 	active("2")
 	ended := run("a")
 	ended.Status.Phase = v1alpha1.TaskFailed
-	known.changed(ended)
+	known.Changed(ended)
 	active("1")
-	known.remove(run("b"))
+	known.Remove(run("b"))
 	active("0")
-	if len(known.active) != 0 {
-		t.Errorf("it remembers %v", known.active)
-	}
 }

@@ -59,7 +59,7 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	if controller == nil { // the guard requires one
 		return nil, nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("a worker may create only tasks that its own task controls"))
 	}
-	if err := r.trees.loaded(ctx); err != nil {
+	if err := r.trees.Known(ctx); err != nil {
 		return nil, nil, err
 	}
 	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
@@ -68,7 +68,7 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	}
 	done := func(created bool) {
 		if created && !dryRun {
-			r.trees.add(t.Namespace, t.Name, t.UID, &d.record)
+			r.trees.Add(t.Namespace, t.Name, t.UID, &d.record)
 		}
 		d.giveBack()
 		if d.unlock != nil {
@@ -93,7 +93,7 @@ func (r kin) admitted(ctx context.Context, t *v1alpha1.Task) error {
 		return nil
 	}
 	var err error
-	if d.unlock, err = r.trees.creating(ctx, d.record.RootUID); err != nil {
+	if d.unlock, err = r.trees.Creating(ctx, d.record.RootUID); err != nil {
 		return err
 	}
 	_, err = r.delegator(ctx, d.record.ParentUID, d.record.Parent, t)
@@ -177,7 +177,7 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 // join reserves a place for the child in its tree, or refuses it because the tree is full.
 func (r kin) join(d *delegating, coordinator *v1alpha1.Agent, name string) error {
 	limit := plan.LimitOfTree(d.parent, coordinator, r.treeTasks)
-	giveBack, has := r.trees.reserve(d.record.RootUID, limit.Tasks)
+	giveBack, has := r.trees.Reserve(d.record.RootUID, limit.Tasks)
 	if giveBack == nil {
 		err := fmt.Errorf("the tree of task %q has %d delegated tasks, and %s; those that have ended count until they are deleted", d.record.Root, has, limit.By)
 		refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), name, err)

@@ -40,7 +40,7 @@ func (r kin) detachChild(ctx context.Context, p stored.Parent, obj runtime.Objec
 		return t, nil
 	}
 	root, _ := stored.Root(p.Object)
-	unlock, err := r.trees.cancelling(ctx, root)
+	unlock, err := r.trees.Cancelling(ctx, root)
 	if err != nil {
 		return nil, err
 	}

@@ -117,12 +117,12 @@ func family(a, b *v1alpha1.Task) string {
 
 // siblings returns the siblings of a task that have not ended, by name.
 func (r mail) siblings(ctx context.Context, from *v1alpha1.Task) ([]*v1alpha1.Task, error) {
-	if err := r.trees.loaded(ctx); err != nil {
+	if err := r.trees.Known(ctx); err != nil {
 		return nil, err
 	}
 	d := from.Status.Delegation
 	var all []*v1alpha1.Task
-	for _, name := range r.trees.children(d.RootUID, d.ParentUID) {
+	for _, name := range r.trees.Children(d.RootUID, d.ParentUID) {
 		t, err := r.tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):

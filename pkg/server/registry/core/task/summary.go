@@ -6,6 +6,8 @@ package task
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
@@ -31,3 +33,12 @@ func Summary(t *v1alpha1.Task) v1alpha1.TaskSummary {
 	}
 	return s
 }
+
+// IsLeftover is that of the trees.
+func (r *Resource) IsLeftover(uid types.UID) bool { return r.trees.IsLeftover(uid) }
+
+// Below returns the names of the tasks that exist below a root task, by their UIDs.
+func (r *Resource) Below(root types.UID) map[types.UID]string { return r.trees.Below(root, root) }
+
+// RootUID returns the UID of the root of the tree of a delegated task; empty if there is no such task.
+func (r *Resource) RootUID(uid types.UID) types.UID { return r.trees.Root(uid) }

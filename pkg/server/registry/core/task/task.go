@@ -4,11 +4,6 @@
 // Package task serves tasks. What belongs to them has packages of its own in the folders of this one, each of which is given what it
 // needs: stored tasks (package stored), stores, and funcs. This package puts them together.
 //
-// Creations and cancellations in a tree wait in memory for each other (treelocks.go), which suffices because the server writes one
-// process. Policies and webhooks judge a child without a lock. After them, the create takes the lock of its tree, looks at the parent
-// once more, and holds the lock until the child is stored. A cancellation has the lock alone. It therefore covers every child that was
-// stored before it, and refuses every later one, however long webhooks take.
-//
 // # Trees
 //
 // The server alone decides whose child a task is: it derives the place of a child from the stored parent when a worker creates the
@@ -41,6 +36,7 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -56,13 +52,16 @@ import (
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/token"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/trace"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
@@ -134,7 +133,7 @@ type Resource struct {
 	guard      resource.Guard[*v1alpha1.Task]
 	content    *content.Contents
 	remains    content.Remains
-	trees      trees
+	trees      *tree.Trees
 	inboxes    inboxes
 	pendings   *pendings
 	meters     meters
@@ -144,8 +143,8 @@ type Resource struct {
 	clock      clock.Clock
 	retention  retention.Policy
 	treeTasks  int32
-	attendance *attendance
-	runs       *runs
+	attendance *attendance.Attendance
+	runs       *schedule.Runs
 	models     *modelgate.Gate
 	accounts   *spending.Store
 	budgetsOf  func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) // nil for none
@@ -184,22 +183,21 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
 	}
 	r.treeTasks = o.TreeTasks
-	r.attendance, r.runs = newAttendance(o.Clock), newRuns()
-	r.trees.known = make(chan struct{})
+	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.pendings = newPendings()
 	r.meters.log = o.Log
 	r.content = content.New(content.Options{
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
 	})
 	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Release: o.Accounts.Release}
-	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.warning}
+	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
 		Kind:       "Task",
 		Singular:   "task",
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
-		Fields:     fields(&r.trees),
+		Fields:     fields(r.trees),
 		Columns:    columns(r.meters.usage, r.runs),
 		Guard:      guard,
 		Stored:     tasks.Stored,
@@ -241,7 +239,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	return r
 }
 
-func fields(known *trees) []resource.Field[*v1alpha1.Task] {
+func fields(known *tree.Trees) []resource.Field[*v1alpha1.Task] {
 	return []resource.Field[*v1alpha1.Task]{
 		{Path: "spec.type", Value: func(t *v1alpha1.Task) string { return string(t.Spec.Type) }},
 		{Path: "spec.agentRef.name", Value: func(t *v1alpha1.Task) string {
@@ -253,7 +251,7 @@ func fields(known *trees) []resource.Field[*v1alpha1.Task] {
 		{Path: "spec.sessionRef.name", Value: stored.Session},
 		{Path: "status.phase", Value: func(t *v1alpha1.Task) string { return string(t.Status.Phase) }},
 		// As with events, a task that was not delegated is the root of its own tree.
-		{Path: "rootTask", Value: known.rootName},
+		{Path: "rootTask", Value: known.RootName},
 		{Path: "rootTaskUID", Value: func(t *v1alpha1.Task) string {
 			uid, _ := stored.Root(t)
 			return string(uid)
@@ -318,23 +316,47 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 	if err != nil {
 		return nil, err
 	}
-	go r.remains.Sweep(ctx)                                                    // ends with ctx
-	go attendant{r.tasks, r.attendance, &r.trees, r.runs, r.clock}.attend(ctx) // ends with ctx
+	go r.remains.Sweep(ctx) // ends with ctx
+	go func() {             // ends with ctx
+		if err := r.readAll(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot read the tasks that exist at the start")
+		}
+		r.attendance.Attend(ctx, r.tasks)
+	}()
 	if r.retention != (retention.Policy{}) {
 		go retention.Trimmer{Log: r.log, Clock: r.clock, Policy: r.retention}.Retain(ctx) // ends with ctx
 	}
 	return paths, nil
 }
 
+// readAll tells what is kept in memory about tasks of those that exist at the start: those that no controller has picked up, the runs
+// of schedules, and the trees of those that were delegated.
+func (r *Resource) readAll(ctx context.Context) error {
+	err := r.tasks.EachOf(ctx, &internalversion.ListOptions{}, func(t *v1alpha1.Task) {
+		if t.Status.Phase == "" {
+			r.attendance.Created(t)
+		}
+		r.runs.Created(t)
+		if d := t.Status.Delegation; d != nil {
+			r.trees.Add(t.Namespace, t.Name, t.UID, d)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.runs.Loaded()
+	return r.trees.Complete(ctx, r.tasks)
+}
+
 func (r *Resource) afterCreate(t *v1alpha1.Task) {
-	r.trees.created(t)
-	r.runs.created(t)
-	r.attendance.created(t)
+	r.trees.Created(t)
+	r.runs.Created(t)
+	r.attendance.Created(t)
 }
 
 func (r *Resource) afterStatus(t *v1alpha1.Task) {
-	r.runs.changed(t)
-	r.attendance.changed(t)
+	r.runs.Changed(t)
+	r.attendance.Changed(t)
 	if t.Status.Phase.Terminal() {
 		r.content.Over(t.UID)
 	}
@@ -344,9 +366,9 @@ func (r *Resource) afterStatus(t *v1alpha1.Task) {
 func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	defer r.timelines.Deleted(t.UID)
 	r.content.Over(t.UID)
-	r.attendance.settled(t.UID)
-	r.trees.remove(t)
-	r.runs.remove(t)
+	r.attendance.Settled(t.UID)
+	r.trees.Remove(t)
+	r.runs.Remove(t)
 	r.models.Forget(t.UID)
 	r.meters.forget(t.UID)
 	if err := r.remains.Forget(ctx, stored.Stream(t)); err != nil {

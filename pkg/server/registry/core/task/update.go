@@ -94,7 +94,7 @@ func immutable(path *field.Path, value any) *field.Error {
 // picked up a task.
 func (r *Resource) validateStatus(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	if old.Status.Phase == "" && t.Status.Phase != "" {
-		r.attendance.began(t.Namespace)
+		r.attendance.Began(t.Namespace)
 	}
 	path := field.NewPath("status", "phase")
 	if old.Status.Phase.Terminal() && t.Status.Phase != old.Status.Phase {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 )
 
 func container(change ...func(*v1alpha1.TaskSpec)) *v1alpha1.Task {
@@ -228,7 +229,7 @@ func TestValidateUpdate(t *testing.T) {
 }
 
 func TestTerminalPhaseStays(t *testing.T) {
-	r := &Resource{attendance: newAttendance(clock.RealClock{})}
+	r := &Resource{attendance: attendance.New(clock.RealClock{})}
 	validateStatus := r.validateStatus
 	old, now := ai(), ai()
 	old.Status.Phase, now.Status.Phase = v1alpha1.TaskFailed, v1alpha1.TaskPending

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package schedule knows the runs of schedules: tasks that a schedule, which is a task as well, creates.
+package schedule
 
 import (
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// runs knows the runs of schedules that have not ended, for columns. It is kept in memory and filled from the store at the start.
-type runs struct {
+// Runs knows the runs of schedules that have not ended, for columns. It is kept in memory and filled from the store at the start.
+type Runs struct {
 	mu sync.Mutex
 	// active holds the runs by the UID of their schedule.
 	active map[types.UID]map[types.UID]struct{}
@@ -21,8 +22,9 @@ type runs struct {
 	ended map[types.UID]struct{}
 }
 
-func newRuns() *runs {
-	return &runs{active: map[types.UID]map[types.UID]struct{}{}, ended: map[types.UID]struct{}{}}
+// NewRuns returns runs that are known after Loaded.
+func NewRuns() *Runs {
+	return &Runs{active: map[types.UID]map[types.UID]struct{}{}, ended: map[types.UID]struct{}{}}
 }
 
 // scheduleOf returns the UID of the schedule whose run a task is, and "" for other tasks.
@@ -33,8 +35,8 @@ func scheduleOf(t *v1alpha1.Task) types.UID {
 	return ""
 }
 
-// created is called for each new task, and for those that exist at the start.
-func (r *runs) created(t *v1alpha1.Task) {
+// Created is called for each new task, and for those that exist at the start.
+func (r *Runs) Created(t *v1alpha1.Task) {
 	of := scheduleOf(t)
 	if of == "" || t.Status.Phase.Terminal() {
 		return
@@ -50,15 +52,15 @@ func (r *runs) created(t *v1alpha1.Task) {
 	r.active[of][t.UID] = struct{}{}
 }
 
-// changed is called for each task whose status was written.
-func (r *runs) changed(t *v1alpha1.Task) {
+// Changed is called for each task whose status was written.
+func (r *Runs) Changed(t *v1alpha1.Task) {
 	if t.Status.Phase.Terminal() {
-		r.remove(t)
+		r.Remove(t)
 	}
 }
 
-// remove forgets a task that is gone.
-func (r *runs) remove(t *v1alpha1.Task) {
+// Remove forgets a task that is gone.
+func (r *Runs) Remove(t *v1alpha1.Task) {
 	of := scheduleOf(t)
 	if of == "" {
 		return
@@ -74,15 +76,15 @@ func (r *runs) remove(t *v1alpha1.Task) {
 	}
 }
 
-// loaded is called when the tasks that exist at the start were read.
-func (r *runs) loaded() {
+// Loaded is called when the tasks that exist at the start were read.
+func (r *Runs) Loaded() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = nil
 }
 
-// of returns how many runs of a schedule have not ended, and whether that is known yet.
-func (r *runs) of(schedule types.UID) (n int, known bool) {
+// Of returns how many runs of a schedule have not ended, and whether that is known yet.
+func (r *Runs) Of(schedule types.UID) (n int, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.active[schedule]), r.ended == nil

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package tree
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// treeLocks has a lock for each tree in which something is being created or cancelled; no tree waits for another. Several
+// locks has a lock for each tree in which something is being created or cancelled; no tree waits for another. Several
 // creations may hold the lock of a tree, or one cancellation. A cancellation that waits comes before later creations. Whoever waits
 // may give up.
-type treeLocks struct {
+type locks struct {
 	mu    sync.Mutex
 	trees map[types.UID]*treeLock // that somebody holds or waits for
 }
@@ -42,7 +42,7 @@ func (l *treeLock) wake() {
 }
 
 // lock locks a tree, for a cancellation alone. The error is an API error, after the end of ctx.
-func (t *treeLocks) lock(ctx context.Context, root types.UID, alone bool) (unlock func(), err error) {
+func (t *locks) lock(ctx context.Context, root types.UID, alone bool) (unlock func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.trees[root]
@@ -91,7 +91,7 @@ func (t *treeLocks) lock(ctx context.Context, root types.UID, alone bool) (unloc
 }
 
 // leave ends a use of a lock. The caller holds mu.
-func (t *treeLocks) leave(root types.UID, l *treeLock) {
+func (t *locks) leave(root types.UID, l *treeLock) {
 	if l.users--; l.users == 0 {
 		delete(t.trees, root)
 		return

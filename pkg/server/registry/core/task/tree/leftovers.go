@@ -1,10 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package tree
 
 import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
@@ -49,7 +53,7 @@ func (l *leftovers) forget(name types.NamespacedName, root types.UID) {
 }
 
 // named notes that a task that was not delegated has got a name, or has it no longer. The caller holds mu.
-func (t *trees) named(name types.NamespacedName, uid types.UID, has bool) {
+func (t *Trees) named(name types.NamespacedName, uid types.UID, has bool) {
 	l := &t.leftovers
 	for root := range l.roots[name] {
 		switch {
@@ -70,8 +74,8 @@ func (t *trees) named(name types.NamespacedName, uid types.UID, has bool) {
 	}
 }
 
-// created notes a new task.
-func (t *trees) created(task *v1alpha1.Task) {
+// Created notes a new task.
+func (t *Trees) Created(task *v1alpha1.Task) {
 	if task.Status.Delegation != nil {
 		return
 	}
@@ -80,39 +84,55 @@ func (t *trees) created(task *v1alpha1.Task) {
 	t.named(types.NamespacedName{Namespace: task.Namespace, Name: task.Name}, task.UID, true)
 }
 
-// isLeftover reports whether the task belongs to a tree whose root is gone while another task has the root's name.
-func (t *trees) isLeftover(uid types.UID) bool {
+// IsLeftover reports whether a task belongs to a tree whose root is gone while another task has the root's name. A
+// selector by that name does not mean such a task, nor its events and approvals.
+func (t *Trees) IsLeftover(uid types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.leftovers.hidden[uid]
 }
 
-// IsLeftover reports whether a task belongs to a tree whose root is gone while another task has the root's name. A
-// selector by that name does not mean such a task, nor its events and approvals.
-func (r *Resource) IsLeftover(uid types.UID) bool { return r.trees.isLeftover(uid) }
-
-// Below returns the names of the tasks that exist below a root task, by their UIDs.
-func (r *Resource) Below(root types.UID) map[types.UID]string { return r.trees.below(root, root) }
-
-// RootUID returns the UID of the root of the tree of a delegated task; empty if there is no such task. It looks at all
-// trees.
-func (r *Resource) RootUID(uid types.UID) types.UID {
-	r.trees.mu.Lock()
-	defer r.trees.mu.Unlock()
-	for root, members := range r.trees.members {
-		if _, ok := members[uid]; ok {
-			return root
-		}
-	}
-	return ""
-}
-
-// rootName returns the name of the task at the top of a task's tree, which is its own name if it was not delegated. It is
+// RootName returns the name of the task at the top of a task's tree, which is its own name if it was not delegated. It is
 // empty if that task is gone and another one has the name.
-func (t *trees) rootName(task *v1alpha1.Task) string {
-	if task.Status.Delegation != nil && t.isLeftover(task.UID) {
+func (t *Trees) RootName(task *v1alpha1.Task) string {
+	if task.Status.Delegation != nil && t.IsLeftover(task.UID) {
 		return ""
 	}
 	_, name := stored.Root(task)
 	return name
+}
+
+// findLeftovers looks up the root of each tree that is known, once, at the start of the server.
+func (t *Trees) findLeftovers(ctx context.Context, tasks stored.Tasks) error {
+	t.mu.Lock()
+	var names []types.NamespacedName
+	for name := range t.leftovers.roots {
+		names = append(names, name)
+	}
+	t.mu.Unlock()
+	for _, name := range names {
+		for noted := types.UID(""); ; { // until what was noted was still so afterwards
+			root, err := tasks.Get(request.WithNamespace(ctx, name.Namespace), name.Name)
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			now := types.UID("")
+			if err == nil && root.Status.Delegation == nil {
+				now = root.UID
+			}
+			if now == noted {
+				break
+			}
+			t.mu.Lock()
+			if noted != "" {
+				t.named(name, noted, false)
+			}
+			if now != "" {
+				t.named(name, now, true)
+			}
+			t.mu.Unlock()
+			noted = now
+		}
+	}
+	return nil
 }

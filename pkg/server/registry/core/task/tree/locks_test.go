@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package tree
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // may give up, and no tree waits for another.
 func TestTreeLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &treeLocks{}
+		l := &locks{}
 		ctx, stop := context.WithCancel(t.Context())
 		var order []string
 		release := map[string]func(){}
@@ -60,7 +60,7 @@ func TestTreeLocks(t *testing.T) {
 // TestGivingUpLetsOthersGo: creations that wait for a cancellation which gives up go on.
 func TestGivingUpLetsOthersGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &treeLocks{}
+		l := &locks{}
 		unlock, err := l.lock(t.Context(), "a", false)
 		if err != nil {
 			t.Fatal(err)

@@ -1,12 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package attendance
 
 import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -15,15 +16,15 @@ import (
 
 // TestPickedUpIsNotRead: a task that a controller picked up is not looked after, so it is not read again when it is due.
 func TestPickedUpIsNotRead(t *testing.T) {
-	a := newAttendance(clock.RealClock{})
+	a := New(clock.RealClock{})
 	defer a.due.ShutDown()
-	fresh, picked, other := container(), container(), container()
+	fresh, picked, other := &v1alpha1.Task{}, &v1alpha1.Task{}, &v1alpha1.Task{}
 	fresh.UID, picked.UID, other.UID = "new", "picked", "other"
-	a.created(fresh)
-	a.created(picked)
-	a.changed(fresh) // its status is still empty
+	a.Created(fresh)
+	a.Created(picked)
+	a.Changed(fresh) // its status is still empty
 	picked.Status.Phase = v1alpha1.TaskPending
-	a.changed(picked)
+	a.Changed(picked)
 	if !a.waits(fresh.UID) || a.waits(picked.UID) || a.waits(other.UID) {
 		t.Errorf("new %v, picked up %v, unknown %v", a.waits(fresh.UID), a.waits(picked.UID), a.waits(other.UID))
 	}
@@ -33,15 +34,15 @@ func TestPickedUpIsNotRead(t *testing.T) {
 // read; a deleted one is given none.
 func TestQueueThatMoves(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	a := newAttendance(c)
+	a := New(c)
 	defer a.due.ShutDown()
-	task := ai()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
 	task.UID = "uid"
-	a.created(task)
+	a.Created(task)
 	if left := a.progress("ns"); left > 0 || !a.waits("uid") {
 		t.Errorf("no controller has picked up any task: %v", left)
 	}
-	a.began("ns")
+	a.Began("ns")
 	c.Step(unattended - time.Second)
 	if left := a.progress("ns"); left != time.Second {
 		t.Errorf("a controller has picked one up: %v", left)
@@ -53,7 +54,7 @@ func TestQueueThatMoves(t *testing.T) {
 	if left := a.progress("ns"); left > 0 {
 		t.Errorf("no controller has picked up one for long: %v", left)
 	}
-	a.settled("uid")
+	a.Settled("uid")
 	if a.waits("uid") {
 		t.Error("what was deleted still waits")
 	}
