@@ -146,7 +146,7 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 		return nil, nil, refuse("%s", refused.Message)
 	}
 	switch ref := t.Spec.AgentRef; {
-	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace || r.agents == nil: // the controller decides
+	case ref == nil || ref.Namespace != "" && ref.Namespace != parent.Namespace: // the controller decides
 	case agent == nil:
 		return nil, nil, refuse("agent %q does not exist in namespace %q", ref.Name, parent.Namespace)
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
@@ -146,26 +145,16 @@ func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 	}
 	defer release()
 	clean := eventlog.Sanitize(all) // checkEvent has validated them
-	models := modelEvents(clean)
-	claims, err := gated(r).claims(ctx, t, models)
+	ctx, end, err := r.requests.Begin(ctx, t, clean)
 	if err != nil {
 		r.log.Refused(events...)
 		return nil, err
-	}
-	settle, err := gated(r).beginModels(ctx, t, models)
-	if err != nil {
-		r.log.Refused(events...)
-		return nil, err
-	}
-	if claims != nil {
-		ctx = eventlog.WithNote(ctx, claims)
 	}
 	stored, err := r.writeSanitized(ctx, t, clean)
-	settle(stored)
+	end(stored)
 	if err != nil {
 		return nil, err
 	}
-	gated(r).warn(ctx, t, claims)
 	return ownOnly(stored, own), nil
 }
 
@@ -206,7 +195,7 @@ func (r appends) writeSanitized(ctx context.Context, t *v1alpha1.Task, events ev
 func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.content.Ending(t.UID)()
-		defer r.models.Forget(t.UID)
+		defer r.requests.Forget(t.UID)
 	}
 	stored, err := appendEvents()
 	switch {
@@ -217,11 +206,8 @@ func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	case errors.Is(err, eventlog.ErrCancelled):
 		return nil, refusal.Cancelled(t)
 	case err != nil:
-		if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
-			return nil, gated(r).exhausted(ctx, t, events, spent)
-		}
-		if e, ok := errors.AsType[*budget.UnpricedError](err); ok {
-			return nil, gated(r).unpriced(ctx, t, events, e)
+		if refused := r.requests.Refusal(ctx, t, events, err); refused != nil {
+			return nil, refused
 		}
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}

@@ -19,7 +19,7 @@ func (r *Resource) Each(ctx context.Context, revision uint64, f func(*v1alpha1.T
 
 // Usage returns what a task has used as of a revision, which is that of the task or a later one; nil if nothing is known.
 func (r *Resource) Usage(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
-	return r.meters.usageAt(ctx, t, revision)
+	return r.meters.UsageAt(ctx, t, revision)
 }
 
 // Summary returns what a list shows of a task, without what it has used and how long it has run.

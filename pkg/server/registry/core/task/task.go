@@ -55,6 +55,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
@@ -72,7 +74,7 @@ import (
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Agent, Tool, Provider, UpdateProvider, Budgets, Gate, Transactions, Retention and TreeTasks.
+// LocalRuns, Gate, Transactions, Retention and TreeTasks.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -92,18 +94,16 @@ type Options struct {
 	// LocalRuns is set if runs are processes on the server's machine. Users are then warned about settings that only
 	// a cluster can honour.
 	LocalRuns bool
-	// Agent and Tool read what tasks refer to, in the context's namespace. Without them, these references are first
-	// checked when a task is to start.
+	// Agent and Tool read what tasks refer to, in the context's namespace.
 	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	// Provider reads a Provider in the context's namespace. Without it, rate limits of Providers have no effect.
+	// Provider reads a Provider in the context's namespace.
 	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
-	// UpdateProvider changes the status of a Provider in the context's namespace. Without it, the server does not record
-	// which Providers fail.
+	// UpdateProvider changes the status of a Provider in the context's namespace.
 	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
 	// Accounts keep what is spent of Budgets. They are also a projection of Log.
 	Accounts *spending.Store
-	// Budgets returns the Budgets of a namespace. Without it, none has an effect.
+	// Budgets returns the Budgets of a namespace.
 	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
 	// Gate applies rate limits and token budgets. Default: one that only tasks use.
 	Gate *modelgate.Gate
@@ -136,7 +136,8 @@ type Resource struct {
 	trees      *tree.Trees
 	inboxes    inboxes
 	pendings   *pendings
-	meters     meters
+	meters     *meter.Meters
+	requests   *modelrequest.Requests
 	agents     stored.Agents
 	log        *eventlog.Log
 	timelines  *timeline.Server
@@ -145,19 +146,13 @@ type Resource struct {
 	treeTasks  int32
 	attendance *attendance.Attendance
 	runs       *schedule.Runs
-	models     *modelgate.Gate
-	accounts   *spending.Store
-	budgetsOf  func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) // nil for none
-	provider   func(ctx context.Context, name string) (*v1alpha1.Provider, error)     // may be nil
-	cooling    cooling
 	requesters requester.Requesters
 
 	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string // may be nil
 	scheme    *runtime.Scheme
 
-	updateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error) // may be nil
-	admission      admission.Interface                                                                                       // may be nil
-	tasks          stored.Tasks
+	admission admission.Interface // may be nil
+	tasks     stored.Tasks
 }
 
 var _ resource.Resource = (*Resource)(nil)
@@ -175,9 +170,7 @@ type rules struct {
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, authorizer: o.Authorizer, clock: o.Clock, retention: o.Retention}
-	r.models, r.agents, r.provider = cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})), o.Agent, o.Provider
-	r.accounts, r.budgetsOf = o.Accounts, o.Budgets
-	r.updateProvider, r.checkTool = o.UpdateProvider, o.CheckTool
+	r.agents, r.checkTool = o.Agent, o.CheckTool
 	r.requesters = requester.Requesters{
 		Tasks: tasks, Agents: o.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
@@ -185,7 +178,11 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	r.treeTasks = o.TreeTasks
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.pendings = newPendings()
-	r.meters.log = o.Log
+	r.meters = meter.New(o.Log)
+	r.requests = modelrequest.New(modelrequest.Options{
+		Tasks: tasks, Agents: o.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})),
+		Budgets: o.Budgets, Provider: o.Provider, UpdateProvider: o.UpdateProvider,
+	})
 	r.content = content.New(content.Options{
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
 	})
@@ -198,7 +195,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
 		Fields:     fields(r.trees),
-		Columns:    columns(r.meters.usage, r.runs),
+		Columns:    columns(r.meters.Usage, r.runs),
 		Guard:      guard,
 		Stored:     tasks.Stored,
 		Shape: resource.Kept[*v1alpha1.Task]{
@@ -369,8 +366,8 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	r.attendance.Settled(t.UID)
 	r.trees.Remove(t)
 	r.runs.Remove(t)
-	r.models.Forget(t.UID)
-	r.meters.forget(t.UID)
+	r.requests.Forget(t.UID)
+	r.meters.Forget(t.UID)
 	if err := r.remains.Forget(ctx, stored.Stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))
 	}

@@ -57,7 +57,7 @@ type Agents func(ctx context.Context, name string) (*v1alpha1.Agent, error)
 
 // Of reads the agent that a task names; nil if it names none, or the agent does not exist.
 func (read Agents) Of(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Agent, error) {
-	if t.Spec.AgentRef == nil || read == nil {
+	if t.Spec.AgentRef == nil {
 		return nil, nil //nolint:nilnil // none
 	}
 	key := t.Spec.AgentRef.In(cmp.Or(t.Namespace, request.NamespaceValue(ctx)))

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package meter counts the tokens of tasks that run, from their events.
+package meter
 
 import (
 	"context"
@@ -17,14 +18,17 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// meters count the tokens of tasks that run, for columns: status.usage is written when a task ends. They are derived
+// Meters count the tokens of tasks that run, for columns: status.usage is written when a task ends. They are derived
 // from the events when somebody looks, each event once, so that they need no write and outlive nothing.
-type meters struct {
+type Meters struct {
 	log *eventlog.Log
 
 	mu   sync.Mutex
 	list map[types.UID]*meter
 }
+
+// New returns meters of the tasks in a log.
+func New(log *eventlog.Log) *Meters { return &Meters{log: log} }
 
 // meter is what is counted of a task up to an event.
 type meter struct {
@@ -34,7 +38,7 @@ type meter struct {
 	usage    trace.Usage
 }
 
-func (m *meters) of(uid types.UID) *meter {
+func (m *Meters) of(uid types.UID) *meter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.list == nil {
@@ -46,22 +50,23 @@ func (m *meters) of(uid types.UID) *meter {
 	return m.list[uid]
 }
 
-func (m *meters) forget(uid types.UID) {
+// Forget forgets a task that is gone.
+func (m *Meters) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.list, uid)
 }
 
-// usage returns what a task has used: what its status says, or while it runs what its events say; nil if nothing is known.
-func (m *meters) usage(t *v1alpha1.Task) *v1alpha1.TaskUsage {
-	return m.usageAt(context.Background(), t, math.MaxUint64) //nolint:forbidigo // columns get no context
+// Usage returns what a task has used: what its status says, or while it runs what its events say; nil if nothing is known.
+func (m *Meters) Usage(t *v1alpha1.Task) *v1alpha1.TaskUsage {
+	return m.UsageAt(context.Background(), t, math.MaxUint64) //nolint:forbidigo // columns get no context
 }
 
-// usageAt is usage as of a revision, which is that of the task or a later one.
-func (m *meters) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
+// UsageAt is Usage as of a revision, which is that of the task or a later one.
+func (m *Meters) UsageAt(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
 	if t.Status.Usage != nil || t.Status.Phase.Terminal() || t.Status.JobUID == "" || t.Spec.Type == v1alpha1.TaskTypeContainer {
 		if revision == math.MaxUint64 {
-			m.forget(t.UID)
+			m.Forget(t.UID)
 		}
 		return t.Status.Usage
 	}
@@ -72,9 +77,9 @@ func (m *meters) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64)
 		one = &meter{}
 	}
 	for {
-		page, err := m.log.TaskPage(ctx, stored.Stream(t), one.after, usagePage, trace.UsageTypes())
+		page, err := m.log.TaskPage(ctx, stored.Stream(t), one.after, maxPage, trace.UsageTypes())
 		if err != nil { // the task may be gone
-			m.forget(t.UID)
+			m.Forget(t.UID)
 			return one.usage.Sum()
 		}
 		for _, e := range page.Events {
@@ -90,3 +95,6 @@ func (m *meters) usageAt(ctx context.Context, t *v1alpha1.Task, revision uint64)
 		}
 	}
 }
+
+// maxPage is how many events are read at a time.
+const maxPage = 500

@@ -1,7 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package modelrequest decides whether the model requests of tasks may be made, and counts what they use: by the rate limits of
+// Providers and Agents, the token budgets of tasks and of those above them, and Budgets. It also notes which Providers fail.
+//
+// The append of ModelRequestStarted is where limits apply, because workers wait for it before they send the request. A start beyond a
+// rate is refused with 429 and Retry-After: the worker asks again, and the timeout of its run goes on meanwhile. A start that does not
+// fit a budget is refused with 403 and a reason, which ends the run without another attempt.
+package modelrequest
 
 import (
 	"context"
@@ -12,30 +18,89 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
-// This file applies the rate limits of Providers and Agents and the token budgets of tasks. The append of
-// ModelRequestStarted is where they apply, because workers wait for it before they send the request. A start beyond a rate
-// is refused with 429 and Retry-After: the worker asks again, and the timeout of its run goes on meanwhile. A start that
-// does not fit a budget is refused with 403 and a reason, which ends the run without another attempt.
+// Options are what model requests need. All fields are required.
+type Options struct {
+	Tasks  stored.Tasks
+	Agents stored.Agents
+	Log    *eventlog.Log
+	Trees  *tree.Trees
+	Clock  clock.PassiveClock
+	// Gate applies rate limits and token budgets.
+	Gate *modelgate.Gate
+	// Budgets returns the Budgets of a namespace.
+	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
+	// Provider reads a Provider in the context's namespace, and UpdateProvider changes its status. Errors are API errors.
+	Provider       func(ctx context.Context, name string) (*v1alpha1.Provider, error)
+	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
+}
 
-// gated applies them.
-type gated struct{ *Resource }
+// Requests decides about the model requests of tasks.
+type Requests struct {
+	o       Options
+	cooling cooling
+}
 
-// modelCall is what a model event says about its request.
-type modelCall struct {
+// New returns what decides about the model requests of tasks.
+func New(o Options) *Requests { return &Requests{o: o} }
+
+// Begin lets the model requests begin whose starts are among the events, or refuses all events with an API error. The events are to be
+// appended with the context next. Call end with the stored events, or with none if they were not stored.
+func (r *Requests) Begin(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) (next context.Context, end func(stored []*v1alpha1.ExecutionEvent), err error) {
+	list := startsAndEnds(events)
+	claims, err := r.claims(ctx, t, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	settle, err := r.begin(ctx, t, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	next = ctx
+	if claims != nil {
+		next = eventlog.WithNote(ctx, claims)
+	}
+	return next, func(stored []*v1alpha1.ExecutionEvent) {
+		settle(stored)
+		if len(stored) > 0 {
+			r.warn(next, t, claims)
+		}
+	}, nil
+}
+
+// Refusal returns the API error for events that a Budget refused, and records the refusal; nil if err is about something else.
+func (r *Requests) Refusal(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, err error) error {
+	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
+		return r.exhausted(ctx, t, events, spent)
+	}
+	if e, ok := errors.AsType[*budget.UnpricedError](err); ok {
+		return r.unpriced(ctx, t, events, e)
+	}
+	return nil
+}
+
+// Forget forgets the requests of a task that has ended or is gone.
+func (r *Requests) Forget(uid types.UID) { r.o.Gate.Forget(uid) }
+
+// call is what a model event says about its request.
+type call struct {
 	provider, model string
 	// id identifies the request within an attempt.
 	id string
@@ -52,29 +117,29 @@ type modelCall struct {
 	retryAfter time.Duration
 }
 
-// modelEvent is an event that begins or ends a model request.
-type modelEvent struct {
+// requestEvent is an event that begins or ends a model request.
+type requestEvent struct {
 	*v1alpha1.ExecutionEvent
 
-	call modelCall
+	call call
 	// at is its place among the events of the append.
 	at int
 }
 
-// modelEvents returns those of the events that begin or end model requests.
-func modelEvents(events eventlog.Sanitized) []modelEvent {
-	var list []modelEvent
+// requestEvents returns those of the events that begin or end model requests.
+func startsAndEnds(events eventlog.Sanitized) []requestEvent {
+	var list []requestEvent
 	for i, e := range events.Events() {
 		switch e.Type {
 		case v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
-			list = append(list, modelEvent{e, callOf(e), i})
+			list = append(list, requestEvent{e, callOf(e), i})
 		}
 	}
 	return list
 }
 
 // callOf reads a sanitized event.
-func callOf(e *v1alpha1.ExecutionEvent) modelCall {
+func callOf(e *v1alpha1.ExecutionEvent) call {
 	var c struct {
 		RetryInMs, RetryAfterMs int64
 		MaxInputTokens          int64
@@ -85,7 +150,7 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	if e.Content != nil {
 		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
 	}
-	call := modelCall{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens, most: min(max(0, c.MaxInputTokens), maxInput)}
+	call := call{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens, most: min(max(0, c.MaxInputTokens), maxInput)}
 	if e.Type == v1alpha1.EventModelRequestFailed {
 		call.class, call.retried = c.ErrorClass, c.RetryInMs > 0
 		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
@@ -99,9 +164,8 @@ func callOf(e *v1alpha1.ExecutionEvent) modelCall {
 	return call
 }
 
-// beginModels lets the model requests begin whose starts are among the events, or refuses all events. The caller
-// calls settle with the stored events, or with none if they could not be stored.
-func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []modelEvent) (settle func(stored []*v1alpha1.ExecutionEvent), err error) {
+// begin lets requests begin by the gate, or refuses all events. The caller calls settle with the stored events, or with none if they could not be stored.
+func (r *Requests) begin(ctx context.Context, t *v1alpha1.Task, events []requestEvent) (settle func(stored []*v1alpha1.ExecutionEvent), err error) {
 	var undo []func()
 	undoAll := func() {
 		for _, f := range undo {
@@ -110,7 +174,7 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []model
 	}
 	for _, e := range events {
 		if e.Type == v1alpha1.EventModelRequestStarted {
-			back, err := r.beginModel(ctx, t, e)
+			back, err := r.beginOne(ctx, t, e)
 			if err != nil {
 				undoAll()
 				return nil, err
@@ -130,15 +194,15 @@ func (r gated) beginModels(ctx context.Context, t *v1alpha1.Task, events []model
 		}
 		for _, e := range events {
 			if e.Type != v1alpha1.EventModelRequestStarted {
-				r.endModel(ctx, t, e.call, stored[e.at].Seq)
+				r.endOne(ctx, t, e.call, stored[e.at].Seq)
 				r.cool(ctx, t, e.call)
 			}
 		}
 	}, nil
 }
 
-func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (undo func(), err error) {
-	q, err := r.modelRequest(ctx, t, e.call)
+func (r *Requests) beginOne(ctx context.Context, t *v1alpha1.Task, e requestEvent) (undo func(), err error) {
+	q, err := r.limits(ctx, t, e.call)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +210,7 @@ func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (
 		return func() {}, nil
 	}
 	q.Key = e.DedupKey
-	undo, err = r.models.Begin(ctx, q)
+	undo, err = r.o.Gate.Begin(ctx, q)
 	if wait, ok := errors.AsType[*modelgate.WaitError](err); ok {
 		r.noteWait(ctx, t, e, wait)
 		return nil, apierrors.NewTooManyRequests(wait.Error(), wait.RetryAfter())
@@ -161,42 +225,42 @@ func (r gated) beginModel(ctx context.Context, t *v1alpha1.Task, e modelEvent) (
 	return undo, err
 }
 
-// endModel settles a request whose end is stored as the event seq.
-func (r gated) endModel(ctx context.Context, t *v1alpha1.Task, c modelCall, seq int64) {
+// endOne settles a request whose end is stored as the event seq.
+func (r *Requests) endOne(ctx context.Context, t *v1alpha1.Task, c call, seq int64) {
 	ended := modelgate.Ended{Call: modelgate.Call{Task: t.UID, ID: c.id}, Seq: seq, Used: c.out.Used(), Input: c.input}
-	if r.models.End(ended) {
+	if r.o.Gate.End(ended) {
 		return
 	}
-	q, err := r.modelRequest(ctx, t, c)
+	q, err := r.limits(ctx, t, c)
 	if err != nil || len(q.Limits)+len(q.Budgets) == 0 {
 		return // nothing limits the task, or what limits it does not exist any more
 	}
-	r.models.Late(q, ended)
+	r.o.Gate.Late(q, ended)
 }
 
 // noteWait adds an event that says what the request waits for, once for each request. It is best effort.
-func (r gated) noteWait(ctx context.Context, t *v1alpha1.Task, e modelEvent, wait *modelgate.WaitError) {
+func (r *Requests) noteWait(ctx context.Context, t *v1alpha1.Task, e requestEvent, wait *modelgate.WaitError) {
 	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, "platform:rate:"+e.DedupKey, wait.Error(), map[string]any{
 		"reason": v1alpha1.ReasonRateLimited, "of": wait.Limit.Of, "provider": e.call.provider, "retryInMs": wait.After.Milliseconds(),
 	})
-	if _, err := r.log.Append(ctx, stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil {
+	if _, err := r.o.Log.Append(ctx, stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil {
 		klog.FromContext(ctx).V(2).Info("Cannot record that a model request waits", "task", klog.KObj(t), "err", err)
 	}
 }
 
-// modelRequest returns what limits a request of the task, by what is stored about the task and not by what its worker
+// limits returns what limits a request of the task, by what is stored about the task and not by what its worker
 // says. A worker that names a Provider which the task does not use is counted at the task's own.
-func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) (modelgate.Request, error) {
+func (r *Requests) limits(ctx context.Context, t *v1alpha1.Task, c call) (modelgate.Request, error) {
 	q := modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, Input: llm.LikelyInput(c.most)}
-	a, err := r.agents.Of(ctx, t)
+	a, err := r.o.Agents.Of(ctx, t)
 	if err != nil {
 		return q, err
 	}
 	if a != nil {
 		q.Limits = modelgate.LimitOf(q.Limits, "Agent", a.Namespace, a.Name, a.Spec.RateLimit)
 	}
-	q.MaxTokens = maxTokens(t, a)
-	p, err := r.providerFor(ctx, t, a, c)
+	q.MaxTokens = plan.MaxTokens(t, a)
+	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
 	if err != nil {
 		return q, err
 	}
@@ -207,17 +271,9 @@ func (r gated) modelRequest(ctx context.Context, t *v1alpha1.Task, c modelCall) 
 	return q, err
 }
 
-// maxTokens returns how many tokens the output of one request of the task may have.
-func maxTokens(t *v1alpha1.Task, a *v1alpha1.Agent) int64 { return plan.MaxTokens(t, a) }
-
-// providerFor returns the Provider that a request counts at; nil if there is none.
-func (r gated) providerFor(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Agent, c modelCall) (*v1alpha1.Provider, error) {
-	return r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
-}
-
 // providerOf returns the Provider of that name which the task uses, or else its first one; nil if there is none.
-func (r gated) providerOf(ctx context.Context, uses *plan.Uses, name string) (*v1alpha1.Provider, error) {
-	if r.provider == nil || uses.Provider == nil {
+func (r *Requests) providerOf(ctx context.Context, uses *plan.Uses, name string) (*v1alpha1.Provider, error) {
+	if uses.Provider == nil {
 		return nil, nil //nolint:nilnil // nothing limits the request
 	}
 	first := uses.Provider.Ref.NamespacedName
@@ -230,7 +286,7 @@ func (r gated) providerOf(ctx context.Context, uses *plan.Uses, name string) (*v
 			key = f.Provider.NamespacedName
 		}
 	}
-	p, err := r.provider(request.WithNamespace(ctx, key.Namespace), key.Name)
+	p, err := r.o.Provider(request.WithNamespace(ctx, key.Namespace), key.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // it was deleted

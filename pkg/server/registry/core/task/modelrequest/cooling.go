@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package modelrequest
 
 import (
 	"context"
@@ -104,13 +104,13 @@ func (c *cooling) succeed(key types.NamespacedName, task types.UID, call string,
 //
 // Runs read the status of Providers when they make their plan, and again before requests (llm.Cooling), and ask those in a
 // cool-down last. None is left out. The controller of Providers ends a cool-down whose time is over.
-func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
+func (r *Requests) cool(ctx context.Context, t *v1alpha1.Task, c call) {
 	pause, cools := llm.CoolDown(c.class, min(c.retryAfter, longestCoolDown))
 	answered := c.class == ""
-	if r.updateProvider == nil || c.retried || !cools && !answered || answered && !r.cooling.any(c.provider) {
+	if c.retried || !cools && !answered || answered && !r.cooling.any(c.provider) {
 		return
 	}
-	a, err := r.agents.Of(ctx, t)
+	a, err := r.o.Agents.Of(ctx, t)
 	if err != nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	if err != nil || p == nil || p.Name != c.provider {
 		return
 	}
-	key, now := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, r.clock.Now()
+	key, now := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, r.o.Clock.Now()
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCoolDownOver, Message: "a request succeeded",
 	}
@@ -133,7 +133,7 @@ func (r gated) cool(ctx context.Context, t *v1alpha1.Task, c modelCall) {
 	}
 	// The write is the server's own and does not depend on the worker's connection.
 	ctx = request.WithNamespace(request.WithUser(context.WithoutCancel(ctx), nil), key.Namespace)
-	_, err = r.updateProvider(ctx, key.Name, func(p *v1alpha1.Provider) error {
+	_, err = r.o.UpdateProvider(ctx, key.Name, func(p *v1alpha1.Provider) error {
 		condition.ObservedGeneration = p.Generation
 		p.Status.CoolDownUntil = until
 		meta.SetStatusCondition(&p.Status.Conditions, condition)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package modelrequest
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -31,11 +32,11 @@ import (
 const maxInput = 1 << 30
 
 // claims returns what the model requests among the events count towards; nil if the namespace has no Budgets.
-func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []modelEvent) (*spending.Claims, error) {
-	if r.budgetsOf == nil || len(events) == 0 {
+func (r *Requests) claims(ctx context.Context, t *v1alpha1.Task, events []requestEvent) (*spending.Claims, error) {
+	if len(events) == 0 {
 		return nil, nil //nolint:nilnil // nothing counts
 	}
-	all, err := r.budgetsOf(ctx, t.Namespace)
+	all, err := r.o.Budgets(ctx, t.Namespace)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []modelEvent
 		}
 		var price *usage.Price
 		if p != nil {
-			price = usage.InForce(p.Spec.Prices, c.model, r.clock.Now())
+			price = usage.InForce(p.Spec.Prices, c.model, r.o.Clock.Now())
 		}
 		need := budget.NeedOf(c.most, output, price)
 		need.Of = fmt.Sprintf("model %s of Provider %s", c.model, use.Provider)
@@ -59,25 +60,25 @@ func (r gated) claims(ctx context.Context, t *v1alpha1.Task, events []modelEvent
 
 // use returns what Budgets select a request of the task by, how many tokens its output may have, and its Provider, nil if
 // there is none. A delegated task is work for whoever asked for the root of its tree, and has the labels of the tasks above it.
-func (r gated) use(ctx context.Context, t *v1alpha1.Task, c modelCall) (budget.Use, int64, *v1alpha1.Provider, error) {
+func (r *Requests) use(ctx context.Context, t *v1alpha1.Task, c call) (budget.Use, int64, *v1alpha1.Provider, error) {
 	u := budget.Use{
 		Namespace: t.Namespace, Labels: maps.Clone(t.Labels), User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: requester.GroupsOf(t),
 	}
-	a, err := r.agents.Of(ctx, t)
+	a, err := r.o.Agents.Of(ctx, t)
 	if err != nil {
 		return u, 0, nil, err
 	}
 	if a != nil {
 		u.Agent = within(t.Namespace, a.Namespace, a.Name)
 	}
-	p, err := r.providerFor(ctx, t, a, c)
+	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
 	if err != nil {
 		return u, 0, nil, err
 	}
 	if p != nil {
 		u.Provider = within(t.Namespace, p.Namespace, p.Name)
 	}
-	tokens := maxTokens(t, a)
+	tokens := plan.MaxTokens(t, a)
 	for range maxDepth {
 		parent, err := r.parentOf(ctx, t)
 		if err != nil {
@@ -104,7 +105,7 @@ func within(namespace, of, name string) string {
 }
 
 // exhausted returns the API error for a request that a Budget has no room for, and records the refusal.
-func (r gated) exhausted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.ExhaustedError) error {
+func (r *Requests) exhausted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.ExhaustedError) error {
 	for _, started := range events {
 		if started.Type == v1alpha1.EventModelRequestStarted {
 			r.noteBudget(ctx, t, "platform:budget:"+started.DedupKey, e.Error(), map[string]any{
@@ -117,7 +118,7 @@ func (r gated) exhausted(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 }
 
 // unpriced returns the API error for a request without a price, and records the refusal.
-func (r gated) unpriced(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.UnpricedError) error {
+func (r *Requests) unpriced(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, e *budget.UnpricedError) error {
 	for _, started := range events {
 		if started.Type == v1alpha1.EventModelRequestStarted {
 			r.noteBudget(ctx, t, "platform:budget:"+started.DedupKey, e.Error(), map[string]any{
@@ -139,7 +140,7 @@ func refusedBy(t *v1alpha1.Task, err error, reasons ...string) error {
 }
 
 // warn records that a request of the task made Budgets reach percentages of their limits.
-func (r gated) warn(ctx context.Context, t *v1alpha1.Task, claims *spending.Claims) {
+func (r *Requests) warn(ctx context.Context, t *v1alpha1.Task, claims *spending.Claims) {
 	if claims == nil {
 		return
 	}
@@ -159,9 +160,9 @@ func (r gated) warn(ctx context.Context, t *v1alpha1.Task, claims *spending.Clai
 }
 
 // noteBudget adds a warning to the stream. It is best effort.
-func (r gated) noteBudget(ctx context.Context, t *v1alpha1.Task, key, text string, content map[string]any) {
+func (r *Requests) noteBudget(ctx context.Context, t *v1alpha1.Task, key, text string, content map[string]any) {
 	note := event.New(v1alpha1.EventTaskPhaseChanged, v1alpha1.SeverityWarning, key, text, content)
-	if _, err := r.log.Append(context.WithoutCancel(ctx), stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil && !errors.Is(err, eventlog.ErrClosed) {
+	if _, err := r.o.Log.Append(context.WithoutCancel(ctx), stored.Stream(t), []*v1alpha1.ExecutionEvent{note}); err != nil && !errors.Is(err, eventlog.ErrClosed) {
 		klog.FromContext(ctx).V(2).Info("Cannot record a warning about a Budget", "task", klog.KObj(t), "err", err)
 	}
 }
