@@ -12,54 +12,17 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
-
-// admitApprovals checks approval events and completes them for storage. all are the events to
-// store: after an event that reports an approved call it inserts the outcome of that call. own[i]
-// reports whether all[i] came from the caller; nil means that every event did.
-func (r appends) admitApprovals(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
-	root, _ := stored.Root(t)
-	owner := approval.Owner{Namespace: t.Namespace, Task: t.Name, UID: t.UID, RootUID: root, RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy]}
-	added := false
-	for i, e := range events {
-		outcome, err := approval.Admit(e, owner, r.clock.Now())
-		if err != nil {
-			err = apierrors.NewBadRequest(err.Error())
-			if len(events) > 1 {
-				err = refusal.At(fmt.Sprintf("items[%d]: ", i), err)
-			}
-			return nil, nil, err
-		}
-		all, own = append(all, e), append(own, true)
-		if outcome != nil {
-			all, own = append(all, outcome), append(own, false)
-			added = true
-		}
-	}
-	if !added {
-		return events, nil, nil
-	}
-	return all, own, nil
-}
-
-// ownOnly removes the events that the server added.
-func ownOnly(events []*v1alpha1.ExecutionEvent, own []bool) []*v1alpha1.ExecutionEvent {
-	if own == nil {
-		return events
-	}
-	var out []*v1alpha1.ExecutionEvent
-	for i, e := range events {
-		if own[i] {
-			out = append(out, e)
-		}
-	}
-	return out
-}
 
 // Get reads a task of the request's namespace from the store. Errors are API errors.
 func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error) {
 	return r.tasks.Get(ctx, name)
+}
+
+// Append appends events to the stream of a stored task, in the same way as a create of its subresource events. Errors
+// are API errors.
+func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	return r.events.Append(ctx, task, events...)
 }
 
 // Decide appends an event that ends an approval of the task. The caller must already have been
@@ -69,12 +32,12 @@ func (r *Resource) Decide(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Exe
 	if approval.StateOf(e.Type) == "" {
 		return apierrors.NewInternalError(fmt.Errorf("%s decides nothing", e.Type))
 	}
-	return appends{r}.report(ctx, t, e)
+	return r.events.Report(ctx, t, e)
 }
 
 // Judged appends the event that reports what policies decided about a call of a tool.
 func (r *Resource) Judged(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
-	return appends{r}.report(ctx, t, e)
+	return r.events.Report(ctx, t, e)
 }
 
 // Annotate changes annotations of the task, provided that it was not replaced by another of that

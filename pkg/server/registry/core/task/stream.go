@@ -7,13 +7,41 @@ import (
 	"context"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 // streamEvents serves GET of stream: the task's events as server-sent events,
 // until the task has ended.
 func (r *Resource) streamEvents(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return r.timelines.Stream(timelineOf(p), respond), nil
+}
+
+// serveEvents serves GET of a page of events and of their counts, and POST of one event or of a list of events.
+// It is a Connect subresource because a Create subresource accepts only one kind.
+func (r *Resource) serveEvents(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			r.timelines.Answer(req, timelineOf(p), p.Path, respond)
+			return
+		}
+		if p.Path != "" {
+			respond.Error(apierrors.NewNotFound(v1alpha1.Resource("tasks/events"), p.Path))
+			return
+		}
+		out, err := r.events.Post(w, req, p.Object)
+		if err != nil {
+			respond.Error(err)
+			return
+		}
+		if resource.PrefersMinimal(req) {
+			resource.AnswerMinimal(w, http.StatusCreated)
+			return
+		}
+		respond.Object(http.StatusCreated, out)
+	}), nil
 }

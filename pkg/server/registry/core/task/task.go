@@ -23,10 +23,6 @@
 //   - All events of a tree have its rootTask, so its stream is one list and one watch, which is resumed at its last revision. The field
 //     selector rootTask means the tree of the task that has this name now. What earlier roots of the name left over is hidden while
 //     the name is taken, and is found by taskName; rootTaskUID selects one tree, whatever became of its root (leftovers.go).
-//
-// The tasks of a family, which are a parent and its children, write to each other (messages.go). A message is an event of the
-// recipient's stream, so it is durable, redacted, counted in the limits of the stream, readable for whoever may read the events, and
-// removed with them.
 package task
 
 import (
@@ -54,9 +50,12 @@ import (
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/events"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/modelrequest"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/progress"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
@@ -134,8 +133,7 @@ type Resource struct {
 	content    *content.Contents
 	remains    content.Remains
 	trees      *tree.Trees
-	inboxes    inboxes
-	pendings   *pendings
+	events     *events.Events
 	meters     *meter.Meters
 	requests   *modelrequest.Requests
 	agents     stored.Agents
@@ -149,7 +147,6 @@ type Resource struct {
 	requesters requester.Requesters
 
 	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string // may be nil
-	scheme    *runtime.Scheme
 
 	admission admission.Interface // may be nil
 	tasks     stored.Tasks
@@ -177,7 +174,6 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	}
 	r.treeTasks = o.TreeTasks
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
-	r.pendings = newPendings()
 	r.meters = meter.New(o.Log)
 	r.requests = modelrequest.New(modelrequest.Options{
 		Tasks: tasks, Agents: o.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})),
@@ -187,6 +183,11 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
 	})
 	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Release: o.Accounts.Release}
+	r.events = events.New(events.Options{
+		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending,
+	})
+	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
+	plans := progress.Plans{Log: o.Log, Events: r.events}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -217,13 +218,13 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
-			{Name: "events", Subpath: true, MaxBody: maxEvents, Methods: []string{http.MethodGet, http.MethodPost}, Connect: appends{r}.events, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "events", Subpath: true, MaxBody: events.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.serveEvents, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: trace.Traces{Log: o.Log, Clock: o.Clock, HasResult: r.content.HasResult}.Serve, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
 			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: r.content.Calls, Readers: resource.Users()},
-			{Name: "plan", MaxBody: maxPlan, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans{r}.get, Create: plans{r}.update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "messages", MaxBody: maxMail, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: mail{r}.send, Creators: []resource.Role{resource.Worker}},
-			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: mail{r}.show, Create: mail{r}.read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},
+			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},
@@ -308,7 +309,6 @@ const reservedEnv = "PLATFORM_"
 // Storage builds the storage. It also starts goroutines, which end with ctx, to remove content of tasks that no
 // longer exist, to apply Retention and to report tasks that no controller picks up.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	r.scheme, r.admission = c.Scheme, c.Admission
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package events appends events to the streams of tasks: whatever way an event arrives, it is checked against its task, put to admission,
+// completed (approvals.go), counted against limits (pending.go, and the model requests that it begins), and stored by the event log.
+package events
 
 import (
 	"context"
@@ -13,7 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -26,41 +30,47 @@ import (
 )
 
 const (
-	// maxEvents is the maximum size of a list of events, in bytes.
-	maxEvents = 15 << 20
+	// MaxBytes is the maximum size of a list of events, in bytes.
+	MaxBytes = 15 << 20
 	// maxListedEvents is how many events one request may append.
 	maxListedEvents = 5000
 )
 
-// appends serves the events of tasks, and appends events for the rest of this package.
-type appends struct{ *Resource }
-
-// events serves GET of a page of events and of their counts, and POST of one event or of a list of events that are stored as one commit.
-// It is a Connect subresource because a Create subresource accepts only one kind.
-func (r appends) events(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method == http.MethodGet {
-			r.timelines.Answer(req, timelineOf(p), p.Path, respond)
-			return
-		}
-		if p.Path != "" {
-			respond.Error(apierrors.NewNotFound(v1alpha1.Resource("tasks/events"), p.Path))
-			return
-		}
-		out, err := r.postEvents(w, req, p.Object)
-		if err != nil {
-			respond.Error(err)
-			return
-		}
-		if resource.PrefersMinimal(req) {
-			resource.AnswerMinimal(w, http.StatusCreated)
-			return
-		}
-		respond.Object(http.StatusCreated, out)
-	}), nil
+// Requests decides about the model requests that begin and end with events; see package modelrequest.
+type Requests interface {
+	// Begin lets the requests begin whose starts are among the events, which are to be appended with the context next, or refuses all
+	// events with an API error. end is called with the stored events, or with none if they were not stored.
+	Begin(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) (next context.Context, end func(stored []*v1alpha1.ExecutionEvent), err error)
+	// Refusal returns the API error for events whose append a Budget refused; nil if err is about something else.
+	Refusal(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, err error) error
+	// Forget forgets the requests of a task that has ended.
+	Forget(uid types.UID)
 }
 
-func (r appends) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) (runtime.Object, error) {
+// Options are what events need. All fields are required.
+type Options struct {
+	Tasks stored.Tasks
+	Log   *eventlog.Log
+	Clock clock.PassiveClock
+	// Authorizer decides who may append what only controllers may write.
+	Authorizer authorizer.Authorizer
+	Requests   Requests
+	// Ending waits until all content of the task with a UID that is being written is stored, and blocks further writes until done is
+	// called: an event that ends the task is being stored.
+	Ending func(uid types.UID) (done func())
+}
+
+// Events appends events to the streams of tasks.
+type Events struct {
+	o        Options
+	pendings *pendings
+}
+
+// New returns what appends events.
+func New(o Options) *Events { return &Events{o: o, pendings: newPendings()} }
+
+// Post serves POST of one event or of a list of events, which are stored as one commit, and returns what was stored.
+func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) (runtime.Object, error) {
 	obj, err := r.decodeEvents(w, req)
 	if err != nil {
 		return nil, err
@@ -95,19 +105,23 @@ func (r appends) postEvents(w http.ResponseWriter, req *http.Request, t *v1alpha
 }
 
 // decodeEvents reads the body, JSON or YAML. A body without a kind is an ExecutionEvent.
-func (r appends) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
-	data, err := resource.ReadBody(w, req, maxEvents)
+func (r *Events) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime.Object, error) {
+	data, err := resource.ReadBody(w, req, MaxBytes)
 	if err != nil {
 		return nil, err
 	}
 	obj := decodePosted(req, data)
 	if obj == nil {
-		if obj, err = resource.DecodeBody(r.scheme, req, data, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent")); err != nil {
+		c, err := r.o.Tasks.Config()
+		if err != nil {
+			return nil, err
+		}
+		if obj, err = resource.DecodeBody(c.Scheme, req, data, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent")); err != nil {
 			return nil, err
 		}
 	}
 	if e, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
-		r.log.Refused(e)
+		r.o.Log.Refused(e)
 		return nil, tooLarge()
 	}
 	return obj, nil
@@ -119,35 +133,35 @@ func tooLarge() error {
 
 // Append appends events to the stream of a stored task, in the same way as a create of its subresource events. Errors
 // are API errors.
-func (r *Resource) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
-	t, err := r.tasks.Get(ctx, task)
+func (r *Events) Append(ctx context.Context, task string, events ...*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	t, err := r.o.Tasks.Get(ctx, task)
 	if err != nil {
-		r.log.Refused(events...)
+		r.o.Log.Refused(events...)
 		return nil, err
 	}
-	return appends{r}.append(ctx, t, events, false)
+	return r.append(ctx, t, events, false)
 }
 
-func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+func (r *Events) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
 	all, own, err := r.appendable(ctx, t, events)
 	if err != nil {
-		r.log.Refused(events...)
+		r.o.Log.Refused(events...)
 		return nil, err
 	}
 	if dryRun {
 		return events, nil
 	}
-	release, err := r.pendings.admit(ctx, r.log, stored.Stream(t), all)
+	release, err := r.pendings.admit(ctx, r.o.Log, stored.Stream(t), all)
 	if err != nil {
-		r.log.Refused(events...)
-		r.log.NoteLimit(ctx, stored.Stream(t), "approvals", v1alpha1.ReasonEventLimitReached, err)
+		r.o.Log.Refused(events...)
+		r.o.Log.NoteLimit(ctx, stored.Stream(t), "approvals", v1alpha1.ReasonEventLimitReached, err)
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 	}
 	defer release()
 	clean := eventlog.Sanitize(all) // checkEvent has validated them
-	ctx, end, err := r.requests.Begin(ctx, t, clean)
+	ctx, end, err := r.o.Requests.Begin(ctx, t, clean)
 	if err != nil {
-		r.log.Refused(events...)
+		r.o.Log.Refused(events...)
 		return nil, err
 	}
 	stored, err := r.writeSanitized(ctx, t, clean)
@@ -159,7 +173,7 @@ func (r appends) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 }
 
 // appendable returns the events to store if the caller may append the given ones; see admitApprovals.
-func (r appends) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
+func (r *Events) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) (all []*v1alpha1.ExecutionEvent, own []bool, err error) {
 	if len(events) == 0 {
 		return nil, nil, apierrors.NewBadRequest("items: at least one event is needed")
 	}
@@ -175,27 +189,27 @@ func (r appends) appendable(ctx context.Context, t *v1alpha1.Task, events []*v1a
 			owned = e.Type
 		}
 	}
-	if err := r.mayAppend(ctx, t, owned); err != nil {
+	if err := r.MayAppend(ctx, t, owned); err != nil {
 		return nil, nil, err
 	}
 	return r.admitApprovals(t, events)
 }
 
-// write appends events, which the log checks. Errors are API errors.
-func (r appends) write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
-	return r.writeBy(ctx, t, events, func() ([]*v1alpha1.ExecutionEvent, error) { return r.log.Append(ctx, stored.Stream(t), events) })
+// Write appends events, which the log checks. Errors are API errors.
+func (r *Events) Write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error) {
+	return r.writeBy(ctx, t, events, func() ([]*v1alpha1.ExecutionEvent, error) { return r.o.Log.Append(ctx, stored.Stream(t), events) })
 }
 
-func (r appends) writeSanitized(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
+func (r *Events) writeSanitized(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) ([]*v1alpha1.ExecutionEvent, error) {
 	return r.writeBy(ctx, t, events.Events(), func() ([]*v1alpha1.ExecutionEvent, error) {
-		return r.log.AppendSanitized(ctx, stored.Stream(t), events)
+		return r.o.Log.AppendSanitized(ctx, stored.Stream(t), events)
 	})
 }
 
-func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
+func (r *Events) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, appendEvents func() ([]*v1alpha1.ExecutionEvent, error)) ([]*v1alpha1.ExecutionEvent, error) {
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
-		defer r.content.Ending(t.UID)()
-		defer r.requests.Forget(t.UID)
+		defer r.o.Ending(t.UID)()
+		defer r.o.Requests.Forget(t.UID)
 	}
 	stored, err := appendEvents()
 	switch {
@@ -206,7 +220,7 @@ func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	case errors.Is(err, eventlog.ErrCancelled):
 		return nil, refusal.Cancelled(t)
 	case err != nil:
-		if refused := r.requests.Refusal(ctx, t, events, err); refused != nil {
+		if refused := r.o.Requests.Refusal(ctx, t, events, err); refused != nil {
 			return nil, refused
 		}
 		return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
@@ -214,14 +228,14 @@ func (r appends) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	return stored, nil
 }
 
-// mayAppend decides by the state of the task and the types of the events; owned is a type that only controllers may
+// MayAppend decides by the state of the task and the types of the events; owned is a type that only controllers may
 // write, if there is one. Only controllers may still write to a task that has ended or is being deleted.
-func (r appends) mayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
+func (r *Events) MayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error {
 	gone, ended := t.DeletionTimestamp != nil, t.Status.Phase.Terminal()
 	if owned == "" && !gone && !ended {
 		return nil
 	}
-	ok, err := guard.MayControl(ctx, r.authorizer, t.Namespace)
+	ok, err := guard.MayControl(ctx, r.o.Authorizer, t.Namespace)
 	switch {
 	case err != nil:
 		return err

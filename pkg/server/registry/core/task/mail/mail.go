@@ -1,7 +1,10 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package mail lets the tasks of a family, which are a parent and its children, write to each other. A message is an event of the
+// recipient's stream, so it is durable, redacted, counted in the limits of the stream, readable for whoever may read the events, and
+// removed with them.
+package mail
 
 import (
 	"context"
@@ -17,23 +20,41 @@ import (
 	"github.com/platform-ai/platform/pkg/readmodel/inbox"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/quota"
 )
 
-// mail serves the subresources messages and inbox.
-type mail struct{ *Resource }
-
-// maxMail is the maximum length of a message as JSON, in bytes. JSON needs up to six bytes for a character.
-const maxMail = 128 << 10
+// MaxBytes is the maximum length of a message as JSON, in bytes. JSON needs up to six bytes for a character.
+const MaxBytes = 128 << 10
 
 // maxSiblings is how many siblings one message may be sent to.
 const maxSiblings = 100
 
-// send sends a message from the task to others of its family. A broadcast is stored for all recipients in one commit.
-func (r mail) send(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+// Events appends messages, and the marks of those that were read, to the streams of tasks.
+type Events interface {
+	// MayAppend refuses to write to a task that has ended or is being deleted. owned is empty.
+	MayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error
+	// Admit puts an event to admission.
+	Admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error
+	// Write appends events.
+	Write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
+}
+
+// Mail serves the subresources messages and inbox. All exported fields are required.
+type Mail struct {
+	Tasks  stored.Tasks
+	Trees  *tree.Trees
+	Log    *eventlog.Log
+	Events Events
+
+	inboxes inboxes
+}
+
+// Send serves POST of messages: it sends a message from the task to others of its family. A broadcast is stored for all recipients in one commit.
+func (r *Mail) Send(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	m, ok := obj.(*v1alpha1.TaskMessage)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskMessage, not %T", obj))
@@ -68,7 +89,7 @@ func (r mail) send(ctx context.Context, p stored.Parent, obj runtime.Object) (ru
 }
 
 // recipients returns the tasks that a message goes to, and the name of the parent of their family.
-func (r mail) recipients(ctx context.Context, from *v1alpha1.Task, m *v1alpha1.TaskMessageSpec) ([]*v1alpha1.Task, string, error) {
+func (r *Mail) recipients(ctx context.Context, from *v1alpha1.Task, m *v1alpha1.TaskMessageSpec) ([]*v1alpha1.Task, string, error) {
 	up := from.Status.Delegation
 	if m.ToTask == v1alpha1.ToSiblings {
 		if up == nil || up.Detached {
@@ -80,7 +101,7 @@ func (r mail) recipients(ctx context.Context, from *v1alpha1.Task, m *v1alpha1.T
 	if m.ToTask == from.Name {
 		return nil, "", apierrors.NewBadRequest("spec.toTask: a task cannot send a message to itself")
 	}
-	to, err := r.tasks.Get(ctx, m.ToTask)
+	to, err := r.Tasks.Get(ctx, m.ToTask)
 	parent := ""
 	if err == nil {
 		parent = family(from, to)
@@ -116,14 +137,14 @@ func family(a, b *v1alpha1.Task) string {
 }
 
 // siblings returns the siblings of a task that have not ended, by name.
-func (r mail) siblings(ctx context.Context, from *v1alpha1.Task) ([]*v1alpha1.Task, error) {
-	if err := r.trees.Known(ctx); err != nil {
+func (r *Mail) siblings(ctx context.Context, from *v1alpha1.Task) ([]*v1alpha1.Task, error) {
+	if err := r.Trees.Known(ctx); err != nil {
 		return nil, err
 	}
 	d := from.Status.Delegation
 	var all []*v1alpha1.Task
-	for _, name := range r.trees.Children(d.RootUID, d.ParentUID) {
-		t, err := r.tasks.Get(ctx, name)
+	for _, name := range r.Trees.Children(d.RootUID, d.ParentUID) {
+		t, err := r.Tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -140,18 +161,18 @@ func (r mail) siblings(ctx context.Context, from *v1alpha1.Task) ([]*v1alpha1.Ta
 }
 
 // deliver stores a message for one recipient.
-func (r mail) deliver(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dryRun bool) error {
+func (r *Mail) deliver(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dryRun bool) error {
 	e, err := r.event(ctx, to, m, dryRun)
 	if err != nil || e == nil || dryRun {
 		return err
 	}
-	_, err = appends(r).write(ctx, to, []*v1alpha1.ExecutionEvent{e})
+	_, err = r.Events.Write(ctx, to, []*v1alpha1.ExecutionEvent{e})
 	return err
 }
 
 // broadcast stores a message for all recipients in one commit, and reports those that cannot take it. If the stream of
 // one of them has reached a limit, each recipient gets a commit of its own, so that none keeps a message from the others.
-func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Message, dryRun bool) (out v1alpha1.TaskMessageStatus, err error) {
+func (r *Mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Message, dryRun bool) (out v1alpha1.TaskMessageStatus, err error) {
 	events := map[*v1alpha1.Task]*v1alpha1.ExecutionEvent{}
 	var parts []engine.Part
 	for _, t := range to {
@@ -167,7 +188,7 @@ func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Messag
 		if e == nil || dryRun {
 			continue
 		}
-		part, err := r.log.Stage(stored.Stream(t), e)
+		part, err := r.Log.Stage(stored.Stream(t), e)
 		if err != nil {
 			return out, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
 		}
@@ -176,14 +197,14 @@ func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Messag
 	if len(parts) == 0 {
 		return out, nil
 	}
-	switch err := r.log.Commit(engine.Grow, parts...); {
+	switch err := r.Log.Commit(engine.Grow, parts...); {
 	case err == nil:
 		return out, nil
 	case !errors.Is(err, quota.ErrLimit):
 		return out, resource.StatusError(v1alpha1.Resource("tasks/messages"), m.From, err)
 	}
 	for t, e := range events {
-		_, err := r.log.Append(ctx, stored.Stream(t), []*v1alpha1.ExecutionEvent{e})
+		_, err := r.Log.Append(ctx, stored.Stream(t), []*v1alpha1.ExecutionEvent{e})
 		switch {
 		case err == nil:
 			continue
@@ -200,9 +221,9 @@ func (r mail) broadcast(ctx context.Context, to []*v1alpha1.Task, m inbox.Messag
 }
 
 // event returns the event that stores a message for a recipient; nil if it is stored already.
-func (r mail) event(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dryRun bool) (*v1alpha1.ExecutionEvent, error) {
+func (r *Mail) event(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dryRun bool) (*v1alpha1.ExecutionEvent, error) {
 	if m.Key != "" {
-		if has, err := r.log.Has(ctx, stored.Stream(to), m.Key); has || err != nil {
+		if has, err := r.Log.Has(ctx, stored.Stream(to), m.Key); has || err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +243,7 @@ func (r mail) event(ctx context.Context, to *v1alpha1.Task, m inbox.Message, dry
 	}
 	e.AgentName = to.Status.AgentName
 	e.TaskName, e.StreamType, e.StreamID = to.Name, v1alpha1.StreamTask, to.Name
-	return e, appends(r).admit(ctx, to, e, dryRun)
+	return e, r.Events.Admit(ctx, to, e, dryRun)
 }
 
 // errFull is the cause of the errors about recipients that take no more messages.
@@ -245,12 +266,12 @@ func full(format string, args ...any) error {
 
 // state returns the number of the newest message of a task, the number up to which its run has read them, and the newest
 // mark, which may be nil.
-func (r mail) state(ctx context.Context, t *v1alpha1.Task) (last, read int64, mark *v1alpha1.ExecutionEvent, err error) {
-	_, newest, err := r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventTaskMessageReceived)
+func (r *Mail) state(ctx context.Context, t *v1alpha1.Task) (last, read int64, mark *v1alpha1.ExecutionEvent, err error) {
+	_, newest, err := r.Log.Newest(ctx, stored.Stream(t), v1alpha1.EventTaskMessageReceived)
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	_, mark, err = r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventTaskMessagesRead)
+	_, mark, err = r.Log.Newest(ctx, stored.Stream(t), v1alpha1.EventTaskMessagesRead)
 	return inbox.Number(newest), inbox.Read(mark, reader(t)), mark, err
 }
 
@@ -259,13 +280,13 @@ func reader(t *v1alpha1.Task) inbox.Reader {
 	return inbox.Reader{Run: t.Status.JobUID, Iteration: t.Status.Iteration}
 }
 
-// show returns the unread messages.
-func (r mail) show(ctx context.Context, p stored.Parent) (runtime.Object, error) {
+// Show serves GET of inbox: the unread messages.
+func (r *Mail) Show(ctx context.Context, p stored.Parent) (runtime.Object, error) {
 	return r.open(ctx, p.Object, 0, false, true)
 }
 
-// read returns the oldest unread messages and marks them as read, or marks those that the run has got before.
-func (r mail) read(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+// Read serves POST of inbox: it returns the oldest unread messages and marks them as read, or marks those that the run has got before.
+func (r *Mail) Read(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	b, ok := obj.(*v1alpha1.TaskInbox)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskInbox, not %T", obj))
@@ -281,7 +302,7 @@ func (r mail) read(ctx context.Context, p stored.Parent, obj runtime.Object) (ru
 	if want := b.Spec.ParentTask; want != "" && !slices.Contains(families, want) {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks/inbox"), t.Name, fmt.Errorf("spec.parentTask: %q is not the parent of a family of the task", want))
 	}
-	if err := appends(r).mayAppend(ctx, t, ""); err != nil {
+	if err := r.Events.MayAppend(ctx, t, ""); err != nil {
 		return nil, err
 	}
 	defer r.inboxes.lock([]*v1alpha1.Task{t})()
@@ -290,7 +311,7 @@ func (r mail) read(ctx context.Context, p stored.Parent, obj runtime.Object) (ru
 
 // open returns the oldest unread messages. It marks them, or those up to a number, as read if mark is set and it is not a
 // dry run.
-func (r mail) open(ctx context.Context, t *v1alpha1.Task, through int64, mark, dryRun bool) (*v1alpha1.TaskInbox, error) {
+func (r *Mail) open(ctx context.Context, t *v1alpha1.Task, through int64, mark, dryRun bool) (*v1alpha1.TaskInbox, error) {
 	last, read, newest, err := r.state(ctx, t)
 	if err != nil {
 		return nil, err
@@ -306,11 +327,11 @@ func (r mail) open(ctx context.Context, t *v1alpha1.Task, through int64, mark, d
 	if through = min(through, last); mark && through > read {
 		e := inbox.Mark(newest, reader(t), through)
 		e.AgentName = t.Status.AgentName
-		if err := appends(r).admit(ctx, t, e, dryRun); err != nil {
+		if err := r.Events.Admit(ctx, t, e, dryRun); err != nil {
 			return nil, err
 		}
 		if !dryRun {
-			if _, err := appends(r).write(ctx, t, []*v1alpha1.ExecutionEvent{e}); err != nil {
+			if _, err := r.Events.Write(ctx, t, []*v1alpha1.ExecutionEvent{e}); err != nil {
 				return nil, err
 			}
 		}
@@ -321,10 +342,10 @@ func (r mail) open(ctx context.Context, t *v1alpha1.Task, through int64, mark, d
 }
 
 // unread returns the oldest messages after the number read, at most a page of them.
-func (r mail) unread(ctx context.Context, t *v1alpha1.Task, last, read int64, marked bool) ([]v1alpha1.ReceivedMessage, error) {
+func (r *Mail) unread(ctx context.Context, t *v1alpha1.Task, last, read int64, marked bool) ([]v1alpha1.ReceivedMessage, error) {
 	var all []v1alpha1.ReceivedMessage
 	for after := int64(0); last > read && len(all) < inbox.Page; {
-		page, err := r.log.TaskPage(ctx, stored.Stream(t), after, 0, []v1alpha1.EventType{v1alpha1.EventTaskMessageReceived})
+		page, err := r.Log.TaskPage(ctx, stored.Stream(t), after, 0, []v1alpha1.EventType{v1alpha1.EventTaskMessageReceived})
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package events
 
 import (
 	"context"
@@ -16,34 +16,38 @@ import (
 )
 
 // admitted appends the events if admission allows them. The events of a list are stored together or not at all.
-func (r appends) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
+func (r *Events) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent, dryRun bool) ([]*v1alpha1.ExecutionEvent, error) {
 	for i, e := range events {
-		if err := r.admit(ctx, t, e, dryRun); err != nil {
+		if err := r.Admit(ctx, t, e, dryRun); err != nil {
 			if len(events) > 1 {
 				err = refusal.At(fmt.Sprintf("items[%d]: ", i), err)
 			}
-			r.log.Refused(events...)
+			r.o.Log.Refused(events...)
 			return nil, err
 		}
 	}
 	return r.append(ctx, t, events, dryRun)
 }
 
-// report appends an event that the server itself made, if admission allows it.
-func (r appends) report(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
-	if err := r.admit(ctx, t, e, false); err != nil {
-		r.log.Refused(e)
+// Report appends an event that the server itself made, if admission allows it.
+func (r *Events) Report(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	if err := r.Admit(ctx, t, e, false); err != nil {
+		r.o.Log.Refused(e)
 		return err
 	}
-	_, err := r.write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+	_, err := r.Write(ctx, t, []*v1alpha1.ExecutionEvent{e})
 	return err
 }
 
-// admit runs admission for an event as a create of executionevents, even if it arrived in another way, so that
+// Admit runs admission for an event as a create of executionevents, even if it arrived in another way, so that
 // policies on executionevents apply to every path, decisions on approvals among them. Admission may change the event. The chain lacks
 // NamespaceLifecycle, so the events of tasks that end while their namespace is being deleted are still recorded.
-func (r appends) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
-	if r.admission == nil || !r.admission.Handles(admission.Create) {
+func (r *Events) Admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error {
+	c, err := r.o.Tasks.Config()
+	if err != nil {
+		return err
+	}
+	if c.Admission == nil || !c.Admission.Handles(admission.Create) {
 		return nil
 	}
 	e.Namespace = t.Namespace
@@ -57,13 +61,13 @@ func (r appends) admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Execut
 	caller, _ := request.UserFrom(ctx)
 	a := admission.NewAttributesRecord(e, nil, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"), t.Namespace, e.Name,
 		v1alpha1.SchemeGroupVersion.WithResource("executionevents"), "", admission.Create, options, dryRun, caller)
-	o := admission.NewObjectInterfacesFromScheme(r.scheme)
-	if m, ok := r.admission.(admission.MutationInterface); ok {
+	o := admission.NewObjectInterfacesFromScheme(c.Scheme)
+	if m, ok := c.Admission.(admission.MutationInterface); ok {
 		if err := m.Admit(ctx, a, o); err != nil {
 			return err
 		}
 	}
-	if v, ok := r.admission.(admission.ValidationInterface); ok {
+	if v, ok := c.Admission.(admission.ValidationInterface); ok {
 		return v.Validate(ctx, a, o)
 	}
 	return nil

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package progress serves the plans that agents write for their tasks. A plan is an event, which package readmodel/progress reads.
+package progress
 
 import (
 	"context"
@@ -13,21 +14,35 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/readmodel/progress"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
-// maxPlan is the maximum length of a plan as JSON, in bytes. JSON needs up to six bytes for a character.
-const maxPlan = 256 << 10
+// MaxBytes is the maximum length of a plan as JSON, in bytes. JSON needs up to six bytes for a character.
+const MaxBytes = 256 << 10
 
-// plans serves the subresource plan.
-type plans struct{ *Resource }
+// Events appends the events that plans are.
+type Events interface {
+	// MayAppend refuses to write to a task that has ended or is being deleted. owned is empty.
+	MayAppend(ctx context.Context, t *v1alpha1.Task, owned v1alpha1.EventType) error
+	// Admit puts an event to admission.
+	Admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, dryRun bool) error
+	// Write appends events.
+	Write(ctx context.Context, t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) ([]*v1alpha1.ExecutionEvent, error)
+}
 
-// get returns the newest plan of a task that has not ended.
-func (r plans) get(ctx context.Context, p stored.Parent) (runtime.Object, error) {
+// Plans serves the subresource plan. All fields are required.
+type Plans struct {
+	Log    *eventlog.Log
+	Events Events
+}
+
+// Get returns the newest plan of a task that has not ended.
+func (r Plans) Get(ctx context.Context, p stored.Parent) (runtime.Object, error) {
 	t := p.Object
 	if phase := t.Status.Phase; phase.Terminal() {
 		return nil, noPlan(t, fmt.Sprintf("it is %s, and the plan of a task goes when it ends; its events of type %s remain", phase, v1alpha1.EventPlanUpdated))
 	}
-	first, newest, err := r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventPlanUpdated)
+	first, newest, err := r.Log.Newest(ctx, stored.Stream(t), v1alpha1.EventPlanUpdated)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +58,9 @@ func noPlan(t *v1alpha1.Task, why string) error {
 	return err
 }
 
-// update replaces the plan by appending an event. Nothing is appended for a plan that is the task's already, so a
+// Update replaces the plan by appending an event. Nothing is appended for a plan that is the task's already, so a
 // worker may repeat a request whose answer it did not get.
-func (r plans) update(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+func (r Plans) Update(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	t := p.Object
 	plan, ok := obj.(*v1alpha1.TaskPlan)
 	if !ok {
@@ -54,7 +69,7 @@ func (r plans) update(ctx context.Context, p stored.Parent, obj runtime.Object) 
 	if err := progress.Check(plan); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if err := appends(r).mayAppend(ctx, t, ""); err != nil {
+	if err := r.Events.MayAppend(ctx, t, ""); err != nil {
 		return nil, err
 	}
 	e, err := progress.Event(plan, t.Status.Iteration)
@@ -62,10 +77,10 @@ func (r plans) update(ctx context.Context, p stored.Parent, obj runtime.Object) 
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	e.AgentName = t.Status.AgentName
-	if err := appends(r).admit(ctx, t, e, p.DryRun); err != nil {
+	if err := r.Events.Admit(ctx, t, e, p.DryRun); err != nil {
 		return nil, err
 	}
-	first, newest, err := r.log.Newest(ctx, stored.Stream(t), v1alpha1.EventPlanUpdated)
+	first, newest, err := r.Log.Newest(ctx, stored.Stream(t), v1alpha1.EventPlanUpdated)
 	switch {
 	case err != nil:
 		return nil, err
@@ -74,7 +89,7 @@ func (r plans) update(ctx context.Context, p stored.Parent, obj runtime.Object) 
 		e.TaskName, e.StreamNamespace = t.Name, t.Namespace
 		newest = e
 	default:
-		stored, err := appends(r).write(ctx, t, []*v1alpha1.ExecutionEvent{e})
+		stored, err := r.Events.Write(ctx, t, []*v1alpha1.ExecutionEvent{e})
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package events
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 // maxPendingCounts is how many tasks are remembered with what was counted of them.
 const maxPendingCounts = 4096
 
+var seed = maphash.MakeSeed()
+
 // pendings limits how many approvals of a task wait for a decision.
 type pendings struct {
 	locks   [64]sync.Mutex // by task; several may share one
@@ -30,7 +32,7 @@ type pendingCount struct{ upTo, pending int64 }
 
 func newPendings() *pendings { return &pendings{counted: lru.New(maxPendingCounts)} }
 
-// admit refuses events that would request more approvals than may be pending. No other request of the task is admitted
+// Admit refuses events that would request more approvals than may be pending. No other request of the task is admitted
 // until the func that it returns is called, after the events were stored.
 func (p *pendings) admit(ctx context.Context, log *eventlog.Log, s eventlog.Stream, events []*v1alpha1.ExecutionEvent) (release func(), err error) {
 	asked := map[string]bool{}
