@@ -3,26 +3,6 @@
 
 // Package task serves tasks. What belongs to them has packages of its own in the folders of this one, each of which is given what it
 // needs: stored tasks (package stored), stores, and funcs. This package puts them together.
-//
-// # Trees
-//
-// The server alone decides whose child a task is: it derives the place of a child from the stored parent when a worker creates the
-// child, and records it in status.delegation (delegation.go). Controllers, guards and the rules of package plan believe this record.
-// Labels, annotations and owner references only show it, so nobody makes a child by writing them. The rules are applied here, where
-// the model can read a refusal, and those that may have changed once more by the controller before the child starts.
-//
-// A tree is treated as a whole:
-//
-//   - A cancellation marks a task and all tasks below it in one commit, with an event for each (cancel.go). No event that begins work
-//     is stored after the mark (event.Begins): the append is refused with 403. The worker then stops and the controller looks again.
-//   - A deletion first cancels what is below (delete.go). The controller then deletes what the task owns, and removes the task after
-//     that. With propagationPolicy Orphan the tasks below stay, with their events and results, but those that have not ended are
-//     cancelled all the same. A task that is to go on is detached first.
-//   - A detached task belongs to the tree's events and limits, but no longer to its parent: nobody waits for it, and no cancellation or
-//     deletion from above reaches it, nor what it delegated (detach.go).
-//   - All events of a tree have its rootTask, so its stream is one list and one watch, which is resumed at its last revision. The field
-//     selector rootTask means the tree of the task that has this name now. What earlier roots of the name left over is hidden while
-//     the name is taken, and is found by taskName; rootTaskUID selects one tree, whatever became of its root (leftovers.go).
 package task
 
 import (
@@ -36,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/kubernetes"
@@ -49,7 +28,9 @@ import (
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/cancellation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/delegation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/events"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
@@ -128,28 +109,25 @@ type Options struct {
 type Resource struct {
 	resource.Resource
 
-	authorizer authorizer.Authorizer
-	guard      resource.Guard[*v1alpha1.Task]
-	content    *content.Contents
-	remains    content.Remains
+	tasks     stored.Tasks
+	clock     clock.PassiveClock
+	timelines *timeline.Server
+	// checkTool is that of Options.
+	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
+
+	requesters  requester.Requesters
+	delegations delegation.Delegations
+	events      *events.Events
+	requests    *modelrequest.Requests
+	meters      *meter.Meters
+	content     *content.Contents
+	remains     content.Remains
+	trimmer     retention.Trimmer
+
+	// What is kept in memory.
 	trees      *tree.Trees
-	events     *events.Events
-	meters     *meter.Meters
-	requests   *modelrequest.Requests
-	agents     stored.Agents
-	log        *eventlog.Log
-	timelines  *timeline.Server
-	clock      clock.Clock
-	retention  retention.Policy
-	treeTasks  int32
 	attendance *attendance.Attendance
 	runs       *schedule.Runs
-	requesters requester.Requesters
-
-	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string // may be nil
-
-	admission admission.Interface // may be nil
-	tasks     stored.Tasks
 }
 
 var _ resource.Resource = (*Resource)(nil)
@@ -166,13 +144,11 @@ type rules struct {
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{tasks: tasks, guard: guard, log: o.Log, timelines: o.Timelines, authorizer: o.Authorizer, clock: o.Clock, retention: o.Retention}
-	r.agents, r.checkTool = o.Agent, o.CheckTool
+	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Clock: o.Clock, Policy: o.Retention}}
 	r.requesters = requester.Requesters{
 		Tasks: tasks, Agents: o.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
 	}
-	r.treeTasks = o.TreeTasks
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.meters = meter.New(o.Log)
 	r.requests = modelrequest.New(modelrequest.Options{
@@ -188,6 +164,8 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
+	r.delegations = delegation.Delegations{Tasks: tasks, Agents: o.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
+	cancellations := cancellation.Cancellations{Tasks: tasks, Log: o.Log, Trees: r.trees, Clock: o.Clock}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
@@ -201,8 +179,8 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 		Stored:     tasks.Stored,
 		Shape: resource.Kept[*v1alpha1.Task]{
 			Default:          setDefaults,
-			Begin:            kin{r}.beginCreate,
-			Admitted:         kin{r}.admitted,
+			Begin:            r.begin,
+			Admitted:         r.delegations.Admitted,
 			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: r.prepareForUpdate,
 			Validate:         v.validate,
@@ -214,7 +192,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			Warnings:         v.warnings,
 			AfterStatus:      r.afterStatus,
 			AfterCreate:      r.afterCreate,
-			BeforeDelete:     kin{r}.beforeDelete,
+			BeforeDelete:     cancellations.BeforeDelete,
 			AfterDelete:      r.afterDelete,
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Task]{
@@ -225,8 +203,8 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: kin{r}.cancel, Creators: append(resource.Writers(), resource.Worker)},
-			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: kin{r}.detachChild, Creators: append(resource.Writers(), resource.Worker)},
+			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: cancellations.Create, Creators: append(resource.Writers(), resource.Worker)},
+			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: cancellations.Detach, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: fork.Forks{Tasks: tasks, Log: o.Log, Later: later.New(o.Clock), Authorizer: o.Authorizer, Loopback: o.Loopback}.Create, Creators: resource.Writers()},
 			{Name: "log", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
@@ -320,8 +298,8 @@ func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]r
 		}
 		r.attendance.Attend(ctx, r.tasks)
 	}()
-	if r.retention != (retention.Policy{}) {
-		go retention.Trimmer{Log: r.log, Clock: r.clock, Policy: r.retention}.Retain(ctx) // ends with ctx
+	if r.trimmer.Policy != (retention.Policy{}) {
+		go r.trimmer.Retain(ctx) // ends with ctx
 	}
 	return paths, nil
 }

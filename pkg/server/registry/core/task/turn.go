@@ -7,16 +7,28 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/delegation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
+
+// begin decides whether a task may be created, and for whom: a worker creates children of its own task. Tasks of other callers are never
+// children, whatever labels and owner references they have.
+func (r *Resource) begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (next context.Context, done func(created bool), err error) {
+	if user, ok := request.UserFrom(ctx); ok && guard.IsWorker(user) {
+		return r.delegations.Begin(ctx, t, dryRun)
+	}
+	return r.requesters.Begin(ctx, t, dryRun)
+}
 
 // prepareForCreate sets the fields of a new task that the server determines.
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.requesters.SetUser(ctx, t)
-	setDelegation(ctx, t)
+	delegation.Set(ctx, t)
 	fork.SetGates(t)
 	completeAgentTask(t)
 	r.requesters.Apply(ctx, t)
@@ -41,21 +53,11 @@ func (r *Resource) prepareForStatus(ctx context.Context, t, old *v1alpha1.Task) 
 	r.requesters.Report(t, old)
 }
 
-type recordingKey struct{}
-
-// recording returns a context in which the server itself changes what keepRecorded preserves.
-func recording(ctx context.Context) context.Context {
-	return context.WithValue(ctx, recordingKey{}, true)
-}
-
 // keepRecorded preserves what the server recorded in updates of the status: older clients do not know the fields, and
 // no client may change them.
 func keepRecorded(ctx context.Context, t, old *v1alpha1.Task) {
 	t.Status.CreationRevision = old.Status.CreationRevision
 	t.Status.ScheduleSince = old.Status.ScheduleSince.DeepCopy()
 	t.Status.ApprovalRequiredTools = slices.Clone(old.Status.ApprovalRequiredTools)
-	if ctx.Value(recordingKey{}) == nil {
-		t.Status.Delegation = old.Status.Delegation.DeepCopy()
-		t.Status.HasChildren = old.Status.HasChildren
-	}
+	delegation.Keep(ctx, t, old)
 }

@@ -1,12 +1,16 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree knows which tasks were delegated below which root, and orders what happens to a tree. It is kept in memory, which suffices
-// because one process writes the store.
+// Package tree knows which tasks were delegated below which root, and orders what happens to a tree. It is kept in memory, which
+// suffices because one process writes the store.
 //
-// Creations and cancellations in a tree wait in memory for each other (locks.go). Policies and webhooks judge a child without a lock. After them, the create takes the lock of its tree, looks at the parent
-// once more, and holds the lock until the child is stored. A cancellation has the lock alone. It therefore covers every child that was
-// stored before it, and refuses every later one, however long webhooks take.
+// Creations and cancellations in a tree wait for each other (locks.go). Policies and webhooks judge a child without a lock. After them,
+// the create takes the lock of its tree, looks at the parent once more, and holds the lock until the child is stored. A cancellation has
+// the lock alone. It therefore covers every child that was stored before it, and refuses every later one, however long webhooks take.
+//
+// All events of a tree have its rootTask, so its stream is one list and one watch, which is resumed at its last revision. The field
+// selector rootTask means the tree of the task that has this name now. What earlier roots of the name left over is hidden while the name
+// is taken, and is found by taskName; rootTaskUID selects one tree, whatever became of its root (leftovers.go).
 package tree
 
 import (

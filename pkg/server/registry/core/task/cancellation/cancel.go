@@ -1,7 +1,16 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package cancellation stops tasks with what they delegated, and separates tasks from their parents.
+//
+//   - A cancellation marks a task and all tasks below it in one commit, with an event for each (cancel.go). No event that begins work
+//     is stored after the mark (event.Begins): the append is refused with 403. The worker then stops and the controller looks again.
+//   - A deletion first cancels what is below (delete.go). The controller then deletes what the task owns, and removes the task after
+//     that. With propagationPolicy Orphan the tasks below stay, with their events and results, but those that have not ended are
+//     cancelled all the same. A task that is to go on is detached first.
+//   - A detached task belongs to the tree's events and limits, but no longer to its parent: nobody waits for it, and no cancellation or
+//     deletion from above reaches it, nor what it delegated (detach.go).
+package cancellation
 
 import (
 	"context"
@@ -18,14 +27,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
@@ -45,8 +57,16 @@ func messageOf(reason, none string) (string, error) {
 	return none, nil
 }
 
-// cancel asks the controller to stop the task and everything that it delegated. A repeated request changes nothing.
-func (r kin) cancel(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+// Cancellations marks tasks. All fields are required.
+type Cancellations struct {
+	Tasks stored.Tasks
+	Log   *eventlog.Log
+	Trees *tree.Trees
+	Clock clock.PassiveClock
+}
+
+// Create serves POST of cancel: it asks the controller to stop the task and everything that it delegated. A repeated request changes nothing.
+func (r Cancellations) Create(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	c, ok := obj.(*v1alpha1.TaskCancellation)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskCancellation, not %T", obj))
@@ -72,14 +92,14 @@ func (r kin) cancel(ctx context.Context, p stored.Parent, obj runtime.Object) (r
 }
 
 // request marks one task.
-func (r kin) request(t *v1alpha1.Task, message string) {
+func (r Cancellations) request(t *v1alpha1.Task, message string) {
 	meta.SetStatusCondition(&t.Status.Conditions, metav1.Condition{
 		Type:               v1alpha1.ConditionCancelRequested,
 		Status:             metav1.ConditionTrue,
 		Reason:             v1alpha1.ReasonCancelRequested,
 		Message:            message,
 		ObservedGeneration: t.Generation,
-		LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
 }
 
@@ -88,13 +108,13 @@ var errUnmarked = errors.New("nothing to mark")
 
 // cancelTree marks a task, if itself is set, and all tasks below it that have not ended, in one commit, with an event
 // for each. Children that are being created meanwhile are either marked, too, or refused.
-func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, message string) error {
+func (r Cancellations) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, message string) error {
 	if !itself && !top.Status.HasChildren {
 		return nil
 	}
 	ctx = request.WithNamespace(ctx, top.Namespace)
 	root, _ := stored.Root(top)
-	unlock, err := r.trees.Cancelling(ctx, root)
+	unlock, err := r.Trees.Cancelling(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -115,7 +135,7 @@ func (r kin) cancelTree(ctx context.Context, top *v1alpha1.Task, itself bool, me
 		if len(parts) == 0 {
 			return nil
 		}
-		err = r.log.Commit(engine.Free, parts...) // each task is marked once, and its run may be what fills the disk
+		err = r.Log.Commit(engine.Free, parts...) // each task is marked once, and its run may be what fills the disk
 		switch {
 		case err == nil:
 			return nil
@@ -137,9 +157,9 @@ func mapKeys(m map[types.UID]string) func(func(types.UID) bool) {
 
 // marked returns the names of the tasks that a cancellation concerns, by UID: without those that were detached, and
 // without what these delegated.
-func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[types.UID]string, error) {
+func (r Cancellations) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[types.UID]string, error) {
 	names := map[types.UID]string{}
-	now, err := r.tasks.Get(ctx, top.Name)
+	now, err := r.Tasks.Get(ctx, top.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +167,16 @@ func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[t
 		return nil, refusal.Deleted(top)
 	}
 	if now.Status.HasChildren {
-		if err := r.trees.Known(ctx); err != nil {
+		if err := r.Trees.Known(ctx); err != nil {
 			return nil, err
 		}
 		root, _ := stored.Root(top)
-		names = r.trees.Below(root, top.UID)
+		names = r.Trees.Below(root, top.UID)
 	}
 	detached := map[types.UID]bool{}
 	above := map[types.UID][]types.UID{}
 	for uid, name := range names {
-		t, err := r.tasks.Get(ctx, name)
+		t, err := r.Tasks.Get(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && t.UID != uid:
 			delete(names, uid)
@@ -179,9 +199,9 @@ func (r kin) marked(ctx context.Context, top *v1alpha1.Task, itself bool) (map[t
 }
 
 // mark stages the mark of one task and its event.
-func (r kin) mark(ctx context.Context, name string, uid types.UID, top bool, message string) ([]engine.Part, error) {
+func (r Cancellations) mark(ctx context.Context, name string, uid types.UID, top bool, message string) ([]engine.Part, error) {
 	var marked *v1alpha1.Task
-	part, err := r.tasks.Stage(ctx, name, func(t *v1alpha1.Task) error {
+	part, err := r.Tasks.Stage(ctx, name, func(t *v1alpha1.Task) error {
 		switch {
 		case t.UID != uid:
 			return errUnmarked
@@ -202,7 +222,7 @@ func (r kin) mark(ctx context.Context, name string, uid types.UID, top bool, mes
 	case part == nil:
 		return nil, nil
 	}
-	e, err := r.log.Stage(stored.Stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, event.CancelKey, "cancellation was requested", message))
+	e, err := r.Log.Stage(stored.Stream(marked), marking(marked, v1alpha1.ReasonCancelRequested, event.CancelKey, "cancellation was requested", message))
 	if err != nil {
 		return nil, err
 	}

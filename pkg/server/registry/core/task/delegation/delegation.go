@@ -1,7 +1,11 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+// Package delegation decides whose child a task is. The server derives the place of a child from the stored parent when a worker creates
+// the child, and records it in status.delegation. Controllers, guards and the rules of package plan believe this record. Labels,
+// annotations and owner references only show it, so nobody makes a child by writing them. The rules are applied here, where the model
+// can read a refusal, and those that may have changed once more by the controller before the child starts.
+package delegation
 
 import (
 	"context"
@@ -16,13 +20,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
-	"github.com/platform-ai/platform/pkg/server/registry/guard"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 )
 
@@ -40,42 +44,46 @@ type delegating struct {
 
 type delegatingKey struct{}
 
-// kin are the operations on tasks that involve their trees.
-type kin struct{ *Resource }
+// Delegations decides about tasks that workers create. All fields are required except TreeTasks.
+type Delegations struct {
+	Tasks  stored.Tasks
+	Agents stored.Agents
+	Trees  *tree.Trees
+	Clock  clock.PassiveClock
+	// Inherit decides for whom a worker creates a child; see package requester.
+	Inherit func(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error)
+	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
+	TreeTasks int32
+}
 
-// beginCreate decides whether a worker may create the task as a child of its own. Nothing that the worker says about
-// the tree is believed: the place of the child is derived from the stored parent. Tasks of other callers are never children,
-// whatever labels and owner references they have.
+// Begin decides whether a worker may create the task as a child of its own. Nothing that the worker says about
+// the tree is believed: the place of the child is derived from the stored parent. Call done when the create is over.
 //
-// Policies and webhooks then judge the child, which may take long. Only after that, admitted looks at the parent once more. From
+// Policies and webhooks then judge the child, which may take long. Only after that, Admitted looks at the parent once more. From
 // there until the child is stored, no cancellation of its tree is carried out, so a cancellation covers every child that was created
 // before it, and refuses every later one.
-func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (context.Context, func(bool), error) {
-	user, ok := request.UserFrom(ctx)
-	if !ok || !guard.IsWorker(user) {
-		return r.requesters.Begin(ctx, t, dryRun)
-	}
+func (r Delegations) Begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (next context.Context, done func(created bool), err error) {
 	controller := metav1.GetControllerOfNoCopy(t)
 	if controller == nil { // the guard requires one
 		return nil, nil, apierrors.NewForbidden(v1alpha1.Resource("tasks"), t.Name, errors.New("a worker may create only tasks that its own task controls"))
 	}
-	if err := r.trees.Known(ctx); err != nil {
+	if err := r.Trees.Known(ctx); err != nil {
 		return nil, nil, err
 	}
 	now, d, err := r.delegate(ctx, controller.UID, controller.Name, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	done := func(created bool) {
+	done = func(created bool) {
 		if created && !dryRun {
-			r.trees.Add(t.Namespace, t.Name, t.UID, &d.record)
+			r.Trees.Add(t.Namespace, t.Name, t.UID, &d.record)
 		}
 		d.giveBack()
 		if d.unlock != nil {
 			d.unlock()
 		}
 	}
-	ctx, err = r.requesters.Inherit(ctx, t, now)
+	ctx, err = r.Inherit(ctx, t, now)
 	if err == nil && !dryRun {
 		err = r.markParent(ctx, now)
 	}
@@ -86,14 +94,14 @@ func (r kin) beginCreate(ctx context.Context, t *v1alpha1.Task, dryRun bool) (co
 	return context.WithValue(ctx, delegatingKey{}, d), done, nil
 }
 
-// admitted keeps cancellations of the tree of a child waiting until the child is stored, unless they were faster.
-func (r kin) admitted(ctx context.Context, t *v1alpha1.Task) error {
+// Admitted keeps cancellations of the tree of a child waiting until the child is stored, unless they were faster.
+func (r Delegations) Admitted(ctx context.Context, t *v1alpha1.Task) error {
 	d, ok := ctx.Value(delegatingKey{}).(*delegating)
 	if !ok {
 		return nil
 	}
 	var err error
-	if d.unlock, err = r.trees.Creating(ctx, d.record.RootUID); err != nil {
+	if d.unlock, err = r.Trees.Creating(ctx, d.record.RootUID); err != nil {
 		return err
 	}
 	_, err = r.delegator(ctx, d.record.ParentUID, d.record.Parent, t)
@@ -108,9 +116,9 @@ func refusalOf(t *v1alpha1.Task) func(format string, args ...any) error {
 }
 
 // delegator reads the parent of a child, which is refused if the parent starts nothing more.
-func (r kin) delegator(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+func (r Delegations) delegator(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, error) {
 	refuse := refusalOf(t)
-	parent, err := r.tasks.Get(ctx, name)
+	parent, err := r.Tasks.Get(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -127,18 +135,18 @@ func (r kin) delegator(ctx context.Context, uid types.UID, name string, t *v1alp
 }
 
 // delegate reads the parent and applies the rules of delegation.
-func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
+func (r Delegations) delegate(ctx context.Context, uid types.UID, name string, t *v1alpha1.Task) (*v1alpha1.Task, *delegating, error) {
 	refuse := refusalOf(t)
 	parent, err := r.delegator(ctx, uid, name, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	coordinator, err := r.agents.Of(ctx, parent)
+	coordinator, err := r.Agents.Of(ctx, parent)
 	if err != nil {
 		return nil, nil, err
 	}
 	depth := plan.Depth(parent) + 1
-	agent, err := r.agents.Of(ctx, t)
+	agent, err := r.Agents.Of(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,9 +183,9 @@ func (r kin) delegate(ctx context.Context, uid types.UID, name string, t *v1alph
 }
 
 // join reserves a place for the child in its tree, or refuses it because the tree is full.
-func (r kin) join(d *delegating, coordinator *v1alpha1.Agent, name string) error {
-	limit := plan.LimitOfTree(d.parent, coordinator, r.treeTasks)
-	giveBack, has := r.trees.Reserve(d.record.RootUID, limit.Tasks)
+func (r Delegations) join(d *delegating, coordinator *v1alpha1.Agent, name string) error {
+	limit := plan.LimitOfTree(d.parent, coordinator, r.TreeTasks)
+	giveBack, has := r.Trees.Reserve(d.record.RootUID, limit.Tasks)
 	if giveBack == nil {
 		err := fmt.Errorf("the tree of task %q has %d delegated tasks, and %s; those that have ended count until they are deleted", d.record.Root, has, limit.By)
 		refused := apierrors.NewForbidden(v1alpha1.Resource("tasks"), name, err)
@@ -190,11 +198,11 @@ func (r kin) join(d *delegating, coordinator *v1alpha1.Agent, name string) error
 }
 
 // inTime refuses a child whose timeout ends after its parent's deadline, or that has no time left.
-func (r kin) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string, ...any) error) error {
+func (r Delegations) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string, ...any) error) error {
 	if deadline == nil {
 		return nil
 	}
-	left := deadline.Sub(r.clock.Now()).Truncate(time.Second)
+	left := deadline.Sub(r.Clock.Now()).Truncate(time.Second)
 	switch {
 	case left <= 0:
 		return refuse("the parent's time is over")
@@ -205,11 +213,11 @@ func (r kin) inTime(t *v1alpha1.Task, deadline *metav1.Time, refuse func(string,
 }
 
 // markParent records that the task has children, so that its controller looks for them before it ends the task.
-func (r kin) markParent(ctx context.Context, parent *v1alpha1.Task) error {
+func (r Delegations) markParent(ctx context.Context, parent *v1alpha1.Task) error {
 	if parent.Status.HasChildren {
 		return nil
 	}
-	_, err := r.tasks.UpdateStored(recording(ctx), parent.Name, func(t *v1alpha1.Task) error {
+	_, err := r.Tasks.UpdateStored(context.WithValue(ctx, recordingKey{}, true), parent.Name, func(t *v1alpha1.Task) error {
 		if t.UID != parent.UID {
 			return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task was replaced meanwhile"))
 		}
@@ -219,9 +227,20 @@ func (r kin) markParent(ctx context.Context, parent *v1alpha1.Task) error {
 	return err
 }
 
-// setDelegation writes the place of a new child into it: the record that everything relies on, and the labels and
+// recordingKey marks a context in which the server itself changes what Keep preserves.
+type recordingKey struct{}
+
+// Keep preserves the place of a task in updates of its status: older clients do not know the fields, and no client may change them.
+func Keep(ctx context.Context, t, old *v1alpha1.Task) {
+	if ctx.Value(recordingKey{}) == nil {
+		t.Status.Delegation = old.Status.Delegation.DeepCopy()
+		t.Status.HasChildren = old.Status.HasChildren
+	}
+}
+
+// Set writes the place of a new child into it: the record that everything relies on, and the labels and
 // annotations that show it.
-func setDelegation(ctx context.Context, t *v1alpha1.Task) {
+func Set(ctx context.Context, t *v1alpha1.Task) {
 	d, ok := ctx.Value(delegatingKey{}).(*delegating)
 	if !ok {
 		return
@@ -254,8 +273,8 @@ func setDelegation(ctx context.Context, t *v1alpha1.Task) {
 	}
 }
 
-// validateMarkers refuses changes of the labels and annotations that show the place of a delegated task.
-func validateMarkers(t, old *v1alpha1.Task) field.ErrorList {
+// ValidateMarkers refuses changes of the labels and annotations that show the place of a delegated task.
+func ValidateMarkers(t, old *v1alpha1.Task) field.ErrorList {
 	if old.Status.Delegation == nil {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package cancellation
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// beforeDelete cancels what a task has delegated before the task is deleted, and the task itself, so that it delegates
+// BeforeDelete cancels what a task has delegated before the task is deleted, and the task itself, so that it delegates
 // nothing more. It cancels the runs of a schedule, too: a deletion that keeps them (propagationPolicy Orphan) leaves nothing that
 // works without the task that asked for it.
-func (r kin) beforeDelete(ctx context.Context, t *v1alpha1.Task) error {
+func (r Cancellations) BeforeDelete(ctx context.Context, t *v1alpha1.Task) error {
 	const why = "the task above was deleted"
 	if t.Spec.Schedule != "" || t.Status.LastScheduleTime != nil {
 		runs, err := r.activeRuns(ctx, t)
@@ -43,10 +43,10 @@ func (r kin) beforeDelete(ctx context.Context, t *v1alpha1.Task) error {
 
 // activeRuns returns the runs of a schedule that have not ended. One that is created from now on has an owner that is being
 // deleted, so it goes with that, or is collected.
-func (r kin) activeRuns(ctx context.Context, t *v1alpha1.Task) (runs []*v1alpha1.Task, err error) {
+func (r Cancellations) activeRuns(ctx context.Context, t *v1alpha1.Task) (runs []*v1alpha1.Task, err error) {
 	ctx = request.WithUser(request.WithNamespace(ctx, t.Namespace), nil)
 	selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelParentTask: v1alpha1.LabelValue(t.Name)})
-	err = r.tasks.EachOf(ctx, &internalversion.ListOptions{LabelSelector: selector}, func(run *v1alpha1.Task) {
+	err = r.Tasks.EachOf(ctx, &internalversion.ListOptions{LabelSelector: selector}, func(run *v1alpha1.Task) {
 		if metav1.IsControlledBy(run, t) && run.Status.Delegation == nil && !run.Status.Phase.Terminal() {
 			runs = append(runs, run.DeepCopy())
 		}

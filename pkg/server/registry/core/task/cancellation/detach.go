@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package cancellation
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
-// detachChild separates a delegated task from its parent, in one commit with its event: the parent does not wait for it any
+// Detach serves POST of detach: it separates a delegated task from its parent, in one commit with its event: the parent does not wait for it any
 // more, and a cancellation or deletion of the parent leaves it alone.
-func (r kin) detachChild(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+func (r Cancellations) Detach(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
 	d, ok := obj.(*v1alpha1.TaskDetachment)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskDetachment, not %T", obj))
@@ -40,14 +40,14 @@ func (r kin) detachChild(ctx context.Context, p stored.Parent, obj runtime.Objec
 		return t, nil
 	}
 	root, _ := stored.Root(p.Object)
-	unlock, err := r.trees.Cancelling(ctx, root)
+	unlock, err := r.Trees.Cancelling(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	for {
 		var now *v1alpha1.Task
-		part, err := r.tasks.Stage(ctx, p.Object.Name, func(t *v1alpha1.Task) error {
+		part, err := r.Tasks.Stage(ctx, p.Object.Name, func(t *v1alpha1.Task) error {
 			if t.UID != p.Object.UID {
 				return refusal.Deleted(p.Object)
 			}
@@ -64,11 +64,11 @@ func (r kin) detachChild(ctx context.Context, p stored.Parent, obj runtime.Objec
 		if part == nil { // it is detached already
 			return p.Reload(ctx)
 		}
-		e, err := r.log.Stage(stored.Stream(now), marking(now, v1alpha1.ReasonDetached, "server/detached", "the task was detached from its parent", message))
+		e, err := r.Log.Stage(stored.Stream(now), marking(now, v1alpha1.ReasonDetached, "server/detached", "the task was detached from its parent", message))
 		if err != nil {
 			return nil, err
 		}
-		err = r.log.Commit(engine.Upkeep, part, e)
+		err = r.Log.Commit(engine.Upkeep, part, e)
 		if err == nil {
 			return p.Reload(ctx)
 		}
