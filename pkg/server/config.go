@@ -25,10 +25,11 @@ import (
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
+	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
-	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/storage/archive"
@@ -92,10 +93,13 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		return nil, err
 	}
 	ends := later.New(o.Clock)
-	limits := models.NewLimits(st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
+	stored := core.NewStored()
+	limits := models.NewLimits(models.LimitReaders{
+		Budgets: budget.Of(stored.Budgets), Provider: stored.Providers.Get, Agent: stored.Agents.Get,
+	}, st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
-		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
+		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
 		Uncovered: callers.UncoveredTools,
 	})
 	if err != nil {
@@ -105,7 +109,6 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	judge := &toolcall.Judge{}
 	if err := o.keepUsage(g, st); err != nil {
 		return nil, err
 	}
@@ -132,13 +135,13 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
 				TreeTasks: o.TreeTasks,
 			}),
+			Stored:      stored,
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,
 			Limits:      limits,
 			Usage:       st.Ledger,
 			PutLink:     st.Ledger.PutLink,
 			Turns:       st.Turns,
-			Judge:       judge,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),
 		Definitions: []common.GetOpenAPIDefinitions{openapi.GetOpenAPIDefinitions},
@@ -162,7 +165,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Clock: o.Clock, Requests: requests,
 		REST: &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek},
 		Compat: &compat.Options{
-			Chat: answering, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: judge.Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
+			Chat: answering, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: stored.Judge().Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: requests, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek,
 		},

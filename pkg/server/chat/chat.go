@@ -106,6 +106,8 @@ type Options struct {
 	// Uncovered, if set, returns the tools that are not offered, because the caller's transaction does not cover them: own
 	// are tools of chats, and served those of Toolset.More.
 	Uncovered func(ctx context.Context, caller user.Info, own, served []string) []string
+	// Sessions keeps conversations.
+	Sessions Sessions
 	// Turns stores turns while they run.
 	Turns *turn.Store
 	Clock clock.WithTickerAndDelayedExecution
@@ -119,7 +121,6 @@ type Service struct {
 	slots   *slots
 	busy    *sessions
 	removed *removals
-	said    Sessions
 	own     versioned.Interface // acts as the server
 	callers *callers
 	metrics *metrics
@@ -129,7 +130,7 @@ type Service struct {
 	lost    interruptions
 }
 
-// New makes a Service, which needs Keep before its first turn. It makes no request.
+// New makes a Service. It makes no request.
 func New(o Options) (*Service, error) {
 	c, err := newCallers(o.Loopback)
 	if err != nil {
@@ -144,13 +145,6 @@ func New(o Options) (*Service, error) {
 		return nil, err
 	}
 	return &Service{o: o, busy: newSessions(), removed: newRemovals(), own: own, callers: c, slots: newSlots(o.MaxConcurrent, o.Shares, o.Clock), metrics: m}, nil
-}
-
-// Keep says what keeps conversations. It is called once, before the first turn.
-func (s *Service) Keep(in Sessions) {
-	if s != nil {
-		s.said = in
-	}
 }
 
 // Request is one turn that a caller asks for.

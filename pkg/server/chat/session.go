@@ -124,7 +124,7 @@ func (s *Service) keep(ctx context.Context, in *v1alpha1.Session, r *record, sai
 	for i := range all {
 		all[i].ID = fmt.Sprintf("turn-%s-%d", r.ID, i+1)
 	}
-	return s.said.Say(ctx, in, r.ID, all, r.End.Status.Usage.InputTokens, r.End.Status.Usage.OutputTokens)
+	return s.o.Sessions.Say(ctx, in, r.ID, all, r.End.Status.Usage.InputTokens, r.End.Status.Usage.OutputTokens)
 }
 
 // summaries returns the calls of a turn and what they brought, as they are kept. The final answer is not among them. A

@@ -111,7 +111,7 @@ func (t *Turn) remember() {
 
 // prepare makes the tools, the instructions and the conversation.
 func (t *Turn) prepare(ctx context.Context) (err error) {
-	history, err := t.service.said.Said(ctx, t.session)
+	history, err := t.service.o.Sessions.Said(ctx, t.session)
 	if err != nil {
 		return err
 	}

@@ -62,8 +62,7 @@ func onDisk(t *testing.T) *filling {
 		t.Fatal(err)
 	}
 	ends := later.New(f.clock)
-	limits := models.NewLimits(f.spent, f.clock, fairshare.Shares{}, ends, nil)
-	limits.Read(models.LimitReaders{
+	limits := models.NewLimits(models.LimitReaders{
 		Budgets: func(context.Context, string) ([]v1alpha1.Budget, error) {
 			return []v1alpha1.Budget{{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: "team", UID: "all"}, Spec: v1alpha1.BudgetSpec{
 				Limit: v1alpha1.BudgetLimit{Tokens: new(int64(1 << 40))}, Window: v1alpha1.BudgetMonth,
@@ -72,7 +71,7 @@ func onDisk(t *testing.T) *filling {
 		Provider: func(context.Context, string) (*v1alpha1.Provider, error) {
 			return nil, apierrors.NewNotFound(schema.GroupResource{}, "p")
 		},
-	})
+	}, f.spent, f.clock, fairshare.Shares{}, ends, nil)
 	f.Meter = models.Meters{limits, models.Recorded{Ledger: f.ledger, Ends: ends}}
 	return f
 }

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -39,9 +37,7 @@ type Limits struct {
 	clock    clock.PassiveClock
 	ends     *later.Queue
 	budgets  cache[string, []v1alpha1.Budget] // by namespace
-
-	mu sync.Mutex
-	LimitReaders
+	from     LimitReaders
 }
 
 // LimitReaders read what limits requests, in the context's namespace. Errors are API errors.
@@ -53,20 +49,13 @@ type LimitReaders struct {
 
 var _ Meter = (*Limits)(nil)
 
-// NewLimits returns limits that refuse everything until Read is called. ends settles requests. changed is that of Options;
+// NewLimits returns limits that are read from where from says. ends settles requests. changed is that of Options;
 // if it is nil, Budgets are read for each request. shares divides rate limits among namespaces.
-func NewLimits(accounts *spending.Store, c clock.PassiveClock, shares fairshare.Shares, ends *later.Queue, changed func(resource string) (uint64, bool)) *Limits {
-	l := &Limits{Gate: modelgate.New(c, shares), accounts: accounts, clock: c, ends: ends}
+func NewLimits(from LimitReaders, accounts *spending.Store, c clock.PassiveClock, shares fairshare.Shares, ends *later.Queue, changed func(resource string) (uint64, bool)) *Limits {
+	l := &Limits{Gate: modelgate.New(c, shares), accounts: accounts, clock: c, ends: ends, from: from}
 	l.budgets.clock = c
 	l.budgets.changed = changesOf(changed, v1alpha1.Resource("budgets").String())
 	return l
-}
-
-// Read sets from where limits are read.
-func (l *Limits) Read(from LimitReaders) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.LimitReaders = from
 }
 
 // unlimited is a request that is not sent.
@@ -81,25 +70,19 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	if a.PassedOver {
 		return unlimited{}, nil
 	}
-	l.mu.Lock()
-	from := l.LimitReaders
-	l.mu.Unlock()
-	if from.Budgets == nil {
-		return nil, apierrors.NewServiceUnavailable("limits of models are not known yet")
-	}
 	inside := request.WithNamespace(request.WithUser(ctx, nil), a.Namespace) // the server reads for itself
 	provider, err := a.Read, error(nil)
 	if provider == nil {
-		provider, err = from.provider(inside, a.Provider)
+		provider, err = l.from.provider(inside, a.Provider)
 	}
 	if err != nil {
 		return nil, err
 	}
-	rates, err := from.rates(inside, a, provider)
+	rates, err := l.from.rates(inside, a, provider)
 	if err != nil {
 		return nil, err
 	}
-	budgets, err := l.budgets.get(ctx, a.Namespace, func(ctx context.Context) ([]v1alpha1.Budget, error) { return from.Budgets(ctx, a.Namespace) })
+	budgets, err := l.budgets.get(ctx, a.Namespace, func(ctx context.Context) ([]v1alpha1.Budget, error) { return l.from.Budgets(ctx, a.Namespace) })
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,9 @@ func TestEndOf(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
 	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	limits := NewLimits(nil, c, fairshare.Shares{}, nil, nil) // which refuses everything, because nothing has been read
+	limits := NewLimits(LimitReaders{Provider: func(context.Context, string) (*v1alpha1.Provider, error) {
+		return nil, apierrors.NewServiceUnavailable("providers are not served yet")
+	}}, nil, c, fairshare.Shares{}, nil, nil) // which refuses everything, because nothing can be read
 	m, err := limits.Start(t.Context(), Asked{PassedOver: true})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,7 +26,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/taskquery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
@@ -41,6 +41,8 @@ import (
 // required unless task.Options says otherwise.
 type Options struct {
 	task.Options
+	// Stored is what is stored of the resources, for those who need it before there are resources. Default: NewStored.
+	Stored *Stored
 	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
 	// Memories is the index of memories. The object store writes it; see memory.Indexed.
@@ -49,8 +51,6 @@ type Options struct {
 	Limits *models.Limits
 	// Chat answers chats, and keeps them in the sessions of this server; nil for a server without.
 	Chat *turns.Service
-	// Judge judges calls of tools that the server makes itself; nil for a server that makes none.
-	Judge *toolcall.Judge
 	// Turns are what is stored of turns of chats; nil for a server without chats.
 	Turns resource.Content
 	// ChatBytes bounds what is kept of a session of type chat. Default: session.DefaultChatBytes.
@@ -69,35 +69,30 @@ const originMessages = 500
 // All returns every resource of the group, in the order of discovery. The
 // result must be used for one server only.
 func All(o Options) []resource.Resource {
-	storedTasks := stored.NewTasks()
-	storedAgents := resource.NewStored[*v1alpha1.Agent](v1alpha1.Resource("agents"))
-	storedSessions := resource.NewStored[*v1alpha1.Session](v1alpha1.Resource("sessions"))
-	workers := &guard.Workers{Task: storedTasks.Get, Agent: storedAgents.Get, Session: storedSessions.Get}
-	tools := tool.Definition(workers.Tools())
+	st := cmp.Or(o.Stored, NewStored())
+	workers := &guard.Workers{Task: st.Tasks.Get, Agent: st.Agents.Get, Session: st.Sessions.Get}
+	tools := tool.Definition(st.Tools, workers.Tools())
 	agents := agent.New(agent.Options{
-		Stored: storedAgents, LocalRuns: o.LocalRuns, Tool: tools.Get, Caller: workers.Caller,
+		Stored: st.Agents, LocalRuns: o.LocalRuns, Tool: st.Tools.Get, Caller: workers.Caller,
 	}, workers.Agents())
-	providers := provider.Definition(workers.Providers())
-	o.Agent, o.Tool, o.Provider, o.UpdateProvider = agents.Get, tools.Get, providers.Get, providers.UpdateStored
-	budgets := budget.New(budget.Options{Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()})
-	o.Budgets = budgets.Of
+	o.Agent, o.Tool, o.Provider, o.UpdateProvider = st.Agents.Get, st.Tools.Get, st.Providers.Get, st.Providers.UpdateStored
+	o.Budgets = budget.Of(st.Budgets)
 	if o.Limits != nil {
 		o.Gate = o.Limits.Gate
-		o.Limits.Read(models.LimitReaders{Budgets: budgets.Of, Provider: providers.Get, Agent: agents.Get})
 	}
-	tasks := task.New(o.Options, storedTasks, workers.Tasks())
+	tasks := task.New(o.Options, st.Tasks, workers.Tasks())
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 		return guard.RecallScope(ctx, workers, t)
 	}
 	memories := memory.New(memory.Options{
 		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
-		Session: storedSessions.Get,
+		Session: st.Sessions.Get,
 	})
 	proposals := memoryproposal.New(memoryproposal.Options{
 		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
 		Guard: workers.MemoryProposals(), Task: tasks.Get,
 		History: func(ctx context.Context, name string, after int64) (transcript.Page, error) {
-			s, err := storedSessions.Get(ctx, name)
+			s, err := st.Sessions.Get(ctx, name)
 			if err != nil {
 				return transcript.Page{}, err
 			}
@@ -106,42 +101,41 @@ func All(o Options) []resource.Resource {
 	})
 	chats := chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()})
 	sessions := session.New(session.Options{
-		Stored: storedSessions, Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: scope, Guard: workers.Sessions(),
+		Stored: st.Sessions, Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: scope, Guard: workers.Sessions(),
 		Deleted: func(ctx context.Context, s *v1alpha1.Session) {
 			memories.Bind(ctx, s)
 			o.Chat.Forget(ctx, s)
 		},
 		MaxChatBytes: o.ChatBytes, EndTurn: o.Chat.Cancel, Turn: chats.Frames, Turns: o.Turns,
 	})
-	o.Chat.Keep(sessions)
 	if o.Timelines != nil { // nil where only the definitions are wanted
 		o.Timelines.Join(others(tasks, sessions, o.Authorizer))
 		o.Timelines.JoinTrees(trees(tasks, o.Authorizer))
 	}
 	reports := usagereport.New(usagereport.Options{
-		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),
+		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),
 		Links: guard.UsageLinks(workers), PutLink: o.PutLink,
 	})
 	return []resource.Resource{
 		tasks,
 		agents,
-		providers,
+		provider.Definition(st.Providers, workers.Providers()),
 		tools,
 		catalogtool.Definition(tools, workers.CatalogTools()),
 		skill.Definition(workers.Skills()),
-		budgets,
+		budget.New(budget.Options{Stored: st.Budgets, Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()}),
 		runtimepool.Definition(guard.Closed[*v1alpha1.RuntimePool](workers, "runtimepools")),
 		agentruntime.Definition(guard.Closed[*v1alpha1.AgentRuntime](workers, "agentruntimes")),
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
 		chats,
-		toolcall.Definition(toolcall.Options{Tasks: tasks, Tool: tools.Get, Judge: o.Judge}, workers.ToolCalls()),
+		toolcall.Definition(toolcall.Options{Tasks: tasks, Judge: st.Judge()}, workers.ToolCalls()),
 		executionevent.Definition(o.Log, tasks.Append, tasks.IsLeftover, workers.Events()),
 		memories,
 		memories.Searches(workers.MemorySearches()),
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
-		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: tools.Get, Clock: o.Clock, Guard: workers.Approvals()}),
+		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: st.Tools.Get, Clock: o.Clock, Guard: workers.Approvals()}),
 		taskquery.Definition(taskquery.Options{
 			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Guard: guard.Closed[*v1alpha1.TaskQuery](workers, "taskqueries"), Summary: task.Summary,
 		}),

@@ -22,6 +22,8 @@ import (
 
 // Options are what budgets need besides the object store. All fields are required.
 type Options struct {
+	// Stored is what is stored of budgets.
+	Stored *resource.Stored[*v1alpha1.Budget]
 	// Accounts are what is spent and reserved.
 	Accounts *spending.Store
 	// Clock says which window is the present one.
@@ -30,21 +32,17 @@ type Options struct {
 	Guard resource.Guard[*v1alpha1.Budget]
 }
 
-// Resource is the resource budgets.
-type Resource struct {
-	*resource.Definition[*v1alpha1.Budget]
-}
-
 // New makes the resource budgets.
-func New(o Options) *Resource {
+func New(o Options) *resource.Definition[*v1alpha1.Budget] {
 	status := accounts{o.Accounts, o.Clock}
-	return &Resource{&resource.Definition[*v1alpha1.Budget]{
+	return &resource.Definition[*v1alpha1.Budget]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("budgets"),
 		Kind:       "Budget",
 		Singular:   "budget",
 		Categories: []string{"platform"},
 		Columns:    columns(),
 		Guard:      o.Guard,
+		Stored:     o.Stored,
 		Shape: resource.Kept[*v1alpha1.Budget]{
 			Default: setDefaults, Validate: validate, ValidateStatus: validateStatus, Show: status.show,
 			AfterDelete: func(ctx context.Context, b *v1alpha1.Budget) {
@@ -53,18 +51,20 @@ func New(o Options) *Resource {
 				}
 			},
 		},
-	}}
+	}
 }
 
-// Of returns all budgets of a namespace, on behalf of the server itself. Errors are API errors.
-func (r *Resource) Of(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) {
-	obj, err := r.List(request.WithNamespace(request.WithUser(ctx, nil), namespace), &metainternalversion.ListOptions{})
-	if err != nil {
-		return nil, err
+// Of returns what reads all budgets of a namespace, on behalf of the server itself. Its errors are API errors.
+func Of(stored *resource.Stored[*v1alpha1.Budget]) func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) {
+	return func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) {
+		obj, err := stored.List(request.WithNamespace(request.WithUser(ctx, nil), namespace), &metainternalversion.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		list, ok := obj.(*v1alpha1.BudgetList)
+		if !ok {
+			return nil, fmt.Errorf("list of budgets: got %T", obj)
+		}
+		return list.Items, nil
 	}
-	list, ok := obj.(*v1alpha1.BudgetList)
-	if !ok {
-		return nil, fmt.Errorf("list of budgets: got %T", obj)
-	}
-	return list.Items, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Definition returns the resource providers.
-func Definition(guard resource.Guard[*v1alpha1.Provider]) *resource.Definition[*v1alpha1.Provider] {
+func Definition(stored *resource.Stored[*v1alpha1.Provider], guard resource.Guard[*v1alpha1.Provider]) *resource.Definition[*v1alpha1.Provider] {
 	return &resource.Definition[*v1alpha1.Provider]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("providers"),
 		Kind:       "Provider",
@@ -22,6 +22,7 @@ func Definition(guard resource.Guard[*v1alpha1.Provider]) *resource.Definition[*
 			{Path: "spec.secretRef.name", Value: func(p *v1alpha1.Provider) string { return p.Spec.SecretRef.Name }},
 		},
 		Columns: columns(),
+		Stored:  stored,
 		Guard:   guard,
 		Shape:   resource.Kept[*v1alpha1.Provider]{Validate: validate, Reduce: reduce},
 	}

@@ -10,16 +10,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
 
+// Conversations keeps what is said in sessions of type chat. All fields are required except MaxBytes.
+type Conversations struct {
+	// Stored is what is stored of sessions.
+	Stored      *resource.Stored[*v1alpha1.Session]
+	Transcripts *transcript.Store
+	Clock       clock.PassiveClock
+	// MaxBytes bounds the transcript of a chat, in bytes. Default: DefaultChatBytes.
+	MaxBytes int64
+}
+
 // Said returns all messages of a session, oldest first. It is meant for chats, whose sessions are bounded.
-func (r *Resource) Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.SessionMessage, error) {
+func (c Conversations) Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.SessionMessage, error) {
 	var all []v1alpha1.SessionMessage
 	for after := int64(0); ; {
-		page, err := r.transcripts.Page(ctx, s.UID, after, maxLimit, "")
+		page, err := c.Transcripts.Page(ctx, s.UID, after, maxLimit, "")
 		if err != nil {
 			return nil, resource.StatusError(v1alpha1.Resource("sessions"), s.Name, err)
 		}
@@ -34,9 +46,9 @@ func (r *Resource) Said(ctx context.Context, s *v1alpha1.Session) ([]v1alpha1.Se
 // Say appends the messages of a turn on behalf of the server, and adds tokens to the counts of the session. The
 // messages have ids, and status.lastTurn says which turn was counted, so a call may be repeated after a crash. A session
 // that is gone, or was deleted and created again, is a 404 or a conflict.
-func (r *Resource) Say(ctx context.Context, s *v1alpha1.Session, turn string, messages []v1alpha1.SessionMessage, input, output *int64) error {
+func (c Conversations) Say(ctx context.Context, s *v1alpha1.Session, turn string, messages []v1alpha1.SessionMessage, input, output *int64) error {
 	ctx = request.WithNamespace(ctx, s.Namespace)
-	_, err := r.definition.UpdateStored(ctx, s.Name, func(now *v1alpha1.Session) error {
+	_, err := c.Stored.UpdateStored(ctx, s.Name, func(now *v1alpha1.Session) error {
 		if now.UID != s.UID || now.DeletionTimestamp != nil {
 			return apierrors.NewNotFound(v1alpha1.Resource("sessions"), s.Name)
 		}
@@ -44,15 +56,15 @@ func (r *Resource) Say(ctx context.Context, s *v1alpha1.Session, turn string, me
 			return nil
 		}
 		if len(messages) > 0 {
-			if _, err := r.transcripts.AppendTo(ctx, placeOf(s), r.limitOf(s), messages); err != nil {
+			if _, err := c.Transcripts.AppendTo(ctx, placeOf(s), c.limitOf(s), messages); err != nil {
 				return apiError(s, err)
 			}
 			messages = nil // a conflict repeats the update, and need not look for the messages again
 		}
 		now.Status.LastTurn = turn
-		info, err := r.transcripts.Info(ctx, s.UID)
+		info, err := c.Transcripts.Info(ctx, s.UID)
 		now.Status.MessageCount = int32(min(info.Messages, math.MaxInt32))
-		now.Status.UpdatedAt = &metav1.Time{Time: r.clock.Now()}
+		now.Status.UpdatedAt = &metav1.Time{Time: c.Clock.Now()}
 		now.Status.InputTokens, now.Status.OutputTokens = sum(now.Status.InputTokens, input), sum(now.Status.OutputTokens, output)
 		return err
 	})

@@ -58,27 +58,24 @@ type Options struct {
 // once, binds it to the store.
 type Resource struct {
 	resource.Resource
-	definition   *resource.Definition[*v1alpha1.Session] // the same
-	caller       func(ctx context.Context) (*v1alpha1.Task, error)
-	scope        func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
-	timelines    *timeline.Server
-	transcripts  *transcript.Store
-	task         func(ctx context.Context, name string) (*v1alpha1.Task, error)
-	clock        clock.PassiveClock
-	maxChatBytes int64
-	endTurn      func(ctx context.Context, s *v1alpha1.Session) bool // may be nil
-	turns        resource.Content                                    // may be nil
-	scheme       *runtime.Scheme
+	definition    *resource.Definition[*v1alpha1.Session] // the same
+	caller        func(ctx context.Context) (*v1alpha1.Task, error)
+	scope         func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
+	timelines     *timeline.Server
+	transcripts   *transcript.Store
+	task          func(ctx context.Context, name string) (*v1alpha1.Task, error)
+	clock         clock.PassiveClock
+	conversations Conversations
+	endTurn       func(ctx context.Context, s *v1alpha1.Session) bool // may be nil
+	turns         resource.Content                                    // may be nil
+	scheme        *runtime.Scheme
 }
 
 var _ resource.Resource = (*Resource)(nil)
 
 // New makes the resource sessions.
 func New(o Options) *Resource {
-	if o.MaxChatBytes == 0 {
-		o.MaxChatBytes = DefaultChatBytes
-	}
-	r := &Resource{caller: o.Caller, scope: o.Scope, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, maxChatBytes: o.MaxChatBytes, endTurn: o.EndTurn, turns: o.Turns}
+	r := &Resource{caller: o.Caller, scope: o.Scope, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, conversations: Conversations{o.Stored, o.Transcripts, o.Clock, o.MaxChatBytes}, endTurn: o.EndTurn, turns: o.Turns}
 	r.definition = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",

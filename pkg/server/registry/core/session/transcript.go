@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p pa
 		info, err := r.transcripts.Info(ctx, s.UID)
 		return answer(body.Items, info), err
 	}
-	stored, err := r.transcripts.AppendTo(ctx, placeOf(s), r.limitOf(s), body.Items)
+	stored, err := r.transcripts.AppendTo(ctx, placeOf(s), r.conversations.limitOf(s), body.Items)
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +182,9 @@ func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p pa
 	return answer(stored, info), nil
 }
 
-func (r *Resource) limitOf(s *v1alpha1.Session) int64 {
+func (c Conversations) limitOf(s *v1alpha1.Session) int64 {
 	if s.Spec.SessionType == v1alpha1.SessionTypeChat {
-		return r.maxChatBytes
+		return cmp.Or(c.MaxBytes, DefaultChatBytes)
 	}
 	return maxTaskBytes
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Definition returns the resource tools.
-func Definition(guard resource.Guard[*v1alpha1.Tool]) *resource.Definition[*v1alpha1.Tool] {
+func Definition(stored *resource.Stored[*v1alpha1.Tool], guard resource.Guard[*v1alpha1.Tool]) *resource.Definition[*v1alpha1.Tool] {
 	return &resource.Definition[*v1alpha1.Tool]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tools"),
 		Kind:       "Tool",
@@ -27,6 +27,7 @@ func Definition(guard resource.Guard[*v1alpha1.Tool]) *resource.Definition[*v1al
 			{Path: "spec.http.authSecretRef.name", Value: authSecret},
 		},
 		Columns: columns(),
+		Stored:  stored,
 		Guard:   guard,
 		Shape:   resource.Kept[*v1alpha1.Tool]{Begin: checkName, Validate: validate, Warnings: warnings},
 	}

@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -51,45 +50,34 @@ type Tasks interface {
 	KeepCall(ctx context.Context, t *v1alpha1.Task, id string, c *v1alpha1.TaskCall) error
 }
 
-// Options are what toolcalls need. All fields but Judge are required.
+// Options are what toolcalls need. All fields are required.
 type Options struct {
 	Tasks Tasks
-	// Tool reads a Tool of the request's namespace.
-	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	// Judge, if set, judges the calls that the server makes itself, once the storage is built.
-	Judge *Judge
+	Judge Judge
 }
 
 // Definition returns the resource toolcalls.
 func Definition(o Options, guard resource.Guard[*v1alpha1.ToolCall]) resource.Resource {
-	j := &judge{tasks: o.Tasks, tool: o.Tool}
-	if o.Judge != nil {
-		o.Judge.judge = j
-	}
-	return &judged{judge: j, Resource: &resource.Definition[*v1alpha1.ToolCall]{
+	return &resource.Definition[*v1alpha1.ToolCall]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("toolcalls"),
 		Kind:       "ToolCall",
 		Singular:   "toolcall",
 		Categories: []string{},
 		Guard:      guard,
-		Shape:      resource.Action[*v1alpha1.ToolCall]{Create: j.create, Admits: true},
-	}}
+		Shape: resource.Action[*v1alpha1.ToolCall]{Admits: true, Create: func(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.ToolCall, error) {
+			j, err := o.Judge.now()
+			if err != nil {
+				return nil, err
+			}
+			j.tasks = o.Tasks
+			return j.create(ctx, c)
+		}},
+	}
 }
 
-// judged is the resource, which hands what the server knows about admission to its judge.
-type judged struct {
-	resource.Resource
-	judge *judge
-}
-
-// Storage builds the storage.
-func (d *judged) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	d.judge.scheme, d.judge.admission, d.judge.policies = c.Scheme, c.Admission, c.Policies
-	return d.Resource.Storage(ctx, c)
-}
-
+// judge judges a call by what the server knows about admission now.
 type judge struct {
-	tasks     Tasks
+	tasks     Tasks // of the calls of runs only
 	tool      func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	scheme    *runtime.Scheme
 	admission admission.Interface                                     // may be nil

@@ -1,0 +1,39 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
+)
+
+// Stored is what is stored of the resources that others need. It is made before them, and before what else the server needs them for,
+// so that nobody has to be completed later.
+type Stored struct {
+	Tasks     stored.Tasks
+	Agents    *resource.Stored[*v1alpha1.Agent]
+	Sessions  *resource.Stored[*v1alpha1.Session]
+	Tools     *resource.Stored[*v1alpha1.Tool]
+	Providers *resource.Stored[*v1alpha1.Provider]
+	Budgets   *resource.Stored[*v1alpha1.Budget]
+}
+
+// NewStored returns what is stored of the resources of one server, which All binds.
+func NewStored() *Stored {
+	return &Stored{
+		Tasks:     stored.NewTasks(),
+		Agents:    resource.NewStored[*v1alpha1.Agent](v1alpha1.Resource("agents")),
+		Sessions:  resource.NewStored[*v1alpha1.Session](v1alpha1.Resource("sessions")),
+		Tools:     resource.NewStored[*v1alpha1.Tool](v1alpha1.Resource("tools")),
+		Providers: resource.NewStored[*v1alpha1.Provider](v1alpha1.Resource("providers")),
+		Budgets:   resource.NewStored[*v1alpha1.Budget](v1alpha1.Resource("budgets")),
+	}
+}
+
+// Judge returns what puts calls of tools to the policies of the server.
+func (s *Stored) Judge() toolcall.Judge {
+	return toolcall.Judge{Tool: s.Tools.Get, Config: s.Tools.Config}
+}
