@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/fairshare"
 	turns "github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agentruntime"
@@ -79,6 +81,8 @@ func All(o Options) []resource.Resource {
 	o.Budgets = budget.Of(st.Budgets)
 	if o.Limits != nil {
 		o.Gate = o.Limits.Gate
+	} else {
+		o.Gate = modelgate.New(o.Clock, fairshare.Shares{}) // which only tasks use
 	}
 	tasks := task.New(o.Options, st.Tasks, workers.Tasks())
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {

@@ -135,3 +135,15 @@ func count(n *int64) string {
 	}
 	return strconv.FormatInt(*n, 10)
 }
+
+// Summary returns what a list shows of a task, without what it has used and how long it has run.
+func Summary(t *v1alpha1.Task) v1alpha1.TaskSummary {
+	s := v1alpha1.TaskSummary{
+		Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: phase(t), Agent: agent(t), Model: model(t),
+		CreationTimestamp: t.CreationTimestamp, StartTime: t.Status.StartTime, CompletionTime: t.Status.CompletionTime,
+	}
+	if d := t.Status.Delegation; d != nil {
+		s.Parent = d.Parent
+	}
+	return s
+}

@@ -6,7 +6,6 @@
 package task
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
@@ -50,11 +48,10 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/spending"
-	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
 // Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
-// LocalRuns, Gate, Transactions, Retention and TreeTasks.
+// LocalRuns, Transactions, Retention and TreeTasks.
 type Options struct {
 	// Log stores the events of tasks.
 	Log *eventlog.Log
@@ -85,7 +82,7 @@ type Options struct {
 	Accounts *spending.Store
 	// Budgets returns the Budgets of a namespace.
 	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
-	// Gate applies rate limits and token budgets. Default: one that only tasks use.
+	// Gate applies rate limits and token budgets.
 	Gate *modelgate.Gate
 	// Seal seals who asked for a task. Without it, no requester is verified.
 	Seal *external.Seal
@@ -152,7 +149,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.meters = meter.New(o.Log)
 	r.requests = modelrequest.New(modelrequest.Options{
-		Tasks: tasks, Agents: o.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: cmp.Or(o.Gate, modelgate.New(o.Clock, fairshare.Shares{})),
+		Tasks: tasks, Agents: o.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: o.Gate,
 		Budgets: o.Budgets, Provider: o.Provider, UpdateProvider: o.UpdateProvider,
 	})
 	r.content = content.New(content.Options{
@@ -205,7 +202,7 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: cancellations.Create, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: cancellations.Detach, Creators: append(resource.Writers(), resource.Worker)},
-			{Name: "transactiontoken", MaxBody: tokenexchange.MaxToken, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},
+			{Name: "transactiontoken", MaxBody: token.MaxBytes, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},
 			{Name: "fork", New: func() runtime.Object { return &v1alpha1.TaskFork{} }, Create: fork.Forks{Tasks: tasks, Log: o.Log, Later: later.New(o.Clock), Authorizer: o.Authorizer, Loopback: o.Loopback}.Create, Creators: resource.Writers()},
 			{Name: "log", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},

@@ -38,6 +38,9 @@ import (
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
 
+// MaxBytes is the maximum length of a token, in bytes.
+const MaxBytes = tokenexchange.MaxToken
+
 // Service obtains the transaction tokens of tasks and checks them.
 type Service interface {
 	// ForTask returns a token for a task that the caller of the request creates in its transaction; empty if it gets none.
@@ -117,7 +120,7 @@ var giveTries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps:
 // Receive serves POST of the token of a child, from the worker that delegated it.
 func (r Tokens) Receive(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		token, err := resource.ReadBody(w, req, tokenexchange.MaxToken)
+		token, err := resource.ReadBody(w, req, MaxBytes)
 		if err == nil {
 			err = r.accept(req.Context(), p, strings.TrimSpace(string(token)))
 		}

@@ -8,11 +8,14 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 )
+
+// This file has what other resources use of tasks.
 
 // Get reads a task of the request's namespace from the store. Errors are API errors.
 func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Task, error) {
@@ -70,3 +73,23 @@ func (r *Resource) Uncovered(ctx context.Context, t *v1alpha1.Task, tool string)
 
 // Verified reports whether the requester of a task is the one that this server recorded.
 func (r *Resource) Verified(t *v1alpha1.Task) bool { return r.requesters.Seal.Verified(t) }
+
+// Each calls f with each task of the request's namespace, in the order of names, as of one revision, which it returns; 0 is
+// the newest. It is for the server itself: no guard is asked. The tasks are shared, so f must not change them.
+func (r *Resource) Each(ctx context.Context, revision uint64, f func(*v1alpha1.Task) error) (uint64, error) {
+	return r.tasks.Each(ctx, revision, f)
+}
+
+// Usage returns what a task has used as of a revision, which is that of the task or a later one; nil if nothing is known.
+func (r *Resource) Usage(ctx context.Context, t *v1alpha1.Task, revision uint64) *v1alpha1.TaskUsage {
+	return r.meters.UsageAt(ctx, t, revision)
+}
+
+// IsLeftover is that of the trees.
+func (r *Resource) IsLeftover(uid types.UID) bool { return r.trees.IsLeftover(uid) }
+
+// Below returns the names of the tasks that exist below a root task, by their UIDs.
+func (r *Resource) Below(root types.UID) map[types.UID]string { return r.trees.Below(root, root) }
+
+// RootUID returns the UID of the root of the tree of a delegated task; empty if there is no such task.
+func (r *Resource) RootUID(uid types.UID) types.UID { return r.trees.Root(uid) }
