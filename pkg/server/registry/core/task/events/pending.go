@@ -32,7 +32,7 @@ type pendingCount struct{ upTo, pending int64 }
 
 func newPendings() *pendings { return &pendings{counted: lru.New(maxPendingCounts)} }
 
-// Admit refuses events that would request more approvals than may be pending. No other request of the task is admitted
+// admit refuses events that would request more approvals than may be pending. No other request of the task is admitted
 // until the func that it returns is called, after the events were stored.
 func (p *pendings) admit(ctx context.Context, log *eventlog.Log, s eventlog.Stream, events []*v1alpha1.ExecutionEvent) (release func(), err error) {
 	asked := map[string]bool{}
