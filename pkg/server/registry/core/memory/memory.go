@@ -32,8 +32,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
@@ -72,8 +70,7 @@ type Resource struct {
 	caller     func(ctx context.Context) (*v1alpha1.Task, error)
 	scope      func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
 	session    func(ctx context.Context, name string) (*v1alpha1.Session, error)
-	scheme     *runtime.Scheme
-	admission  admission.Interface // may be nil
+	config     resource.Config // zero until Storage has been called
 
 	mu       sync.Mutex // guards memories
 	memories store      // nil until Storage has been called
@@ -124,7 +121,7 @@ func New(o Options) *Resource {
 
 // Storage builds the storage.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	r.scheme, r.admission = c.Scheme, c.Admission
+	r.config = c
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
 		return nil, err
@@ -258,7 +255,8 @@ func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (o
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	if err := r.admit(ctx, m, options); err != nil {
+	// Policies on memories hold for applied proposals, too.
+	if err := r.config.AdmitCreate(ctx, m, v1alpha1.SchemeGroupVersion.WithKind("Memory"), v1alpha1.SchemeGroupVersion.WithResource("memories"), options); err != nil {
 		return nil, false, err
 	}
 	obj, err := memories.Create(context.WithValue(ctx, statusKey{}, &status), m.DeepCopy(), rest.ValidateAllObjectFunc, options)
@@ -293,24 +291,4 @@ func (r *Resource) Unmake(ctx context.Context, m *v1alpha1.Memory) error {
 // Get reads a memory of the context's namespace on behalf of the server. Errors are API errors.
 func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Memory, error) {
 	return r.definition.Get(ctx, name)
-}
-
-// admit runs admission as for a create of memories, so that policies on memories hold for applied proposals, too.
-func (r *Resource) admit(ctx context.Context, m *v1alpha1.Memory, options *metav1.CreateOptions) error {
-	if r.admission == nil || !r.admission.Handles(admission.Create) {
-		return nil
-	}
-	caller, _ := request.UserFrom(ctx)
-	a := admission.NewAttributesRecord(m, nil, v1alpha1.SchemeGroupVersion.WithKind("Memory"), m.Namespace, m.Name,
-		v1alpha1.SchemeGroupVersion.WithResource("memories"), "", admission.Create, options, len(options.DryRun) > 0, caller)
-	o := admission.NewObjectInterfacesFromScheme(r.scheme)
-	if mutation, ok := r.admission.(admission.MutationInterface); ok {
-		if err := mutation.Admit(ctx, a, o); err != nil {
-			return err
-		}
-	}
-	if validation, ok := r.admission.(admission.ValidationInterface); ok {
-		return validation.Validate(ctx, a, o)
-	}
-	return nil
 }

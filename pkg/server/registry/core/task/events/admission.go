@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
@@ -58,17 +57,5 @@ func (r *Events) Admit(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Execut
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	caller, _ := request.UserFrom(ctx)
-	a := admission.NewAttributesRecord(e, nil, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"), t.Namespace, e.Name,
-		v1alpha1.SchemeGroupVersion.WithResource("executionevents"), "", admission.Create, options, dryRun, caller)
-	o := admission.NewObjectInterfacesFromScheme(c.Scheme)
-	if m, ok := c.Admission.(admission.MutationInterface); ok {
-		if err := m.Admit(ctx, a, o); err != nil {
-			return err
-		}
-	}
-	if v, ok := c.Admission.(admission.ValidationInterface); ok {
-		return v.Validate(ctx, a, o)
-	}
-	return nil
+	return c.AdmitCreate(ctx, e, v1alpha1.SchemeGroupVersion.WithKind("ExecutionEvent"), v1alpha1.SchemeGroupVersion.WithResource("executionevents"), options)
 }
