@@ -77,14 +77,13 @@ func All(o Options) []resource.Resource {
 	agents := agent.New(agent.Options{
 		Stored: st.Agents, LocalRuns: o.LocalRuns, Tool: st.Tools.Get, Caller: workers.Caller,
 	}, workers.Agents())
-	o.Agent, o.Tool, o.Provider, o.UpdateProvider = st.Agents.Get, st.Tools.Get, st.Providers.Get, st.Providers.UpdateStored
-	o.Budgets = budget.Of(st.Budgets)
+	gate := modelgate.New(o.Clock, fairshare.Shares{}) // which only tasks use
 	if o.Limits != nil {
-		o.Gate = o.Limits.Gate
-	} else {
-		o.Gate = modelgate.New(o.Clock, fairshare.Shares{}) // which only tasks use
+		gate = o.Limits.Gate
 	}
-	tasks := task.New(o.Options, st.Tasks, workers.Tasks())
+	tasks := task.New(o.Options, st.Tasks, task.Resources{
+		Agent: st.Agents.Get, Tool: st.Tools.Get, Provider: st.Providers.Get, UpdateProvider: st.Providers.UpdateStored, Budgets: budget.Of(st.Budgets), Gate: gate,
+	}, workers.Tasks())
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 		return guard.RecallScope(ctx, workers, t)
 	}

@@ -50,7 +50,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/spending"
 )
 
-// Options are what tasks need besides the object store. All fields are required except Loopback, ExecutionWorkspaces,
+// Options are what the server gives tasks. All fields are required except Loopback, ExecutionWorkspaces,
 // LocalRuns, Transactions, Retention and TreeTasks.
 type Options struct {
 	// Log stores the events of tasks.
@@ -71,19 +71,8 @@ type Options struct {
 	// LocalRuns is set if runs are processes on the server's machine. Users are then warned about settings that only
 	// a cluster can honour.
 	LocalRuns bool
-	// Agent and Tool read what tasks refer to, in the context's namespace.
-	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
-	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	// Provider reads a Provider in the context's namespace.
-	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
-	// UpdateProvider changes the status of a Provider in the context's namespace.
-	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
 	// Accounts keep what is spent of Budgets. They are also a projection of Log.
 	Accounts *spending.Store
-	// Budgets returns the Budgets of a namespace.
-	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
-	// Gate applies rate limits and token budgets.
-	Gate *modelgate.Gate
 	// Seal seals who asked for a task. Without it, no requester is verified.
 	Seal *external.Seal
 	// CheckTask, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil,
@@ -99,6 +88,20 @@ type Options struct {
 	Retention retention.Policy
 	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
 	TreeTasks int32
+}
+
+// Resources are what tasks need of other resources. All fields are required. The funcs read in the context's namespace, and their errors
+// are API errors.
+type Resources struct {
+	Agent    stored.Agents
+	Tool     func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
+	// UpdateProvider changes the status of a Provider.
+	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
+	// Budgets returns the Budgets of a namespace.
+	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
+	// Gate applies rate limits and token budgets.
+	Gate *modelgate.Gate
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. It has many methods
@@ -140,17 +143,17 @@ type rules struct {
 }
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
-func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *Resource {
+func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Clock: o.Clock, Policy: o.Retention}}
 	r.requesters = requester.Requesters{
-		Tasks: tasks, Agents: o.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
+		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
 	}
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.meters = meter.New(o.Log)
 	r.requests = modelrequest.New(modelrequest.Options{
-		Tasks: tasks, Agents: o.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: o.Gate,
-		Budgets: o.Budgets, Provider: o.Provider, UpdateProvider: o.UpdateProvider,
+		Tasks: tasks, Agents: of.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: of.Gate,
+		Budgets: of.Budgets, Provider: of.Provider, UpdateProvider: of.UpdateProvider,
 	})
 	r.content = content.New(content.Options{
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
@@ -161,9 +164,9 @@ func New(o Options, tasks stored.Tasks, guard resource.Guard[*v1alpha1.Task]) *R
 	})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
-	r.delegations = delegation.Delegations{Tasks: tasks, Agents: o.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
+	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
 	cancellations := cancellation.Cancellations{Tasks: tasks, Log: o.Log, Trees: r.trees, Clock: o.Clock}
-	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: o.Agent, tool: o.Tool, unwatched: r.attendance.Warning}
+	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: of.Agent, tool: of.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
 		Kind:       "Task",
