@@ -210,6 +210,7 @@ func New(o Options, guard resource.Guard[*v1alpha1.Task]) *Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tasks"),
 		Kind:       "Task",
 		Singular:   "task",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}, Writers: resource.Writers()},
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
 		Fields:     fields(&r.trees),
