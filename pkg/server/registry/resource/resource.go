@@ -31,7 +31,7 @@
 //
 // A role covers all objects of a namespace. A Guard restricts callers whose credential is for only some of them. It
 // is part of the Definition, and this package asks it for every verb and subresource, so no subresource can forget
-// to.
+// to. Whoever collects the definitions of a server gives the others a guard by CloseTo.
 //
 // Types of other groups (core/v1, rbac/v1, coordination/v1) are served in the same way. Every type must be in the
 // scheme twice, as its version and as runtime.APIVersionInternal, together with its list type (Kind + "List"). Rules
