@@ -50,7 +50,7 @@ const rememberedOthers = 4096
 
 // New makes the service of checked options, for the kinds of a server.
 func New(o Options, kinds Kinds, c clock.PassiveClock, registry prometheus.Registerer) (*Service, error) {
-	if err := o.Check(); err != nil {
+	if err := errors.Join(o.Check(), kinds.check()); err != nil {
 		return nil, err
 	}
 	s := &Service{namespace: o.OIDC.Namespace, mode: o.ContextToken.Mode, kinds: kinds, scopes: map[string][]string{}, sparse: sparse.New(c), others: lru.New(rememberedOthers)}
@@ -78,13 +78,6 @@ func New(o Options, kinds Kinds, c clock.PassiveClock, registry prometheus.Regis
 				s.bearer = true
 			} else {
 				s.headers = append(s.headers, http.CanonicalHeaderKey(h))
-			}
-		}
-	}
-	for resource, scopes := range kinds {
-		for _, f := range []string{scopes.Read, scopes.Write} {
-			if f != "" && !slices.Contains(families(), f) {
-				return nil, fmt.Errorf("scopes of %s: %q is not one of %v", resource, f, families())
 			}
 		}
 	}

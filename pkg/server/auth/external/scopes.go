@@ -4,6 +4,7 @@
 package external
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -30,6 +31,18 @@ type Scopes struct{ Read, Write string }
 
 // Kinds are the scopes of kinds by their resources. Those of a kind that is not there are empty.
 type Kinds map[string]Scopes
+
+// check reports a family that no flag configures.
+func (k Kinds) check() error {
+	for resource, scopes := range k {
+		for _, f := range []string{scopes.Read, scopes.Write} {
+			if f != "" && !slices.Contains(families(), f) {
+				return fmt.Errorf("scopes of %s: %q is not one of %v", resource, f, families())
+			}
+		}
+	}
+	return nil
+}
 
 // reads reports whether a verb changes nothing.
 func reads(verb string) bool { return slices.Contains([]string{"get", "list", "watch"}, verb) }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -43,89 +41,67 @@ func grantsOf(resources []resource.Resource) grants {
 		return len(firstKinds())
 	}
 	slices.SortStableFunc(g.kinds, func(a, b resource.KindGrant) int { return place(a) - place(b) })
-	written := g.where(writtenBy(resource.Editor))
-	slices.SortStableFunc(g.subresources, func(a, b resource.Grant) int {
-		return slices.Index(written, kindOf(a)) - slices.Index(written, kindOf(b))
-	})
+	written := g.of(resource.Editor).writes
+	placeOfParent := func(g resource.Grant) int {
+		kind, _, _ := strings.Cut(g.Resource, "/")
+		return slices.Index(written, kind)
+	}
+	slices.SortStableFunc(g.subresources, func(a, b resource.Grant) int { return placeOfParent(a) - placeOfParent(b) })
 	return g
 }
 
-// kindOf returns the kind of a subresource.
-func kindOf(g resource.Grant) string {
-	kind, _, _ := strings.Cut(g.Resource, "/")
-	return kind
+// rights are the resources that a role may use, by what it may do with them.
+type rights struct {
+	// reads are the kinds that it gets, lists and watches, and views those that cannot be watched.
+	reads, views []string
+	// status is the status of each of reads, and gets are the subresources that it gets.
+	status, gets []string
+	// others are status, what of reads no Editor writes, and gets.
+	others []string
+	// creates are the kinds and subresources that it creates, and makes those kinds that it deletes as well.
+	creates, makes []string
+	// writes are the kinds that it creates, changes and deletes.
+	writes []string
 }
 
-// where returns the kinds for which all conditions hold.
-func (g grants) where(conditions ...func(resource.KindGrant) bool) (names []string) {
+// of returns the rights of a role.
+func (g grants) of(r resource.Role) (x rights) {
+	var asks, posts []string // kinds and subresources that are created and not stored
 	for _, k := range g.kinds {
-		if !slices.ContainsFunc(conditions, func(holds func(resource.KindGrant) bool) bool { return !holds(k) }) {
-			names = append(names, k.Resource)
+		switch read := slices.Contains(k.Readers, r); {
+		case read && k.Unwatched:
+			x.views = append(x.views, k.Resource)
+		case read:
+			x.reads = append(x.reads, k.Resource)
+			if k.Status {
+				x.status = append(x.status, k.Resource+"/status")
+			}
+			if !slices.Contains(k.Writers, resource.Editor) {
+				x.others = append(x.others, k.Resource)
+			}
+		}
+		switch create := slices.Contains(k.Creators, r); {
+		case create && k.Status:
+			x.creates = append(x.creates, k.Resource)
+		case create:
+			asks = append(asks, k.Resource)
+		}
+		if slices.Contains(k.Makers, r) {
+			x.makes = append(x.makes, k.Resource)
+		}
+		if slices.Contains(k.Writers, r) {
+			x.writes = append(x.writes, k.Resource)
 		}
 	}
-	return names
-}
-
-func readBy(r resource.Role) func(resource.KindGrant) bool {
-	return func(k resource.KindGrant) bool { return slices.Contains(k.Readers, r) }
-}
-
-func createdBy(r resource.Role) func(resource.KindGrant) bool {
-	return func(k resource.KindGrant) bool { return slices.Contains(k.Creators, r) }
-}
-
-func madeBy(r resource.Role) func(resource.KindGrant) bool {
-	return func(k resource.KindGrant) bool { return slices.Contains(k.Makers, r) }
-}
-
-func writtenBy(r resource.Role) func(resource.KindGrant) bool {
-	return func(k resource.KindGrant) bool { return slices.Contains(k.Writers, r) }
-}
-
-func kept(k resource.KindGrant) bool    { return k.Status }
-func watched(k resource.KindGrant) bool { return !k.Unwatched }
-
-func not(condition func(resource.KindGrant) bool) func(resource.KindGrant) bool {
-	return func(k resource.KindGrant) bool { return !condition(k) }
-}
-
-// read returns the subresources that a role may get.
-func (g grants) read(r resource.Role) (paths []string) {
-	for _, one := range g.subresources {
-		if slices.Contains(one.Readers, r) {
-			paths = append(paths, one.Resource)
+	for _, s := range g.subresources {
+		if slices.Contains(s.Readers, r) {
+			x.gets = append(x.gets, s.Resource)
+		}
+		if slices.Contains(s.Creators, r) {
+			posts = append(posts, s.Resource)
 		}
 	}
-	return paths
-}
-
-// create permits creating objects, some of which may be deleted, asking questions, of which nothing is stored, and subresources.
-func (g grants) create(r resource.Role) rbacv1.PolicyRule {
-	var paths []string
-	for _, one := range g.subresources {
-		if slices.Contains(one.Creators, r) {
-			paths = append(paths, one.Resource)
-		}
-	}
-	return rule([]string{"create"}, group, slices.Concat(g.where(createdBy(r), kept), g.where(madeBy(r)), g.where(createdBy(r), not(kept)), paths)...)
-}
-
-// readOthers returns what people with a role read besides the kinds that an Editor writes: the objects that operators, the server
-// and the workers write.
-func (g grants) readOthers(r resource.Role) []string {
-	return slices.Concat(g.status(r), g.where(readBy(r), watched, not(writtenBy(resource.Editor))), g.read(r))
-}
-
-// status returns the status of each kind that a role reads.
-func (g grants) status(r resource.Role) []string {
-	status := slices.Concat(g.where(kept, readBy(r), writtenBy(resource.Editor)), g.where(kept, readBy(r), not(writtenBy(resource.Editor))))
-	for i := range status {
-		status[i] += "/status"
-	}
-	return status
-}
-
-// readViews permits reading what the server computes and nobody can watch: the catalogue of tools, and records of usage.
-func (g grants) readViews(r resource.Role) rbacv1.PolicyRule {
-	return rule([]string{"get", "list"}, group, g.where(readBy(r), not(watched))...)
+	x.others = slices.Concat(x.status, x.others, x.gets)
+	x.creates = slices.Concat(x.creates, x.makes, asks, posts)
+	return x
 }

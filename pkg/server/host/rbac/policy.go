@@ -19,6 +19,12 @@ const group = "core.platform.ai"
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
 
+// readViews permits reading what the server computes and nobody can watch: the catalogue of tools, and records of usage.
+func readViews(r rights) rbacv1.PolicyRule { return rule([]string{"get", "list"}, group, r.views...) }
+
+// create permits creating objects, some of which may be deleted, asking questions, of which nothing is stored, and subresources.
+func create(r rights) rbacv1.PolicyRule { return rule([]string{"create"}, group, r.creates...) }
+
 // readMonitors permits what usage needs beside tasks and sessions.
 func readMonitors() rbacv1.PolicyRule {
 	return rule([]string{"list"}, group, "repositorymonitors")
@@ -130,37 +136,28 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		// invalid.
 		return role(string(name), slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })...)
 	}
-	written := g.where(writtenBy(resource.Editor))
+	viewer, editor, approver, operator, worker := g.of(resource.Viewer), g.of(resource.Editor), g.of(resource.Approver), g.of(resource.Operator), g.of(resource.Worker)
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
-			rule(readVerbs(), group, slices.Concat(written, g.readOthers(resource.Viewer))...),
-			g.readViews(resource.Viewer),
-			readMonitors(),
-			g.create(resource.Viewer))),
+			rule(readVerbs(), group, slices.Concat(editor.writes, viewer.others)...),
+			readViews(viewer), readMonitors(), create(viewer))),
 		into("edit", own(resource.Editor,
-			rule(allVerbs(), group, written...),
-			rule(readVerbs(), group, g.readOthers(resource.Editor)...),
-			g.readViews(resource.Editor),
-			readMonitors(),
-			g.create(resource.Editor))),
+			rule(allVerbs(), group, editor.writes...),
+			rule(readVerbs(), group, editor.others...),
+			readViews(editor), readMonitors(), create(editor))),
 		into("admin", own(resource.Approver,
-			rule(readVerbs(), group, slices.Concat(g.where(readBy(resource.Approver), watched), g.read(resource.Approver))...),
-			g.readViews(resource.Approver),
-			g.create(resource.Approver))),
+			rule(readVerbs(), group, slices.Concat(approver.reads, approver.gets)...),
+			readViews(approver), create(approver))),
 		into("admin", own(resource.Operator,
-			rule(allVerbs(), group, g.where(writtenBy(resource.Operator))...),
-			rule(readVerbs(), group, g.readOthers(resource.Operator)...),
-			g.readViews(resource.Operator),
-			readMonitors(),
-			g.create(resource.Operator),
-			rule([]string{"update", "patch"}, group, g.status(resource.Operator)...))),
+			rule(allVerbs(), group, operator.writes...),
+			rule(readVerbs(), group, operator.others...),
+			readViews(operator), readMonitors(), create(operator),
+			rule([]string{"update", "patch"}, group, operator.status...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
-			rule(readVerbs(), group, g.where(readBy(resource.Worker), watched)...),
-			g.readViews(resource.Worker),
-			g.create(resource.Worker),
-			rule([]string{"delete"}, group, g.where(madeBy(resource.Worker))...),
-			rule([]string{"get"}, group, g.read(resource.Worker)...)),
+			rule(readVerbs(), group, worker.reads...), readViews(worker), create(worker),
+			rule([]string{"delete"}, group, worker.makes...),
+			rule([]string{"get"}, group, worker.gets...)),
 		// This role may read everything that is stored, including prompts and results. No other role may.
 		role("platform-backup", urls("get", archive.Path)),
 	}
