@@ -60,7 +60,7 @@ export TESTFLAGS GO
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubectl etcd scriptedmodel tier generate verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
+.PHONY: help build kubectl etcd scriptedmodel tier generate kind verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
 .PHONY: images clients control cluster cluster-up cluster-down npm walk-node walk-browser
 
 help: ## print this list
@@ -89,7 +89,10 @@ generate: ## write all generated code, the roles' manifest, the chart, the refer
 	hack/console.sh
 	cd hack/chart && $(GO) run .
 
-verify: ## fail if generated code, the reference, the console's page or go.mod is not current
+kind: ## write the skeleton of a new kind: NAME=Widget
+	$(GO) run ./hack/kind $(NAME)
+
+verify: ## fail if generated code, the roles, the reference, the console's page or go.mod is not current
 	hack/verify.sh
 
 fmt: ## format all Go code as lint wants it

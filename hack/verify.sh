@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Fails and shows the difference if generated code differs from what the generators
-# write, if the reference or the console's page does not match its sources, or if a
-# module was changed after its download.
+# write, if the roles, the reference or the console's page do not match their sources,
+# or if a module was changed after its download.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -31,6 +31,7 @@ diff -ruN artifacts/reference "$copy/artifacts/reference" || {
 	echo "the reference is stale: run make generate and commit the result" >&2
 	exit 1
 }
+go test -vet=off -ldflags=-s ./pkg/server/host/rbac -run TestManifest # it names the file and the command
 hack/console.sh "$copy/dist"
 diff -ruN pkg/console/dist "$copy/dist" || {
 	echo "the console's page is stale: run make generate (or hack/console.sh) and commit the result" >&2
@@ -38,4 +39,4 @@ diff -ruN pkg/console/dist "$copy/dist" || {
 }
 go mod verify >/dev/null
 go mod tidy -diff
-echo "generated code, the reference and the page are current"
+echo "generated code, the roles, the reference and the page are current"

@@ -54,7 +54,7 @@ func (s *Stores) SetStorage(g *genericapiserver.Config, scheme *runtime.Scheme, 
 // storage, authentication and authorization of g must be set before. A program adds whatever else it serves to the
 // result.
 func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st *Stores) (*apiserver.Config, error) {
-	callers, err := external.New(o.Identity, o.Clock, o.Metrics)
+	callers, err := external.New(o.Identity, core.Scopes(), o.Clock, o.Metrics)
 	if err != nil {
 		return nil, err
 	}

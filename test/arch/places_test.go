@@ -31,13 +31,11 @@ const ofControllers = "usagelinks"
 func TestKinds(t *testing.T) {
 	register := read(t, apiFolder+"/register.go")
 	all := read(t, registryFolder+"/all.go")
-	roles := read(t, "pkg/server/host/rbac/policy.go")
 	entries, err := os.ReadDir(filepath.Join(root, registryFolder))
 	if err != nil {
 		t.Fatal(err)
 	}
 	definition := regexp.MustCompile(`Kind:\s+"(\w+)"`)
-	plural := regexp.MustCompile(`WithResource\("(\w+)"\)|Resource\("(\w+)"\)`)
 	kinds := 0
 	for _, e := range entries {
 		name := e.Name()
@@ -69,10 +67,6 @@ func TestKinds(t *testing.T) {
 		if example == slices.Contains(noExample, name) {
 			t.Errorf("kind %s: artifacts/examples or its folder create has %s.yaml: %v; the list noExample says otherwise", kind, name, example)
 		}
-		p := plural.FindStringSubmatch(source)
-		if p == nil || !strings.Contains(roles, `"`+p[1]+p[2]) {
-			t.Errorf("kind %s: no role of pkg/server/host/rbac/policy.go names its resource", kind)
-		}
 		tested := folderText(t, registryFolder+"/"+name, true) != "" || matches(t, registryFolder+"/"+name+"_*test.go")
 		if tested == slices.Contains(noTestsYet, name) {
 			t.Errorf("kind %s: tests in %s/%s, or beside it in %[3]s_*test.go: %v; the list noTestsYet says otherwise", kind, registryFolder, name, tested)
@@ -82,8 +76,9 @@ func TestKinds(t *testing.T) {
 		t.Error("no kind was found")
 	}
 	for _, r := range definitions() { // also those that share a folder with another kind
-		if name := r.GroupVersionResource().Resource; name != ofControllers && !strings.Contains(roles, `"`+name+`"`) {
-			t.Errorf("resource %s: no role of pkg/server/host/rbac/policy.go names it", name)
+		g := r.KindGrant()
+		if granted := len(slices.Concat(g.Readers, g.Creators, g.Makers, g.Writers)) > 0; granted == (g.Resource == ofControllers) {
+			t.Errorf("resource %s: its Definition gives it to a role: %v", g.Resource, granted)
 		}
 	}
 	for _, name := range append(slices.Clone(noTestsYet), noExample...) {

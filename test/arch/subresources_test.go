@@ -14,11 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/utils/clock"
-
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -27,7 +24,7 @@ var noRow = []string{"tasks/calls", "tasks/cancel", "tasks/detach", "tasks/trans
 
 // definitions returns the resources of the group, to be read only.
 func definitions() []resource.Resource {
-	return core.All(core.Options{Options: task.Options{Clock: clock.RealClock{}}})
+	return core.Definitions()
 }
 
 // TestSubresources: a role of the manifests grants every subresource, the REST facade has a row for it, and the guard of workers

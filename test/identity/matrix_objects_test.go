@@ -6,23 +6,29 @@ package identity
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
-	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/host/pki"
 	"github.com/platform-ai/platform/pkg/server/host/token"
+	"github.com/platform-ai/platform/pkg/server/registry/core"
 	"github.com/platform-ai/platform/test/kit/host"
 )
 
@@ -75,7 +81,7 @@ func (w *world) task(name string, parent *v1alpha1.Task) *v1alpha1.Task {
 }
 
 // as returns a client with a token.
-func (w *world) as(token string) core.CoreV1alpha1Interface {
+func (w *world) as(token string) typed.CoreV1alpha1Interface {
 	w.t.Helper()
 	return host.CoreOf(w.t, w.With(token))
 }
@@ -99,11 +105,48 @@ func (w *world) others(mine *v1alpha1.Task) {
 	sum := "sha256:" + strings.Repeat("0", 64)
 	w.apply("runtimepools", "mine", "kind: RuntimePool\nspec: {trustDomain: {namespace: team, identity: i}, runtimeNamespace: team, "+
 		"runtime: {image: \"i@"+sum+"\", profile: {protocolVersion: \"1\", digest: \""+sum+"\"}}}", nil)
+	w.examples()
 	w.names["catalogtools"], w.names["namespaces"], w.names["chats"] = "web_fetch", "team", "default"
 	k, meta := w.Kubernetes(w.t), metav1.ObjectMeta{Name: "mine"}
 	must(k.CoreV1().Secrets("team").Create(ctx, &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
 	must(k.CoreV1().ConfigMaps("team").Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
 	must(k.CoreV1().ServiceAccounts("team").Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
+}
+
+// examples creates an object of each stored kind of which there is none yet, as its example describes it.
+func (w *world) examples() {
+	w.t.Helper()
+	for _, r := range core.Definitions() {
+		plural := r.GroupVersionResource().Resource
+		if _, named := w.names[plural]; named || !r.KindGrant().Status {
+			continue
+		}
+		err := w.api.RESTClient().Get().Namespace("team").Resource(plural).Name("mine").Do(context.Background()).Error()
+		if !apierrors.IsNotFound(err) {
+			must(0, err)(w.t)
+			continue
+		}
+		kind, data := example(w.t, plural)
+		must(w.api.RESTClient().Post().Namespace("team").Resource(plural).Body(data).Do(context.Background()).Raw())(w.t)
+		restBodies[kind] = string(data)
+	}
+}
+
+// example returns the example of a kind as JSON, with the name mine.
+func example(t testing.TB, plural string) (kind string, data []byte) {
+	t.Helper()
+	for _, o := range v1alpha1.KnownTypes() {
+		kind = reflect.TypeOf(o).Elem().Name()
+		if guess, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind)); guess.Resource == plural {
+			break
+		}
+	}
+	text := must(os.ReadFile("../../artifacts/examples/" + strings.ToLower(kind) + ".yaml"))(t)
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	var o unstructured.Unstructured
+	must(0, yaml.Unmarshal([]byte(first), &o.Object))(t)
+	o.SetName("mine")
+	return kind, must(o.MarshalJSON())(t)
 }
 
 // publish gives a task a new run, or ends it.

@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package roles says who may do what, for the tests of permissions. It is written down a second time on purpose: the roles
-// themselves are made in pkg/server/host/rbac.
+// themselves are made in pkg/server/host/rbac. Kinds that are not named here are taken from the Definitions; what the Definitions
+// say of a kind then means here for each role what it means for the kinds that are named.
 package roles
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/platform-ai/platform/pkg/server/registry/core"
+	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
 const (
@@ -17,7 +21,27 @@ const (
 	kinds = "tasks sessions agents providers tools skills memories memoryproposals"
 	// operated are those whose objects operators alone write.
 	operated = "budgets agentruntimes"
+	// owned are those whose objects only controllers write.
+	owned = "runtimepools"
 )
+
+// kept returns kinds, operated and owned, with the stored kinds of the Definitions that are in none of them.
+func kept() (users, operators, controllers string) {
+	users, operators, controllers = kinds, operated, owned
+	named := strings.Fields(kinds + " " + operated + " " + owned)
+	for _, r := range core.Definitions() {
+		switch g := r.KindGrant(); {
+		case !g.Status || slices.Contains(named, g.Resource):
+		case slices.Contains(g.Writers, resource.Editor):
+			users += " " + g.Resource
+		case slices.Contains(g.Writers, resource.Operator):
+			operators += " " + g.Resource
+		default:
+			controllers += " " + g.Resource
+		}
+	}
+	return users, operators, controllers
+}
 
 // Names are the roles by their letters.
 func Names() map[rune]string {
@@ -48,20 +72,21 @@ type row struct{ verbs, resources, roles string }
 
 // table is what holds. The first row that names a verb on a resource decides.
 func table() []row {
+	users, operators, controllers := kept()
 	return []row{
 		{read, "tasks sessions executionevents approvals memories memoryproposals", "veaow"},
 		{read, "agents providers tools skills", "veow"},
 		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
 		{"delete", "agents", "eow"},                       // the guard keeps workers to agents of their own
-		{read, kinds, "veo"},
-		{write, kinds, "eo"},
-		{read, operated, "veo"},
-		{write, operated, "o"},
-		{read, "runtimepools", "veo"},
-		{write, "runtimepools", ""}, // controllers own them
+		{read, users, "veo"},
+		{write, users, "eo"},
+		{read, operators, "veo"},
+		{write, operators, "o"},
+		{read, controllers, "veo"},
+		{write, controllers, ""}, // controllers own them
 		{"get list", "catalogtools usagemeasurements", "veo"},
-		{"get", status(kinds, operated, "runtimepools"), "veo"},
-		{"update patch", status(kinds, operated, "runtimepools"), "o"},
+		{"get", status(users, operators, controllers), "veo"},
+		{"update patch", status(users, operators, controllers), "o"},
 		{"get", "tasks/events", "veaow"},
 		{"get", "tasks/stream tasks/trace", "veao"},
 		{"get", "tasks/result tasks/log tasks/artifacts tasks/plan tasks/inbox sessions/transcript skills/content", "veow"},

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -40,11 +41,17 @@ func kinds() map[string]string {
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
 	for _, o := range v1alpha1.KnownTypes() {
-		kind := reflect.TypeOf(o).Elem().Name()
-		plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
-		all[plural.Resource] = kind
+		kind, resource := names(o)
+		all[resource] = kind
 	}
 	return all
+}
+
+// names returns the kind of an object and the resource whose singular the kind is.
+func names(o runtime.Object) (kind, resource string) {
+	kind = reflect.TypeOf(o).Elem().Name()
+	plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
+	return kind, plural.Resource
 }
 
 // parameters describes the query parameters that have the same meaning natively.

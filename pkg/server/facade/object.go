@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
@@ -25,8 +26,7 @@ func objectRows() []rest.Row {
 	secret := rest.Fields("name: metadata.name", "namespace: metadata.namespace", `type: type = ""`)
 	return slices.Concat(
 		objects("/api/v1/agents", "agents", "Agent"),
-		listed(slices.DeleteFunc(objects("/api/v1/runtime-pools", "runtimepools", "RuntimePool"), func(r rest.Row) bool { return r.Method != http.MethodGet })),
-		listed(objects("/api/v1/agent-runtimes", "agentruntimes", "AgentRuntime")),
+		typeRows(),
 		[]rest.Row{
 			{
 				Method: http.MethodGet, Path: providers, Auth: external.TypeContextToken, Answer: rest.Answer{Fields: paged(reduced)},
@@ -85,13 +85,25 @@ func objects(all, resource, kind string, fixed ...rest.Fixed) []rest.Row {
 	}
 }
 
-// listed makes the lists of rows the native list objects.
-func listed(rows []rest.Row) []rest.Row {
-	return changes(rows, func(r *rest.Row) {
-		if r.Native[0].Verb == "list" {
-			r.Answer.Drop = nil
+// typeRows returns the rows of all kinds that say so themselves. Their lists are the native list objects.
+func typeRows() (rows []rest.Row) {
+	for _, o := range v1alpha1.KnownTypes() {
+		of, ok := o.(v1alpha1.RESTObject)
+		if !ok {
+			continue
 		}
-	})
+		path, written := of.RESTPath()
+		kind, resource := names(o)
+		for _, r := range objects("/api/v1/"+path, resource, kind) {
+			if r.Native[0].Verb == "list" {
+				r.Answer.Drop = nil
+			}
+			if written || r.Method == http.MethodGet {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows
 }
 
 // changes changes rows.

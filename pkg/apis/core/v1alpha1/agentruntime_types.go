@@ -26,6 +26,9 @@ type AgentRuntime struct {
 	Status AgentRuntimeStatus `json:"status,omitempty"`
 }
 
+// RESTPath returns where REST clients read and write agent runtimes.
+func (*AgentRuntime) RESTPath() (path string, written bool) { return "agent-runtimes", true }
+
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // AgentRuntimeList is a list of agent runtimes.

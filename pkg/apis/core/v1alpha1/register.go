@@ -29,6 +29,13 @@ func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
+// RESTObject is a kind whose objects REST clients see as they are. It has rows in the REST paths because it says so.
+type RESTObject interface {
+	runtime.Object
+	// RESTPath returns the path of the objects below /api/v1, and whether REST clients write them.
+	RESTPath() (path string, written bool)
+}
+
 // KnownTypes lists one empty object of each kind of this package.
 func KnownTypes() []runtime.Object {
 	return []runtime.Object{

@@ -27,6 +27,9 @@ type RuntimePool struct {
 	Status RuntimePoolStatus `json:"status,omitempty"`
 }
 
+// RESTPath returns where REST clients read runtime pools.
+func (*RuntimePool) RESTPath() (path string, written bool) { return "runtime-pools", false }
+
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // RuntimePoolList is a list of runtime pools.

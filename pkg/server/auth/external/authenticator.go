@@ -37,6 +37,7 @@ type Service struct {
 	bearer  bool     // transaction tokens are accepted as Bearer tokens
 	mode    string
 	scopes  map[string][]string // accepted scopes by family
+	kinds   Kinds
 	metrics *metrics
 	sparse  *sparse.Log
 	tasks   *TaskTokens // nil: tasks get no token
@@ -47,12 +48,12 @@ type Service struct {
 // rememberedOthers is the number of tokens of others that need not be read again.
 const rememberedOthers = 4096
 
-// New makes the service of checked options.
-func New(o Options, c clock.PassiveClock, registry prometheus.Registerer) (*Service, error) {
-	if err := o.Check(); err != nil {
+// New makes the service of checked options, for the kinds of a server.
+func New(o Options, kinds Kinds, c clock.PassiveClock, registry prometheus.Registerer) (*Service, error) {
+	if err := errors.Join(o.Check(), kinds.check()); err != nil {
 		return nil, err
 	}
-	s := &Service{namespace: o.OIDC.Namespace, mode: o.ContextToken.Mode, scopes: map[string][]string{}, sparse: sparse.New(c), others: lru.New(rememberedOthers)}
+	s := &Service{namespace: o.OIDC.Namespace, mode: o.ContextToken.Mode, kinds: kinds, scopes: map[string][]string{}, sparse: sparse.New(c), others: lru.New(rememberedOthers)}
 	if p := o.OIDC; p.Issuer != "" {
 		keys, err := newKeySet(p.Issuer, p.JWKSURL, p.CAFile, c)
 		if err != nil {

@@ -49,7 +49,7 @@ func (s *Service) refusal(ctx context.Context, a authorizer.Attributes) string {
 	if i.Transaction == nil || own {
 		return reason
 	}
-	return s.decide(ctx, actionOf(a), s.lacking(i, a, reason))
+	return s.decide(ctx, s.actionOf(a), s.lacking(i, a, reason))
 }
 
 // lacking returns what a transaction lacks for a request outside its namespace for the given reason, or inside it.
@@ -57,7 +57,7 @@ func (s *Service) lacking(i *Identity, a authorizer.Attributes, outside string) 
 	switch {
 	case outside != "":
 		return lack{lacksNamespace, outside}
-	case never(a):
+	case s.kinds.never(a):
 		return lack{lacksNever, fmt.Sprintf("%s cannot be changed with a transaction token", a.GetResource())}
 	case s.mode == ModeOff || s.mode == "":
 		return lack{}
@@ -89,7 +89,7 @@ func confined(i *Identity, a authorizer.Attributes) (own bool, reason string) {
 
 // unscoped returns which scope the token lacks for the request; empty if it lacks none.
 func (s *Service) unscoped(i *Identity, a authorizer.Attributes) string {
-	list, ok := needed(a)
+	list, ok := s.kinds.Needed(a)
 	if !ok {
 		return fmt.Sprintf("no scope of a transaction token covers %s %s", a.GetVerb(), a.GetResource())
 	}

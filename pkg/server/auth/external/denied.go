@@ -59,8 +59,8 @@ const (
 )
 
 // actionOf names what a request needs, in as many words as there are families of scopes.
-func actionOf(a authorizer.Attributes) string {
-	if list, ok := needed(a); ok {
+func (s *Service) actionOf(a authorizer.Attributes) string {
+	if list, ok := s.kinds.Needed(a); ok {
 		return strings.Join(list, ",")
 	}
 	return "other"

@@ -147,7 +147,7 @@ func (s *stand) service(change ...func(*Options)) *Service {
 	for _, f := range change {
 		f(&o)
 	}
-	v, err := New(o, s.clock, nil)
+	v, err := New(o, Kinds{"agents": {"agents:read", "agents:write"}, "tools": {Read: "tools:read"}, "sessions": {"sessions:read", "sessions:write"}}, s.clock, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func newLogin(t *testing.T, issuer string) (*Login, *clocktesting.FakeClock) {
 	t.Helper()
 	c := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	o := Options{OIDC: OIDC{Issuer: issuer, Audience: "console", ClientID: "console"}}
-	s, err := New(o, c, nil)
+	s, err := New(o, nil, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

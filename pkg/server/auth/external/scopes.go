@@ -4,6 +4,7 @@
 package external
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -24,42 +25,38 @@ func families() []string {
 	}
 }
 
-// kinds says to which families reading and writing a resource belongs. An empty family is refused to transaction
-// tokens whatever their scopes are.
-var kinds = map[string]struct{ read, write string }{
-	"agents":                 {"agents:read", "agents:write"},
-	"skills":                 {"skills:read", "skills:write"},
-	"tools":                  {"tools:read", ""},
-	"catalogtools":           {"tools:read", ""},
-	"providers":              {"providers:use", ""},
-	"runtimepools":           {"agents:read", ""},
-	"agentruntimes":          {"agents:read", ""},
-	"memories":               {"memory:read", "memory:write"},
-	"memoryproposals":        {"memory:read", "memory:write"},
-	"memorysearches":         {"memory:read", "memory:read"}, // asked by a create
-	"memoryproposalsearches": {"memory:read", "memory:read"},
-	"sessions":               {"sessions:read", "sessions:write"},
-	"transcriptsearches":     {"sessions:read", "sessions:read"},
-	"taskqueries":            {"tasks:list", "tasks:list"},
-	"approvals":              {"tasks:get", "tasks:update"},
-	"executionevents":        {"tasks:get", "tasks:update"},
-	"repositorymonitors":     {"monitors:read", "monitors:write"},
-	"budgets":                {"", ""}, // what a namespace may use does not concern those who work for a task
+// Scopes says to which families reading and writing the objects of a kind belongs. An empty family is refused to transaction tokens
+// whatever their scopes are.
+type Scopes struct{ Read, Write string }
+
+// Kinds are the scopes of kinds by their resources. Those of a kind that is not there are empty.
+type Kinds map[string]Scopes
+
+// check reports a family that no flag configures.
+func (k Kinds) check() error {
+	for resource, scopes := range k {
+		for _, f := range []string{scopes.Read, scopes.Write} {
+			if f != "" && !slices.Contains(families(), f) {
+				return fmt.Errorf("scopes of %s: %q is not one of %v", resource, f, families())
+			}
+		}
+	}
+	return nil
 }
 
 // reads reports whether a verb changes nothing.
 func reads(verb string) bool { return slices.Contains([]string{"get", "list", "watch"}, verb) }
 
-// never reports whether a transaction token may never make the request, in any mode: what every task relies on is not
-// changed in the transaction of one.
-func never(a authorizer.Attributes) bool {
-	return a.GetAPIGroup() == v1alpha1.GroupName && !reads(a.GetVerb()) &&
-		slices.Contains([]string{"providers", "tools", "catalogtools", "runtimepools", "agentruntimes"}, a.GetResource())
+// never reports whether a transaction token may never make the request, in any mode: what every task relies on, which transactions
+// therefore only read, is not changed in the transaction of one.
+func (k Kinds) never(a authorizer.Attributes) bool {
+	scopes := k[a.GetResource()]
+	return a.GetAPIGroup() == v1alpha1.GroupName && !reads(a.GetVerb()) && scopes.Read != "" && scopes.Write == ""
 }
 
-// needed returns the families of scopes that a request needs, all of them; ok is false for a request that no scope
+// Needed returns the families of scopes that a request needs, all of them; ok is false for a request that no scope
 // covers.
-func needed(a authorizer.Attributes) (list []string, ok bool) {
+func (k Kinds) Needed(a authorizer.Attributes) (list []string, ok bool) {
 	switch group, resource := a.GetAPIGroup(), a.GetResource(); {
 	case group == "" && resource == "secrets" && reads(a.GetVerb()):
 		return []string{"secrets:read"}, true
@@ -75,14 +72,20 @@ func needed(a authorizer.Attributes) (list []string, ok bool) {
 		return []string{"providers:use"}, reads(a.GetVerb())
 	case resource == "chats": // a turn asks a Provider, and is kept in a session
 		return []string{"sessions:write", "providers:use"}, a.GetVerb() == "create"
+	case resource == "repositorymonitors": // which this version does not serve, but asks for permissions on
+		return Scopes{Read: "monitors:read", Write: "monitors:write"}.family(a.GetVerb())
 	default:
-		k, known := kinds[resource]
-		family := k.write
-		if reads(a.GetVerb()) {
-			family = k.read
-		}
-		return []string{family}, known && family != ""
+		return k[resource].family(a.GetVerb())
 	}
+}
+
+// family returns the one that a verb belongs to.
+func (s Scopes) family(verb string) (list []string, ok bool) {
+	family := s.Write
+	if reads(verb) {
+		family = s.Read
+	}
+	return []string{family}, family != ""
 }
 
 // ofTask returns the families of a request about tasks.

@@ -13,11 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/server/registry/core"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -25,13 +23,13 @@ var rewrite = flag.Bool("rewrite", false, "write the manifest of the platform's 
 
 // served returns the resources of the group as a server has them, but without their dependencies.
 func served() []resource.Resource {
-	return core.All(core.Options{Options: task.Options{Clock: clock.RealClock{}}})
+	return core.Definitions()
 }
 
 // Every subresource must say which roles may use it.
 func TestEachSubresourceIsGranted(t *testing.T) {
 	granted := map[string]bool{}
-	for _, g := range grantsOf(served()) {
+	for _, g := range grantsOf(served()).subresources {
 		granted[g.Resource] = true
 	}
 	for _, path := range []string{

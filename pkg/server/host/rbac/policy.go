@@ -5,7 +5,6 @@ package rbac
 
 import (
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,89 +14,16 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
-// The platform's API group and its resources, grouped by how people use them.
+// group is the platform's API group.
 const group = "core.platform.ai"
-
-// ownKinds returns the kinds that users write.
-func ownKinds() []string {
-	return []string{"tasks", "sessions", "agents", "providers", "tools", "skills", "memories", "memoryproposals"}
-}
-
-// ownRules returns the kinds that administrators of a namespace write, because they limit everybody else or send a Secret's
-// value elsewhere. Everybody who uses them reads them.
-func ownRules() []string { return []string{"budgets", "agentruntimes"} }
-
-// ownPools returns the kinds that controllers own. People read them.
-func ownPools() []string { return []string{"runtimepools"} }
-
-// ownQuestions returns the kinds that are created to ask something: to find objects of other kinds, or for the verdict of
-// policies. Nothing of them is stored.
-func ownQuestions() []string {
-	return []string{"memorysearches", "memoryproposalsearches", "transcriptsearches", "toolcalls"}
-}
-
-// grants are the subresources, from the definitions of the resources, with the roles that may get or create them.
-type grants []resource.Grant
-
-// grantsOf returns the subresources ordered by their parent kind, in the order of ownKinds.
-func grantsOf(resources []resource.Resource) grants {
-	var all grants
-	for _, r := range resources {
-		if r.GroupVersionResource().Group == group {
-			all = append(all, r.Grants()...)
-		}
-	}
-	place := func(g resource.Grant) int {
-		kind, _, _ := strings.Cut(g.Resource, "/")
-		return slices.Index(ownKinds(), kind)
-	}
-	slices.SortStableFunc(all, func(a, b resource.Grant) int { return place(a) - place(b) })
-	return all
-}
-
-func (g grants) read(r resource.Role) (paths []string) {
-	for _, one := range g {
-		if slices.Contains(one.Readers, r) {
-			paths = append(paths, one.Resource)
-		}
-	}
-	return paths
-}
-
-func (g grants) create(r resource.Role) (paths []string) {
-	for _, one := range g {
-		if slices.Contains(one.Creators, r) {
-			paths = append(paths, one.Resource)
-		}
-	}
-	return paths
-}
-
-// ownReads returns what else people with a role may read: the objects that the server and the workers write.
-func (g grants) ownReads(r resource.Role) []string {
-	return slices.Concat(ownStatus(), []string{"executionevents", "approvals"}, ownRules(), ownPools(), g.read(r))
-}
-
-func ownStatus() []string {
-	status := slices.Concat(ownKinds(), ownRules(), ownPools())
-	for i := range status {
-		status[i] += "/status"
-	}
-	return status
-}
 
 func readVerbs() []string { return []string{"get", "list", "watch"} }
 
 // readViews permits reading what the server computes and nobody can watch: the catalogue of tools, and records of usage.
-func readViews() rbacv1.PolicyRule {
-	return rule([]string{"get", "list"}, group, "catalogtools", "usagemeasurements")
-}
+func readViews(r rights) rbacv1.PolicyRule { return rule([]string{"get", "list"}, group, r.views...) }
 
-// Kinds that are created to ask for something that no worker asks for: a report, and tasks in some order.
-const (
-	usageReports = "usagereports"
-	taskQueries  = "taskqueries"
-)
+// create permits creating objects, some of which may be deleted, asking questions, of which nothing is stored, and subresources.
+func create(r rights) rbacv1.PolicyRule { return rule([]string{"create"}, group, r.creates...) }
 
 // readMonitors permits what usage needs beside tasks and sessions.
 func readMonitors() rbacv1.PolicyRule {
@@ -210,34 +136,28 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		// invalid.
 		return role(string(name), slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })...)
 	}
+	viewer, editor, approver, operator, worker := g.of(resource.Viewer), g.of(resource.Editor), g.of(resource.Approver), g.of(resource.Operator), g.of(resource.Worker)
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
-			rule(readVerbs(), group, append(ownKinds(), g.ownReads(resource.Viewer)...)...),
-			readViews(),
-			readMonitors(),
-			rule([]string{"create"}, group, append(ownQuestions(), usageReports, taskQueries)...))),
+			rule(readVerbs(), group, slices.Concat(editor.writes, viewer.others)...),
+			readViews(viewer), readMonitors(), create(viewer))),
 		into("edit", own(resource.Editor,
-			rule(allVerbs(), group, ownKinds()...),
-			rule(readVerbs(), group, g.ownReads(resource.Editor)...),
-			readViews(),
-			readMonitors(),
-			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, taskQueries, "chats"}, g.create(resource.Editor))...))),
+			rule(allVerbs(), group, editor.writes...),
+			rule(readVerbs(), group, editor.others...),
+			readViews(editor), readMonitors(), create(editor))),
 		into("admin", own(resource.Approver,
-			rule(readVerbs(), group, append([]string{"tasks", "sessions", "executionevents", "approvals", "memories", "memoryproposals"}, g.read(resource.Approver)...)...),
-			rule([]string{"create"}, group, append([]string{"memorysearches", "memoryproposalsearches", taskQueries}, g.create(resource.Approver)...)...))),
+			rule(readVerbs(), group, slices.Concat(approver.reads, approver.gets)...),
+			readViews(approver), create(approver))),
 		into("admin", own(resource.Operator,
-			rule(allVerbs(), group, append(ownKinds(), ownRules()...)...),
-			rule(readVerbs(), group, g.ownReads(resource.Operator)...),
-			readViews(),
-			readMonitors(),
-			rule([]string{"create"}, group, slices.Concat(ownQuestions(), []string{usageReports, taskQueries, "chats"}, g.create(resource.Operator))...),
-			rule([]string{"update", "patch"}, group, ownStatus()...))),
+			rule(allVerbs(), group, operator.writes...),
+			rule(readVerbs(), group, operator.others...),
+			readViews(operator), readMonitors(), create(operator),
+			rule([]string{"update", "patch"}, group, operator.status...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
-			rule(readVerbs(), group, "tasks", "sessions", "agents", "providers", "tools", "skills", "executionevents", "approvals", "memories", "memoryproposals"),
-			rule([]string{"create"}, group, slices.Concat([]string{"tasks", "memoryproposals", "agents"}, ownQuestions(), g.create(resource.Worker))...),
-			rule([]string{"delete"}, group, "agents"),
-			rule([]string{"get"}, group, g.read(resource.Worker)...)),
+			rule(readVerbs(), group, worker.reads...), readViews(worker), create(worker),
+			rule([]string{"delete"}, group, worker.makes...),
+			rule([]string{"get"}, group, worker.gets...)),
 		// This role may read everything that is stored, including prompts and results. No other role may.
 		role("platform-backup", urls("get", archive.Path)),
 	}

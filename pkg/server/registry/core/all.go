@@ -102,7 +102,7 @@ func All(o Options) []resource.Resource {
 			return o.Transcripts.Page(ctx, s.UID, after, originMessages, "")
 		},
 	})
-	chats := chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: workers.Chats()})
+	chats := chat.New(chat.Options{Service: o.Chat, Clock: o.Clock, WriteTimeout: o.StreamTimeout, Guard: guard.Closed[*v1alpha1.Chat](workers, "chats")})
 	sessions := session.New(session.Options{
 		Stored: st.Sessions, Timelines: o.Timelines, Transcripts: o.Transcripts, Task: tasks.Get, Clock: o.Clock, Caller: workers.Caller, Scope: scope, Guard: workers.Sessions(),
 		Deleted: func(ctx context.Context, s *v1alpha1.Session) {
@@ -116,19 +116,18 @@ func All(o Options) []resource.Resource {
 		o.Timelines.JoinTrees(trees(tasks, o.Authorizer))
 	}
 	reports := usagereport.New(usagereport.Options{
-		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, Guard: workers.UsageReports(), Measurements: guard.UsageMeasurements(workers),
-		Links: guard.UsageLinks(workers), PutLink: o.PutLink,
+		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, PutLink: o.PutLink,
 	})
-	return []resource.Resource{
+	return guard.Close(workers, []resource.Resource{
 		tasks,
 		agents,
 		provider.Definition(st.Providers, workers.Providers()),
 		tools,
 		catalogtool.Definition(tools, workers.CatalogTools()),
 		skill.Definition(workers.Skills()),
-		budget.New(budget.Options{Stored: st.Budgets, Accounts: o.Accounts, Clock: o.Clock, Guard: workers.Budgets()}),
-		runtimepool.Definition(guard.Closed[*v1alpha1.RuntimePool](workers, "runtimepools")),
-		agentruntime.Definition(guard.Closed[*v1alpha1.AgentRuntime](workers, "agentruntimes")),
+		budget.New(budget.Options{Stored: st.Budgets, Accounts: o.Accounts, Clock: o.Clock}),
+		runtimepool.Definition(),
+		agentruntime.Definition(),
 		sessions,
 		sessions.Searches(workers.TranscriptSearches()),
 		chats,
@@ -140,10 +139,10 @@ func All(o Options) []resource.Resource {
 		proposals.Searches(workers.MemoryProposalSearches()),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: st.Tools.Get, Clock: o.Clock, Guard: workers.Approvals()}),
 		taskquery.Definition(taskquery.Options{
-			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Guard: guard.Closed[*v1alpha1.TaskQuery](workers, "taskqueries"), Summary: task.Summary,
+			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Summary: task.Summary,
 		}),
 		reports,
 		reports.Measurements(),
 		reports.Links(),
-	}
+	})
 }

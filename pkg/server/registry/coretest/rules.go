@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // Rules creates an object of the kind for each rule: its name, the spec in YAML, and the one error that is expected as
@@ -18,6 +21,7 @@ import (
 func Rules(t *testing.T, kind string, rules [][3]string) {
 	t.Helper()
 	s := Start(t)
+	plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
 	for _, r := range rules {
 		name, spec, want := r[0], r[1], r[2]
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +30,7 @@ func Rules(t *testing.T, kind string, rules [][3]string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = s.Create(s.User(), strings.ToLower(kind)+"s", obj)
+			_, err = s.Create(s.User(), plural.Resource, obj)
 			CheckCause(t, err, want)
 		})
 	}

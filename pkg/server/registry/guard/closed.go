@@ -22,3 +22,11 @@ func Closed[T resource.Object](w *Workers, name string) resource.Guard[T] {
 		},
 	}
 }
+
+// Close gives Closed to each resource whose Definition says nothing about workers, and returns the resources.
+func Close(w *Workers, resources []resource.Resource) []resource.Resource {
+	for _, r := range resources {
+		r.CloseTo(Closed[resource.Object](w, r.GroupVersionResource().Resource))
+	}
+	return resources
+}

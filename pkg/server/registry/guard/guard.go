@@ -3,7 +3,7 @@
 
 // Package guard limits each worker to what its run needs. RBAC cannot express this limit: all workers of a namespace
 // share one role, which covers all objects of the namespace. Therefore each resource of the group has a guard from
-// this package in its Definition.
+// this package: the one in its Definition, or else one that keeps all workers out.
 //
 // A worker is a caller whose credential names a task, or a service account of workers. The task is named in the
 // user's extras: the standalone host puts them into its tokens, and auth/worker establishes them in a cluster. A

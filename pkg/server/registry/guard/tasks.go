@@ -130,65 +130,6 @@ func (w *Workers) ToolCalls() resource.Guard[*v1alpha1.ToolCall] {
 	}
 }
 
-// Budgets is the guard of budgets, which are for people and not for workers.
-func (w *Workers) Budgets() resource.Guard[*v1alpha1.Budget] {
-	return &rule[*v1alpha1.Budget]{
-		w: w, resource: v1alpha1.Resource("budgets"),
-		object: func(context.Context, *scope, resource.Access, *v1alpha1.Budget) error { return errNotAWorkers },
-		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.Budget) bool, error) {
-			return nil, errNotAWorkers
-		},
-	}
-}
-
-// UsageReports is the guard of usagereports, which show all tasks of a namespace. No worker makes one.
-func (w *Workers) UsageReports() resource.Guard[*v1alpha1.UsageReport] {
-	return &rule[*v1alpha1.UsageReport]{
-		w: w, resource: v1alpha1.Resource("usagereports"),
-		object: func(context.Context, *scope, resource.Access, *v1alpha1.UsageReport) error { return errNotAWorkers },
-		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.UsageReport) bool, error) {
-			return nil, errNotAWorkers
-		},
-	}
-}
-
-// UsageMeasurements is the guard of usagemeasurements, which show all tasks of a namespace. No worker reads them.
-func UsageMeasurements(w *Workers) resource.Guard[*v1alpha1.UsageMeasurement] {
-	return &rule[*v1alpha1.UsageMeasurement]{
-		w: w, resource: v1alpha1.Resource("usagemeasurements"),
-		object: func(context.Context, *scope, resource.Access, *v1alpha1.UsageMeasurement) error {
-			return errNotAWorkers
-		},
-		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.UsageMeasurement) bool, error) {
-			return nil, errNotAWorkers
-		},
-	}
-}
-
-// UsageLinks is the guard of usagelinks, which controllers write. No worker does.
-func UsageLinks(w *Workers) resource.Guard[*v1alpha1.UsageLink] {
-	return &rule[*v1alpha1.UsageLink]{
-		w: w, resource: v1alpha1.Resource("usagelinks"),
-		object: func(context.Context, *scope, resource.Access, *v1alpha1.UsageLink) error {
-			return errNotAWorkers
-		},
-		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.UsageLink) bool, error) {
-			return nil, errNotAWorkers
-		},
-	}
-}
-
-// Chats is the guard of chats, which are for people and not for workers.
-func (w *Workers) Chats() resource.Guard[*v1alpha1.Chat] {
-	return &rule[*v1alpha1.Chat]{
-		w: w, resource: v1alpha1.Resource("chats"),
-		object: func(context.Context, *scope, resource.Access, *v1alpha1.Chat) error { return errNotAWorkers },
-		narrow: func(context.Context, *scope, resource.Access, *metainternalversion.ListOptions) (func(*v1alpha1.Chat) bool, error) {
-			return nil, errNotAWorkers
-		},
-	}
-}
-
 // Events is the guard of executionevents.
 func (w *Workers) Events() resource.Guard[*v1alpha1.ExecutionEvent] {
 	return &rule[*v1alpha1.ExecutionEvent]{

@@ -27,6 +27,42 @@ func Users(more ...Role) []Role { return append([]Role{Viewer, Editor, Operator}
 // Writers returns the roles of people who run tasks.
 func Writers() []Role { return []Role{Editor, Operator} }
 
+// Roles lists the roles that may use the objects of a kind by default. Verbs that its Shape does not serve are not granted. A kind
+// without roles is for administrators, and for those to whom they give roles of their own.
+type Roles struct {
+	// Readers may get, list and watch objects.
+	Readers []Role
+	// Creators may create objects.
+	Creators []Role
+	// Makers may create objects and delete them by name. The Guard says which they may delete.
+	Makers []Role
+	// Writers may create, change and delete objects, one by one or all at once.
+	Writers []Role
+}
+
+// KindGrant is what roles may do by default with the objects of a kind.
+type KindGrant struct {
+	Roles
+	// Resource is the plural, such as "tasks".
+	Resource string
+	// Status is set if there is a status subresource. Viewer, Editor and Operator read it, and Operator changes it.
+	Status bool
+	// Unwatched is set if objects can be listed and not watched.
+	Unwatched bool
+}
+
+// KindGrant returns the grant of the objects themselves.
+func (d *Definition[T]) KindGrant() KindGrant {
+	g := KindGrant{Roles: d.Roles, Resource: d.Resource.Resource}
+	switch s := d.Shape.(type) {
+	case Kept[T]:
+		g.Status = partsOf[T]().status != nil && !s.NoStatus
+	case View[T]:
+		g.Unwatched = s.Watch == nil
+	}
+	return g
+}
+
 // Grant lists the roles that may use a subresource by default.
 type Grant struct {
 	// Resource is the path, such as "tasks/log".

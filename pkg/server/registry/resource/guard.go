@@ -33,6 +33,30 @@ type Guard[T Object] interface {
 	Collection(ctx context.Context, a Access, opts *metainternalversion.ListOptions) (sees func(T) bool, err error)
 }
 
+// CloseTo makes g the guard if the definition neither has one nor is Unguarded. Call it before Storage.
+func (d *Definition[T]) CloseTo(g Guard[Object]) {
+	if d.Guard == nil && !d.Unguarded {
+		d.Guard = ofAny[T]{g}
+	}
+}
+
+// ofAny is a guard that decides about objects of any kind.
+type ofAny[T Object] struct{ Guard[Object] }
+
+// Object decides on a request about one object.
+func (g ofAny[T]) Object(ctx context.Context, a Access, obj T) error {
+	return g.Guard.Object(ctx, a, obj)
+}
+
+// Collection decides on list, watch and deletecollection.
+func (g ofAny[T]) Collection(ctx context.Context, a Access, opts *metainternalversion.ListOptions) (func(T) bool, error) {
+	sees, err := g.Guard.Collection(ctx, a, opts)
+	if sees == nil || err != nil {
+		return nil, err
+	}
+	return func(obj T) bool { return sees(obj) }, nil
+}
+
 // Access is what a request wants to do.
 type Access struct {
 	// Verb is get, list, watch, create, update (also for a patch), delete or deletecollection.

@@ -10,6 +10,7 @@
 //		Kind:     "Skill", Singular: "skill",
 //		Fields:  fields,
 //		Columns: columns,
+//		Roles:   resource.Roles{Readers: resource.Users(resource.Worker), Writers: resource.Writers()},
 //		Guard:   guard,
 //		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 //	}
@@ -30,7 +31,7 @@
 //
 // A role covers all objects of a namespace. A Guard restricts callers whose credential is for only some of them. It
 // is part of the Definition, and this package asks it for every verb and subresource, so no subresource can forget
-// to.
+// to. Whoever collects the definitions of a server gives the others a guard by CloseTo.
 //
 // Types of other groups (core/v1, rbac/v1, coordination/v1) are served in the same way. Every type must be in the
 // scheme twice, as its version and as runtime.APIVersionInternal, together with its list type (Kind + "List"). Rules
@@ -56,6 +57,8 @@ import (
 	admissionregistrationv1 "k8s.io/client-go/listers/admissionregistration/v1"
 	corev1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 )
 
 // Object is an API object with metadata. Every kind's pointer type implements it.
@@ -92,8 +95,15 @@ type Resource interface {
 	// BodyLimits returns, by path ("tasks/events"), the maximum length of request bodies in bytes, where it differs
 	// from that of an object.
 	BodyLimits() map[string]int64
+	// KindGrant returns the grant of the objects themselves.
+	KindGrant() KindGrant
+	// TokenScopes returns the Scopes of the Definition; nil if it has none.
+	TokenScopes() *external.Scopes
 	// Grants returns the grants of the subresources, in the order in which they are defined.
 	Grants() []Grant
+	// CloseTo makes a guard that decides about objects of any kind the guard of the resource, if its Definition neither has one
+	// nor is Unguarded. Call it before Storage.
+	CloseTo(g Guard[Object])
 	// Creates returns the handler that answers creates in place of the generic one; nil means the generic one. Call it
 	// after Storage.
 	Creates() http.Handler
@@ -125,6 +135,10 @@ type Definition[T Object] struct {
 	Shape Shape[T]
 	// Subresources are served below the object. An Action cannot have any.
 	Subresources []Subresource[T]
+	// Roles are the roles that may use the objects by default.
+	Roles Roles
+	// Scopes are what transaction tokens need for the objects. Nil, or an empty scope, is refused to them where scopes count.
+	Scopes *external.Scopes
 	// Guard is asked for every verb and subresource. A resource that needs no restriction beyond roles sets
 	// Unguarded.
 	Guard     Guard[T]
@@ -158,6 +172,9 @@ type parent[T Object] struct {
 
 // GroupVersionResource returns the name of the resource as served.
 func (d *Definition[T]) GroupVersionResource() schema.GroupVersionResource { return d.Resource }
+
+// TokenScopes returns what transaction tokens need for the objects; nil if nothing is said.
+func (d *Definition[T]) TokenScopes() *external.Scopes { return d.Scopes }
 
 // BodyLimits returns the limits of the subresources that have one, by path.
 func (d *Definition[T]) BodyLimits() map[string]int64 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
@@ -46,6 +47,8 @@ func New(o Options, guard resource.Guard[*v1alpha1.Agent]) *Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("agents"),
 		Kind:       "Agent",
 		Singular:   "agent",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Worker), Makers: []resource.Role{resource.Worker}, Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "agents:read", Write: "agents:write"},
 		ShortNames: []string{"ag"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Agent]{

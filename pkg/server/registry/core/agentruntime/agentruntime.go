@@ -8,20 +8,22 @@ import (
 	"context"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
 // Definition returns the resource agentruntimes.
-func Definition(guard resource.Guard[*v1alpha1.AgentRuntime]) resource.Resource {
+func Definition() resource.Resource {
 	return &resource.Definition[*v1alpha1.AgentRuntime]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("agentruntimes"),
 		Kind:       "AgentRuntime",
 		Singular:   "agentruntime",
+		Roles:      resource.Roles{Readers: resource.Users(), Writers: []resource.Role{resource.Operator}},
+		Scopes:     &external.Scopes{Read: "agents:read"},
 		ShortNames: []string{"art"},
 		Categories: []string{"platform"},
 		Columns:    columns(),
-		Guard:      guard,
 		Shape: resource.Kept[*v1alpha1.AgentRuntime]{
 			Validate: validate, Warnings: func(_ context.Context, r, _ *v1alpha1.AgentRuntime) []string {
 				return support.Warnings(support.AgentRuntime(&r.Spec))

@@ -26,6 +26,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -63,6 +64,8 @@ func Definition(o Options) resource.Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("approvals"),
 		Kind:       "Approval",
 		Singular:   "approval",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker)},
+		Scopes:     &external.Scopes{Read: "tasks:get", Write: "tasks:update"},
 		ShortNames: []string{"apr"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Approval]{

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package budget serves budgets. Their status is computed from the accounts whenever a budget is read, and never stored.
-// Administrators of a namespace write budgets, the other roles read them, and workers do not: see package server/host/rbac
-// and the guard. How a budget limits requests is told by package storage/spending.
+// Administrators of a namespace write budgets, the other roles read them, and workers do not. How a budget limits requests is told by package storage/spending.
 package budget
 
 import (
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 )
@@ -28,8 +28,6 @@ type Options struct {
 	Accounts *spending.Store
 	// Clock says which window is the present one.
 	Clock clock.PassiveClock
-	// Guard keeps workers out.
-	Guard resource.Guard[*v1alpha1.Budget]
 }
 
 // New makes the resource budgets.
@@ -39,9 +37,10 @@ func New(o Options) *resource.Definition[*v1alpha1.Budget] {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("budgets"),
 		Kind:       "Budget",
 		Singular:   "budget",
+		Roles:      resource.Roles{Readers: resource.Users(), Writers: []resource.Role{resource.Operator}},
+		Scopes:     &external.Scopes{}, // what a namespace may use does not concern those who work for a task
 		Categories: []string{"platform"},
 		Columns:    columns(),
-		Guard:      o.Guard,
 		Stored:     o.Stored,
 		Shape: resource.Kept[*v1alpha1.Budget]{
 			Default: setDefaults, Validate: validate, ValidateStatus: validateStatus, Show: status.show,

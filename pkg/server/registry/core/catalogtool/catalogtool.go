@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/tooldef"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
@@ -39,6 +40,8 @@ func Definition(tools Tools, guard resource.Guard[*v1alpha1.CatalogTool]) *resou
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("catalogtools"),
 		Kind:       "CatalogTool",
 		Singular:   "catalogtool",
+		Roles:      resource.Roles{Readers: resource.Users()},
+		Scopes:     &external.Scopes{Read: "tools:read"},
 		ShortNames: []string{"ctl"},
 		WholeTable: true, // without an age, because built-in tools have none
 		Columns: []resource.Column[*v1alpha1.CatalogTool]{

@@ -52,6 +52,7 @@ func New(o Options) *Resource {
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("chats"),
 		Kind:     "Chat",
 		Singular: "chat",
+		Roles:    resource.Roles{Creators: resource.Writers()},
 		Guard:    o.Guard,
 		Shape:    resource.Exchange[*v1alpha1.Chat]{Serve: r.serve},
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -36,6 +37,8 @@ func Definition(log *eventlog.Log, add Append, leftover Leftover, guard resource
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("executionevents"),
 		Kind:       "ExecutionEvent",
 		Singular:   "executionevent",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker)},
+		Scopes:     &external.Scopes{Read: "tasks:get", Write: "tasks:update"},
 		ShortNames: []string{"ee", "eev"},
 		Categories: []string{}, // kubectl get platform would list all of them
 		Fields: []resource.Field[*v1alpha1.ExecutionEvent]{

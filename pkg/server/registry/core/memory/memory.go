@@ -36,6 +36,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
@@ -97,6 +98,8 @@ func New(o Options) *Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("memories"),
 		Kind:       "Memory",
 		Singular:   "memory",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker), Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "memory:read", Write: "memory:write"},
 		ShortNames: []string{"mem"},
 		Categories: []string{"platform"},
 		Fields:     fields(),

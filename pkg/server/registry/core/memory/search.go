@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
@@ -35,6 +36,8 @@ func (r *Resource) Searches(guard resource.Guard[*v1alpha1.MemorySearch]) resour
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("memorysearches"),
 		Kind:     "MemorySearch",
 		Singular: "memorysearch",
+		Roles:    resource.Roles{Creators: resource.Users(resource.Approver, resource.Worker)},
+		Scopes:   &external.Scopes{Read: "memory:read", Write: "memory:read"}, // asked by a create
 		Guard:    guard,
 		Shape:    resource.Action[*v1alpha1.MemorySearch]{Create: r.search},
 	}

@@ -43,6 +43,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -92,6 +93,8 @@ func New(o Options) *Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("memoryproposals"),
 		Kind:       "MemoryProposal",
 		Singular:   "memoryproposal",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}, Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "memory:read", Write: "memory:write"},
 		ShortNames: []string{"mprop"},
 		Categories: []string{"platform"},
 		Fields:     selectable(),

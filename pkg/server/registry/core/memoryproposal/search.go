@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -32,6 +33,8 @@ func (r *Resource) Searches(guard resource.Guard[*v1alpha1.MemoryProposalSearch]
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("memoryproposalsearches"),
 		Kind:     "MemoryProposalSearch",
 		Singular: "memoryproposalsearch",
+		Roles:    resource.Roles{Creators: resource.Users(resource.Approver, resource.Worker)},
+		Scopes:   &external.Scopes{Read: "memory:read", Write: "memory:read"}, // asked by a create
 		Guard:    guard,
 		Shape:    resource.Action[*v1alpha1.MemoryProposalSearch]{Create: r.search},
 	}

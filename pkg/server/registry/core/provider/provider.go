@@ -6,6 +6,7 @@ package provider
 
 import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -15,6 +16,8 @@ func Definition(stored *resource.Stored[*v1alpha1.Provider], guard resource.Guar
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("providers"),
 		Kind:       "Provider",
 		Singular:   "provider",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Worker), Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "providers:use"},
 		ShortNames: []string{"prov"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Provider]{

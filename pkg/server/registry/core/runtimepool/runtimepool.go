@@ -9,23 +9,25 @@ import (
 	"fmt"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
 // Definition returns the resource runtimepools.
-func Definition(guard resource.Guard[*v1alpha1.RuntimePool]) resource.Resource {
+func Definition() resource.Resource {
 	return &resource.Definition[*v1alpha1.RuntimePool]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("runtimepools"),
 		Kind:       "RuntimePool",
 		Singular:   "runtimepool",
+		Roles:      resource.Roles{Readers: resource.Users()},
+		Scopes:     &external.Scopes{Read: "agents:read"},
 		ShortNames: []string{"rtp"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.RuntimePool]{
 			{Path: "status.lifecycle", Value: func(p *v1alpha1.RuntimePool) string { return string(p.Status.Lifecycle) }},
 		},
 		Columns: columns(),
-		Guard:   guard,
 		Shape: resource.Kept[*v1alpha1.RuntimePool]{
 			Validate: validate, Warnings: func(_ context.Context, p, _ *v1alpha1.RuntimePool) []string {
 				return support.Warnings(support.RuntimePool(&p.Spec))

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
@@ -36,6 +37,8 @@ func (r *Resource) Searches(guard resource.Guard[*v1alpha1.TranscriptSearch]) re
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("transcriptsearches"),
 		Kind:     "TranscriptSearch",
 		Singular: "transcriptsearch",
+		Roles:    resource.Roles{Creators: resource.Users(resource.Worker)},
+		Scopes:   &external.Scopes{Read: "sessions:read", Write: "sessions:read"}, // asked by a create
 		Guard:    guard,
 		Shape:    resource.Action[*v1alpha1.TranscriptSearch]{Create: r.search},
 	}

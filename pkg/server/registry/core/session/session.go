@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
@@ -80,6 +81,8 @@ func New(o Options) *Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",
 		Singular:   "session",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker), Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "sessions:read", Write: "sessions:write"},
 		ShortNames: []string{"sess"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Session]{

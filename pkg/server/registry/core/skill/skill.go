@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -22,6 +23,8 @@ func Definition(guard resource.Guard[*v1alpha1.Skill]) resource.Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("skills"),
 		Kind:       "Skill",
 		Singular:   "skill",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Worker), Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "skills:read", Write: "skills:write"},
 		ShortNames: []string{"sk"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Skill]{

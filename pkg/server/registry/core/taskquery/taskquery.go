@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
@@ -43,7 +44,6 @@ type Options struct {
 	Tasks      Tasks
 	Authorizer authorizer.Authorizer
 	Clock      clock.PassiveClock
-	Guard      resource.Guard[*v1alpha1.TaskQuery]
 	// Summary returns what a list shows of a task, without what it has used and how long it has run.
 	Summary func(*v1alpha1.Task) v1alpha1.TaskSummary
 }
@@ -54,7 +54,8 @@ func Definition(o Options) resource.Resource {
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("taskqueries"),
 		Kind:     "TaskQuery",
 		Singular: "taskquery",
-		Guard:    o.Guard,
+		Roles:    resource.Roles{Creators: resource.Users(resource.Approver)},
+		Scopes:   &external.Scopes{Read: "tasks:list", Write: "tasks:list"}, // asked by a create
 		Shape:    resource.Action[*v1alpha1.TaskQuery]{Create: o.create},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
 )
@@ -21,6 +22,8 @@ func Definition(stored *resource.Stored[*v1alpha1.Tool], guard resource.Guard[*v
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("tools"),
 		Kind:       "Tool",
 		Singular:   "tool",
+		Roles:      resource.Roles{Readers: resource.Users(resource.Worker), Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Read: "tools:read"},
 		ShortNames: []string{"tl"},
 		Categories: []string{"platform"},
 		Fields: []resource.Field[*v1alpha1.Tool]{

@@ -62,6 +62,7 @@ func Definition(o Options, guard resource.Guard[*v1alpha1.ToolCall]) resource.Re
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("toolcalls"),
 		Kind:       "ToolCall",
 		Singular:   "toolcall",
+		Roles:      resource.Roles{Creators: resource.Users(resource.Worker)},
 		Categories: []string{},
 		Guard:      guard,
 		Shape: resource.Action[*v1alpha1.ToolCall]{Admits: true, Create: func(ctx context.Context, c *v1alpha1.ToolCall) (*v1alpha1.ToolCall, error) {

@@ -25,10 +25,10 @@ func (r *Resource) Measurements() resource.Resource {
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("usagemeasurements"),
 		Kind:       "UsageMeasurement",
 		Singular:   "usagemeasurement",
+		Roles:      resource.Roles{Readers: resource.Users()},
 		ShortNames: []string{"um"},
 		Fields:     measurementFields(),
 		Columns:    measurementColumns(),
-		Guard:      r.o.Measurements,
 		Shape:      resource.View[*v1alpha1.UsageMeasurement]{Get: r.measurement, List: r.measurements},
 	}
 }

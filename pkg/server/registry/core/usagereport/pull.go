@@ -29,7 +29,6 @@ func (r *Resource) Links() resource.Resource {
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("usagelinks"),
 		Kind:     "UsageLink",
 		Singular: "usagelink",
-		Guard:    r.o.Links,
 		Shape:    resource.Action[*v1alpha1.UsageLink]{Create: r.link},
 	}
 }

@@ -46,11 +46,7 @@ type Options struct {
 	Clock      clock.PassiveClock
 	// Providers lists the Providers of the request's namespace.
 	Providers func(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error)
-	Guard     resource.Guard[*v1alpha1.UsageReport]
-	// Measurements is the guard of usagemeasurements.
-	Measurements resource.Guard[*v1alpha1.UsageMeasurement]
-	// Links is the guard of usagelinks. PutLink stores one; without it they are refused.
-	Links   resource.Guard[*v1alpha1.UsageLink]
+	// PutLink stores a usagelink; without it they are refused.
 	PutLink func(usage.Link) error
 }
 
@@ -69,7 +65,7 @@ func New(o Options) *Resource {
 		Resource: v1alpha1.SchemeGroupVersion.WithResource("usagereports"),
 		Kind:     "UsageReport",
 		Singular: "usagereport",
-		Guard:    o.Guard,
+		Roles:    resource.Roles{Creators: resource.Users()},
 		Shape:    resource.Action[*v1alpha1.UsageReport]{Create: r.create},
 	}
 	return r

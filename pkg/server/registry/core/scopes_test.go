@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package external
+package core_test
 
 import (
 	"reflect"
@@ -12,10 +12,12 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/registry/core"
 )
 
-// TestKinds: of every kind with objects it is written down what scopes it needs, or that it is refused to transaction tokens.
-func TestKinds(t *testing.T) {
+// TestScopes: of every kind with objects it is written down what scopes it needs, or that it is refused to transaction tokens.
+func TestScopes(t *testing.T) {
+	kinds := core.Scopes()
 	var all []string
 	for _, o := range v1alpha1.KnownTypes() {
 		all = append(all, reflect.TypeOf(o).Elem().Name())
@@ -27,11 +29,11 @@ func TestKinds(t *testing.T) {
 		plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
 		covered := false
 		for _, verb := range []string{"get", "create"} {
-			_, ok := needed(authorizer.AttributesRecord{Verb: verb, APIGroup: v1alpha1.GroupName, Resource: plural.Resource})
+			_, ok := kinds.Needed(authorizer.AttributesRecord{Verb: verb, APIGroup: v1alpha1.GroupName, Resource: plural.Resource})
 			covered = covered || ok
 		}
 		if _, known := kinds[plural.Resource]; !known && !covered {
-			t.Errorf("kinds does not say what scopes %s need", plural.Resource)
+			t.Errorf("no Definition says what scopes %s need", plural.Resource)
 		}
 	}
 }
