@@ -192,7 +192,9 @@ func (d *door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(s.Code))
-	_ = json.NewEncoder(w).Encode(envelope{problem{s.Code, s.Message}}) // the client may be gone
+	if err := json.NewEncoder(w).Encode(envelope{problem{s.Code, s.Message}}); err != nil {
+		return // the client is gone
+	}
 }
 
 // addressOf returns what counts as one address.
