@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/console"
+	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
@@ -84,6 +85,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	doors, err := door.New(door.Options{Doors: o.Doors, Metrics: o.Metrics, Sparse: log})
+	if err != nil {
+		return nil, err
+	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: object.Changed(st.Objects),
@@ -124,7 +129,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		return nil, err
 	}
 	return &apiserver.Config{
-		Generic: g, Scheme: scheme, Intake: gate, Lists: lists, Sparse: log, Panics: counter,
+		Generic: g, Scheme: scheme, Intake: gate, Doors: doors, Lists: lists, Sparse: log, Panics: counter,
 		Names: ownHost(g.SecureServing.Listener, certified(g.SecureServing)),
 		Resources: core.All(core.Options{
 			Options: tokens.apply(task.Options{

@@ -43,6 +43,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/console"
+	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
 )
@@ -135,6 +136,8 @@ type Options struct {
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
 	// cluster can honour.
 	LocalRuns bool
+	// Doors answer requests of callers that prove themselves by a signature or a secret of their own. Default: none.
+	Doors []door.Door
 	// Host is the client configuration for the cluster that has the Secrets of Providers; nil means this server itself.
 	Host *rest.Config
 	// RequireSecretHosts refuses requests to models, and on the standalone host tasks, that use a Secret that does not name

@@ -34,7 +34,7 @@ func (p *Process) serveREST(ctx context.Context) error {
 	mux.HandleFunc("/healthz", health.Alive)
 	mux.HandleFunc("/readyz", health.Ready)
 	mux.Handle("/", p.API.REST)
-	handler := ownHost(p.Listeners.Plain, nil)(mux)
+	handler := ownHost(p.Listeners.Plain, nil)(p.API.Guard(mux))
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)

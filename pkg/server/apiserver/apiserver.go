@@ -38,6 +38,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/compat"
+	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	facaderest "github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/intake"
@@ -101,6 +102,8 @@ type Config struct {
 	// Intake, if set, accounts for the bodies of requests on all listeners, and refuses bodies from unauthenticated
 	// callers.
 	Intake *intake.Gate
+	// Doors, if set, answer requests of callers that authentication does not know, before everything else on all listeners.
+	Doors *door.Set
 	// Lists, if set, bounds the memory of the lists that are answered at the same time.
 	Lists *Lists
 	// Sparse receives the log lines that clients can trigger repeatedly. Default: a new sparse log on Clock.
@@ -128,8 +131,10 @@ type CompletedConfig struct{ *completedConfig }
 type Server struct {
 	// Generic is the underlying server of k8s.io/apiserver.
 	Generic *genericapiserver.GenericAPIServer
-	// REST serves only the REST paths, for a listener of their own; nil if Config.REST is nil.
-	REST http.Handler
+	// REST serves only the REST paths, for a listener of their own, whose outermost handler Guard makes; both are nil if Config.REST
+	// is nil.
+	REST  http.Handler
+	Guard func(http.Handler) http.Handler
 	// Drained is closed when the server is stopping and no request needs the store any more. Connections may still be
 	// open.
 	Drained <-chan struct{}
@@ -236,13 +241,17 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 				return http.NotFoundHandler() // New ends
 			}
 			context.AfterFunc(ctx, f.Close)
-			s.REST = c.guard(c.console(vendors.wrap(calls, f.Alone()), f))
+			s.REST = c.console(vendors.wrap(calls, f.Alone()), f)
+			s.Guard = func(listener http.Handler) http.Handler { return c.guard(listener, g) }
 			return c.console(vendors.wrap(calls, f), f)
 		}
 	}
 	c.guardListener()
 	if c.Intake != nil {
 		context.AfterFunc(ctx, c.Intake.Close)
+	}
+	if c.Doors != nil {
+		context.AfterFunc(ctx, c.Doors.Close)
 	}
 	if c.Lists != nil {
 		context.AfterFunc(ctx, c.Lists.Close)

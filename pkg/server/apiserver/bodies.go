@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -25,13 +26,30 @@ import (
 	"github.com/platform-ai/platform/pkg/server/intake"
 )
 
-// guard closes the bodies of all requests of a listener until they are admitted, and counts those that panic.
-func (c *Config) guard(h http.Handler) http.Handler {
-	h = c.Panics.Guard(h)
-	if c.Intake == nil {
-		return h
+// guard closes the bodies of all requests of a listener until they are admitted, but for those to doors, which read bounded ones,
+// and counts the requests that panic.
+func (c *Config) guard(h http.Handler, g *genericapiserver.Config) http.Handler {
+	if c.Intake != nil {
+		h = c.Intake.Guard(h)
 	}
-	return c.Intake.Guard(h)
+	return c.Panics.Guard(c.Doors.Wrap(h, func(handle http.Handler) http.Handler { return c.audited(handle, g) }))
+}
+
+// audited writes the requests that a door let in to the audit log, as requests of their callers, and answers those that panic.
+func (c *Config) audited(handle http.Handler, g *genericapiserver.Config) http.Handler {
+	h := c.answerPanics(handle, g)
+	h = genericapifilters.WithAudit(h, g.AuditBackend, g.AuditPolicyRuleEvaluator, g.LongRunningFunc)
+	h = genericapifilters.WithRequestInfo(h, plainPaths{})
+	h = genericapifilters.WithRequestReceivedTimestamp(h)
+	return genericapifilters.WithAuditInit(h)
+}
+
+// plainPaths describes requests to doors: their paths name no resources, although some of them look so.
+type plainPaths struct{}
+
+// NewRequestInfo describes a request.
+func (plainPaths) NewRequestInfo(r *http.Request) (*request.RequestInfo, error) {
+	return &request.RequestInfo{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}, nil
 }
 
 // guardListener makes guard the outermost handler of the secure listener, but for Names, and withoutAmbient the next.
@@ -41,7 +59,7 @@ func (c *Config) guardListener() {
 		if g.RequestInfoResolver != nil {
 			g.RequestInfoResolver = lenient{g.RequestInfoResolver}
 		}
-		inside := c.guard(withoutAmbient(c.probes(chain(api, g))))
+		inside := c.guard(withoutAmbient(c.probes(chain(api, g))), g)
 		if c.Names != nil {
 			inside = c.Names(inside)
 		}

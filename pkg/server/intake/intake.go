@@ -7,7 +7,8 @@
 // Guard is the outermost handler of a listener. It closes a body to every reader until Admit is called for its
 // request. The code that knows the caller and the route calls Admit: the facade for REST requests, the innermost
 // filter of the handler chain for all others. So no byte of a body is read for an unknown caller, even if some code
-// in between is wrong.
+// in between is wrong. Only package door, whose callers prove themselves by what the body is, admits one before. It does so with
+// a gate for each door, and in the name of an address.
 //
 // All bodies together share a budget. A caller may hold at most as much of it as remains free. So a single caller can
 // get half of the budget, two callers a third each, and something is always left for the next one.

@@ -89,6 +89,7 @@ func (db *DB) sweep(now int64) error {
 			continue
 		}
 		w := &write{topic: t, key: d.key, expect: d.rev}
+		deriveExpiry(db, w)
 		// On a conflict the object was written again, with a new time to live or none.
 		if err := w.commit(); err != nil && !errors.Is(err, errConflict) {
 			return fmt.Errorf("delete expired %s: %w", d.key, err)
@@ -108,6 +109,29 @@ func (db *DB) sweep(now int64) error {
 		lower(&db.nextExpiry, now+int64(sweepRetry/time.Second))
 	}
 	return nil
+}
+
+// deriveExpiry sets what is derived from the expired object of w, which leaves with it. An object that cannot be read leaves its rows,
+// as it does when it is deleted.
+func deriveExpiry(db *DB, w *write) {
+	db.mu.Lock()
+	var s *Store
+	for other := range db.stores {
+		if other.topic == w.topic && (other.index != nil || len(other.fields) > 0) {
+			s = other
+		}
+	}
+	db.mu.Unlock()
+	if s == nil {
+		return
+	}
+	stored, err := w.topic.value(&entry{key: w.key, rev: w.expect})
+	if err != nil {
+		return
+	}
+	if plain, _, err := s.untransform(db.ctx, w.key, stored); err == nil {
+		w.index, _ = indexed(s, w, plain, nil, nil)
+	}
 }
 
 func (db *DB) expired(now int64) (all []due, err error) {

@@ -80,6 +80,7 @@ type setup struct {
 type mode struct {
 	values, objects int64 // bytes of cache
 	cacher          bool
+	fields          storage.IndexerFuncs // that are indexed
 }
 
 // harness gives the conformance helpers what they need beyond storage.Interface.

@@ -4,6 +4,7 @@
 package object
 
 import (
+	"errors"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,11 +22,11 @@ type Index interface {
 	Change(old, now runtime.Object) func(engine.Batch) error
 }
 
-// indexed returns what the resource's index writes when the object of w is replaced: old is its stored form and now the
+// indexed returns what the resource's index and its indexed fields write when the object of w is replaced: old is its stored form and now the
 // new one, nil for no object. will is the new one decoded, where the caller has it, otherwise nil. The
 // commit is conditional on old, so the rows cannot be those of another version.
 func indexed(s *Store, w *write, old, now []byte, will runtime.Object) (func(engine.Batch) error, error) {
-	if s.index == nil {
+	if s.index == nil && len(s.fields) == 0 {
 		return nil, nil //nolint:nilnil // nothing to write
 	}
 	var was runtime.Object
@@ -41,7 +42,18 @@ func indexed(s *Store, w *write, old, now []byte, will runtime.Object) (func(eng
 	if will, err = s.decoded(now, will); err != nil {
 		return nil, err
 	}
-	return s.index.Change(was, will), nil
+	fields := s.fieldChanges(w.key, was, will)
+	if s.index == nil {
+		return fields, nil
+	}
+	more := s.index.Change(was, will)
+	if fields == nil || more == nil {
+		if more == nil {
+			more = fields
+		}
+		return more, nil
+	}
+	return func(b engine.Batch) error { return errors.Join(fields(b), more(b)) }, nil
 }
 
 // decoded returns obj if it is of the store's type, and otherwise decodes its stored form.

@@ -15,6 +15,7 @@ const (
 	spaceLive    = 'k' // the live keys: revision and size, no value
 	spaceChange  = 'l' // changelog
 	spaceExpiry  = 'x' // versions with a time to live
+	spaceField   = 'f' // values of indexed fields
 )
 
 // The operation of a change.

@@ -148,7 +148,7 @@ func (l *list) read(ctx context.Context) error {
 	}
 	var err error
 	i := 0
-	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, func(en *entry) bool {
+	visit := func(en *entry) bool {
 		if l.pred.Limit > 0 && (int64(l.n) >= l.pred.Limit || !l.fits(en)) {
 			l.more = true
 			return false
@@ -160,8 +160,21 @@ func (l *list) read(ctx context.Context) error {
 		l.lastKey = en.key
 		err = l.add(ctx, en)
 		return err == nil
-	})
+	}
+	if field, value, ok := l.byField(); ok {
+		walked := l.walkField(field, value, visit)
+		return errors.Join(walked, err)
+	}
+	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, visit)
 	return err
+}
+
+// byField returns the indexed field by which the list selects, and its value.
+func (l *list) byField() (field, value string, ok bool) {
+	if !l.opts.Recursive {
+		return "", "", false
+	}
+	return l.s.byField(l.pred)
 }
 
 // reserve allocates the items of the page if its size is known, and returns the size.

@@ -148,6 +148,7 @@ func (g *RESTOptionsGetter) decorate(
 		GroupResource:  config.GroupResource,
 		MarkCorrupt:    unsafeDeletionAllowed(),
 		Index:          g.o.Indexes[config.GroupResource],
+		Fields:         triggers,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("storage of %s: %w", config.GroupResource, err)
@@ -165,7 +166,6 @@ func (g *RESTOptionsGetter) decorate(
 		NewFunc:             newFunc,
 		NewListFunc:         newListFunc,
 		GetAttrsFunc:        getAttrs,
-		IndexerFuncs:        triggers,
 		Indexers:            indexers,
 		Codec:               config.Codec,
 	})

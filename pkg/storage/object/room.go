@@ -48,7 +48,10 @@ func (l *list) enter(ctx context.Context) error {
 	if objects == 0 {
 		return nil
 	}
-	n := l.snap.count(l.s.topic, l.prefix, l.start, l.end)
+	n := objects
+	if _, _, ok := l.byField(); !ok || l.pred.Limit == 0 { // otherwise counting would cost more than the page
+		n = l.snap.count(l.s.topic, l.prefix, l.start, l.end)
+	}
 	if l.pred.Limit > 0 {
 		n = min(n, l.pred.Limit)
 	}

@@ -39,6 +39,8 @@ type Config struct {
 	MarkCorrupt bool
 	// Index, if set, derives further rows from the objects.
 	Index Index
+	// Fields are indexed, by name: a list that selects by one of them costs what it returns.
+	Fields storage.IndexerFuncs
 }
 
 // versioner reads and writes resource versions, which are decimal revisions.
@@ -57,6 +59,7 @@ type Store struct {
 	groupResource  schema.GroupResource
 	markCorrupt    bool
 	index          Index // may be nil
+	fields         storage.IndexerFuncs
 	transformer    atomic.Pointer[value.Transformer]
 	sizes          atomic.Bool
 
@@ -81,7 +84,7 @@ func (db *DB) NewStore(c Config) (*Store, error) {
 	}
 	s := &Store{
 		db: db, codec: c.Codec, newFunc: c.NewFunc, objectType: reflect.TypeOf(c.NewFunc()).Elem(), resourcePrefix: c.ResourcePrefix,
-		groupResource: c.GroupResource, markCorrupt: c.MarkCorrupt, index: c.Index,
+		groupResource: c.GroupResource, markCorrupt: c.MarkCorrupt, index: c.Index, fields: c.Fields,
 		pathPrefix: strings.TrimSuffix(path.Join("/", c.Prefix), "/") + "/",
 	}
 	s.transformer.Store(&c.Transformer)

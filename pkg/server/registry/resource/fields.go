@@ -18,6 +18,9 @@ type Field[T Object] struct {
 	Path string
 	// Value returns the object's value of the field, in the text form that selectors use.
 	Value func(T) string
+	// Indexed makes a list by a value that is not empty cost what it returns, of a kind that is kept. A kind that has stored objects
+	// cannot be given it.
+	Indexed bool
 }
 
 // Register makes the Definition's fields known to the scheme. Selectors on any other field are refused with 400.

@@ -89,6 +89,10 @@ type Kept[T Object] struct {
 	// AfterDelete runs once, after the object has left the store, even when the removal of its last finalizer caused that. It
 	// is not part of the write, so a crash may prevent it: it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
+
+	// ttl, if set, is TTL by object, and indexes are indexed by the store besides Fields. Both are of a StateLedger.
+	ttl     func(obj T) time.Duration
+	indexes map[string]func(obj T) string
 }
 
 // Frozen is a field that cannot change after create.
@@ -307,7 +311,12 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 		TableConvertor:            k.table,
 	}
 	if s.TTL > 0 {
-		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return uint64(s.TTL / time.Second), nil }
+		s.ttl = func(T) time.Duration { return s.TTL }
+	}
+	if s.ttl != nil {
+		store.TTLFunc = func(obj runtime.Object, _ uint64, _ bool) (uint64, error) {
+			return uint64(s.ttl(obj.(T)) / time.Second), nil
+		}
 	}
 	if s.AfterCreate != nil {
 		store.AfterCreate = func(obj runtime.Object, opts *metav1.CreateOptions) {
@@ -323,7 +332,7 @@ func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.
 			}
 		}
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: k.RESTOptions, AttrFunc: k.attrs, TriggerFunc: k.indexers(s.indexes)}); err != nil {
 		return none, err
 	}
 	kept := &keptREST[T]{Store: store, naming: naming[T]{k}, validateDelete: s.ValidateDelete, beforeDelete: s.BeforeDelete, begin: s.Begin, admitted: s.Admitted, answers: answers[T]{s.Show, s.Reduce}}

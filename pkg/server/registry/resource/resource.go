@@ -15,10 +15,11 @@
 //		Shape:   resource.Kept[*v1alpha1.Skill]{Validate: validate},
 //	}
 //
-// Shape is one of the first five below. Each serves only its own verbs, so that discovery lists what really works:
+// Shape is one of the first six below. Each serves only its own verbs, so that discovery lists what really works:
 //
 //   - Kept: every verb over the object store, with a status subresource where the type has a Status field.
 //     metadata.generation grows only when Spec changes.
+//   - StateLedger: Kept for entries whose state follows a table, with leases, next attempts and retention.
 //   - Ledger: create, get, list and watch by funcs. An entry is never updated or deleted through the API.
 //   - View: get, list and (with a Watch func) watch, computed by funcs.
 //   - Action: create only. The answer is the same object, filled in; nothing is stored.
@@ -45,6 +46,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +153,7 @@ type Definition[T Object] struct {
 	creates atomic.Pointer[http.Handler] // of an Exchange; nil until Storage has been called
 }
 
-// Shape is Kept, Ledger, View, Action or Exchange.
+// Shape is Kept, StateLedger, Ledger, View, Action or Exchange.
 type Shape[T Object] interface {
 	storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error)
 }
@@ -168,6 +170,7 @@ type parent[T Object] struct {
 	get    func(ctx context.Context, name string) (T, error)
 	kept   *keptREST[T] // nil unless the shape is Kept
 	update func(ctx context.Context, name string, mutate func(T) error) (T, error)
+	due    func(ctx context.Context, now time.Time, limit int) ([]T, error) // of a StateLedger
 }
 
 // GroupVersionResource returns the name of the resource as served.
@@ -210,6 +213,16 @@ func (d *Definition[T]) List(ctx context.Context, opts *metainternalversion.List
 // UpdateStored is that of Stored.
 func (d *Definition[T]) UpdateStored(ctx context.Context, name string, mutate func(T) error) (T, error) {
 	return d.reader().UpdateStored(ctx, name, mutate)
+}
+
+// Due returns the entries of a StateLedger, of all namespaces, that are due: their next attempt, or the end of their lease, is not after
+// now. The first ones come first, at most limit. It is for the server itself, and its cost is that of what it returns.
+func (d *Definition[T]) Due(ctx context.Context, now time.Time, limit int) ([]T, error) {
+	p := d.stored.Load()
+	if p == nil || p.due == nil {
+		return nil, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet, or have no states")
+	}
+	return p.due(ctx, now, limit)
 }
 
 // Storage builds the resource's storage by path. It fails if the Definition does not match its type or scheme.

@@ -93,7 +93,7 @@ func (*WidgetList) OpenAPIModelName() string { return "test.kit.v1.WidgetList" }
 // widgets adds the kinds to a scheme, with a declarative rule as validation-gen would generate it.
 func widgets(s *runtime.Scheme) error {
 	for _, gv := range []schema.GroupVersion{widgetGV, {Group: widgetGV.Group, Version: runtime.APIVersionInternal}} {
-		s.AddKnownTypes(gv, &Widget{}, &WidgetList{}, &Note{}, &NoteList{})
+		s.AddKnownTypes(gv, &Widget{}, &WidgetList{}, &Note{}, &NoteList{}, &Parcel{}, &ParcelList{})
 	}
 	metav1.AddToGroupVersion(s, widgetGV)
 	s.AddValidationFunc(&Widget{}, func(_ context.Context, op operation.Operation, obj, _ any) field.ErrorList {

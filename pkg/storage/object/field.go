@@ -1,0 +1,204 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/platform-ai/platform/pkg/storage/engine"
+)
+
+// Rows of indexed fields: for each object, field and value, in the commit of the object. A list that selects by the value of an indexed
+// field walks the rows of that value instead of all objects, and finds the same objects.
+//
+// The rows are those of the newest state, be it published or not, and a list is of one revision. So a row only says where to look: the
+// object at the list's revision decides. What changed after that revision may have lost its row, so a list also looks at each key of
+// the changelog after it. For a first page these are the few changes that are being committed.
+//
+// An empty value has no row, so a list by it walks all objects. Objects that were stored before their field was indexed have no rows
+// either: a kind has its indexed fields from the beginning.
+
+// fieldRow appends the key of a row. key is an object's key, or where a range begins.
+func (s *Store) fieldRow(field, value, key string) []byte {
+	k := make([]byte, 0, len(key)+len(field)+len(value)+3)
+	k = append(append(k, spaceField), s.topic.prefix...)
+	k = append(append(k, field...), 0)
+	k = append(append(k, value...), 0)
+	return append(k, strings.TrimPrefix(key, s.topic.prefix)...)
+}
+
+// rowed reports whether a value has rows.
+func rowed(value string) bool { return value != "" && !strings.ContainsRune(value, 0) }
+
+// fieldChanges returns what the indexed fields write when the object was becomes is, either of which may be nil.
+func (s *Store) fieldChanges(key string, was, is runtime.Object) func(engine.Batch) error {
+	type change struct {
+		row []byte
+		set bool
+	}
+	var changes []change
+	value := func(of storage.IndexerFunc, obj runtime.Object) string {
+		if obj == nil {
+			return ""
+		}
+		return of(obj)
+	}
+	for field, of := range s.fields {
+		before, after := value(of, was), value(of, is)
+		if before == after {
+			continue
+		}
+		if rowed(before) {
+			changes = append(changes, change{s.fieldRow(field, before, key), false})
+		}
+		if rowed(after) {
+			changes = append(changes, change{s.fieldRow(field, after, key), true})
+		}
+	}
+	if changes == nil {
+		return nil
+	}
+	return func(b engine.Batch) error {
+		for _, c := range changes {
+			err := error(nil)
+			if c.set {
+				err = b.Set(c.row, nil)
+			} else {
+				err = b.Delete(c.row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// byField returns the indexed field, and its value, by which a predicate selects.
+func (s *Store) byField(pred *storage.SelectionPredicate) (field, value string, ok bool) {
+	if pred.Field == nil {
+		return "", "", false
+	}
+	for field = range s.fields {
+		if value, ok = pred.Field.RequiresExactMatch(field); ok && rowed(value) {
+			return field, value, true
+		}
+	}
+	return "", "", false
+}
+
+// walkField calls visit with the entries of the list's state that may have a value, in the order of keys, until it returns false.
+func (l *list) walkField(field, value string, visit func(*entry) bool) (err error) {
+	lower, upper := l.s.fieldRow(field, value, l.start), upperBound(l.s.fieldRow(field, value, ""))
+	if strings.HasPrefix(l.end, l.s.topic.prefix) {
+		upper = l.s.fieldRow(field, value, l.end)
+	}
+	it, err := l.s.db.engine.NewIter(lower, upper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	changed, err := l.s.topic.changedAfter(l.rev, l.start, l.end) // after the rows, so that it lacks no change that they have
+	if err != nil {
+		return err
+	}
+	skip := len(l.s.fieldRow(field, value, ""))
+	for there := it.First(); there || len(changed) > 0; {
+		key := ""
+		if there {
+			key = l.s.topic.prefix + string(it.Key()[skip:])
+		}
+		if len(changed) > 0 && (!there || changed[0] <= key) {
+			if changed[0] == key {
+				there = it.Next()
+			}
+			key, changed = changed[0], changed[1:]
+		} else {
+			there = it.Next()
+		}
+		if en, ok := l.snap.tree.Get(&entry{key: key}); ok && !visit(en) {
+			return nil
+		}
+	}
+	return it.Error()
+}
+
+// changedAfter returns the keys of [start, end) that changed after a revision, in order, whether or not the change is published.
+func (t *topic) changedAfter(rev uint64, start, end string) (keys []string, err error) {
+	it, err := t.db.engine.NewIter(changeKey(rev+1), []byte{spaceChange + 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		c, err := parseChange(it.Key(), it.Value())
+		if err != nil {
+			return nil, err
+		}
+		if c.key >= start && c.key < end {
+			keys = append(keys, c.key)
+		}
+	}
+	// Check after reading: history that is not refused now was complete when it was read.
+	if rev < t.db.compacted.Load() {
+		return nil, ErrCompacted
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys), it.Error()
+}
+
+// UpTo returns the objects whose value of an indexed field is not empty and at most max, in the order of values, at most limit. It
+// reads the newest state, in the cost of what it returns, and is for the server itself.
+func UpTo(ctx context.Context, in storage.Interface, field, upTo string, limit int) (found []runtime.Object, err error) {
+	s, ok := in.(*Store)
+	if !ok || s.fields[field] == nil {
+		return nil, fmt.Errorf("%T has no index of the field %q", in, field)
+	}
+	begin := s.fieldRow(field, "", "")
+	begin = begin[:len(begin)-1] // before the value
+	it, err := s.db.engine.NewIter(begin, append(s.fieldRow(field, upTo, ""), 0xff))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for there := it.First(); there && len(found) < limit; there = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		value, key, _ := bytes.Cut(it.Key()[len(begin):], []byte{0})
+		en := s.topic.get(s.topic.prefix + string(key))
+		if en == nil {
+			continue
+		}
+		obj, err := s.objectOf(ctx, en)
+		switch {
+		case errors.Is(err, ErrCompacted) || err == nil && s.fields[field](obj) != string(value): // changed meanwhile
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, obj)
+		}
+	}
+	return found, it.Error()
+}
+
+// objectOf returns a copy of the object of an entry.
+func (s *Store) objectOf(ctx context.Context, en *entry) (runtime.Object, error) {
+	if d := en.decodedObject(); d != nil {
+		return d.obj.DeepCopyObject(), nil
+	}
+	stored, err := s.topic.value(en)
+	if err != nil {
+		return nil, err
+	}
+	return s.decode(ctx, en.key, stored, en.rev)
+}
