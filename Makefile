@@ -10,9 +10,10 @@ DELVE      ?= dlv
 
 # What --version prints: a tag such as v1.2.3, a tag with the number of commits since it, or a revision.
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS    := -X github.com/platform-ai/platform/pkg/version.version=$(VERSION)
+# Programs are linked without debugging information, in half the time; "make debug" builds those that a debugger can follow.
+LDFLAGS    := -s -w -X github.com/platform-ai/platform/pkg/version.version=$(VERSION)
 TOOLS      := $(GO) tool -modfile=hack/tools/go.mod
-KUBE_LD    := -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
+KUBE_LD    := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37
 
 # The cluster for the tests. As root it also has a node in a network namespace, if the machine permits that.
 CLUSTER_DIR ?= /tmp/platform-test
@@ -33,6 +34,10 @@ IMAGES       := $(filter-out platform-standalone platform-worker-command,$(notdi
 IMAGE_PREFIX ?= platform.ai/
 IMAGE_TAG    ?= dev
 export IMAGE_PREFIX IMAGE_TAG
+
+# What the demo and "make run" start. For them an installed kubectl will do, from 1.30 on; tests use the one that is built here.
+DEMO        := $(addprefix ./cmd/,platform platform-standalone platform-worker platform-worker-command) ./test/scriptedmodel
+KUBECTL_NEW := kubectl version --client --output=json 2>/dev/null | grep -Eq '"minor": "([3-9][0-9]|[1-9][0-9]{2})'
 
 # The tests are in three tiers; CONTRIBUTING.md has the table. What a test needs decides which tier runs it: kit.Needs in the test, or
 # its package here. All others are quick: they need Go and the programs of this repository.
@@ -61,7 +66,7 @@ export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel tier generate kind verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
-.PHONY: images clients control cluster cluster-up cluster-down npm walk-node walk-browser
+.PHONY: images programs clients control cluster cluster-up cluster-down npm walk-node walk-browser
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -77,7 +82,12 @@ etcd: ## build the real etcd that the benchmark compares with
 	cd test/bench/etcd && $(GO) build -o ../../../$(BIN)/etcd go.etcd.io/etcd/server/v3
 
 scriptedmodel: ## build the scripted stand-in for a model vendor
-	$(GO) build -o $(BIN)/ ./test/scriptedmodel
+	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./test/scriptedmodel
+
+programs: ## build what the demo needs, and kubectl where none that is new enough is installed
+	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(DEMO)
+	ln -sf platform $(BIN)/kubectl-platform
+	@$(KUBECTL_NEW) || $(MAKE) --no-print-directory kubectl
 
 tier: ## build what runs a tier of the tests
 	$(GO) build -o $(BIN)/ ./hack/tier
@@ -202,10 +212,10 @@ cluster-up: cluster ## start it, with a node for root; see test/cluster/cluster.
 cluster-down: ## end it and put the machine back as it was
 	$(CLUSTER) delete
 
-demo: build kubectl scriptedmodel ## one task from kubectl apply to its result; nothing is left running
+demo: programs ## one task from kubectl apply to its result; nothing is left running
 	hack/demo.sh
 
-run: build kubectl scriptedmodel ## start the server on ./_data and leave it running
+run: programs ## start the server on ./_data and leave it running
 	hack/run.sh
 
 debug: ## start the server on ./_data under the debugger dlv; ARGS are flags of the server

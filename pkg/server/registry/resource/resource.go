@@ -215,16 +215,6 @@ func (d *Definition[T]) UpdateStored(ctx context.Context, name string, mutate fu
 	return d.reader().UpdateStored(ctx, name, mutate)
 }
 
-// Due returns the entries of a StateLedger, of all namespaces, that are due: their next attempt, or the end of their lease, is not after
-// now. The first ones come first, at most limit. It is for the server itself, and its cost is that of what it returns.
-func (d *Definition[T]) Due(ctx context.Context, now time.Time, limit int) ([]T, error) {
-	p := d.stored.Load()
-	if p == nil || p.due == nil {
-		return nil, apierrors.NewServiceUnavailable(d.Resource.Resource + " are not served yet, or have no states")
-	}
-	return p.due(ctx, now, limit)
-}
-
 // Storage builds the resource's storage by path. It fails if the Definition does not match its type or scheme.
 func (d *Definition[T]) Storage(ctx context.Context, c Config) (map[string]rest.Storage, error) {
 	k := &kind[T]{Definition: d, Config: c}

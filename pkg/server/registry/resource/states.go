@@ -30,7 +30,7 @@ import (
 // ended may be taken over is in the table, as a transition from the held state to itself: where what was begun may have had its effect,
 // there is none, and the entry goes to a state that says so.
 //
-// A list by status.state, which must be an indexed field, costs its page, and so does Definition.Due: what has a next attempt that is due,
+// A list by status.state, which must be an indexed field, costs its page, and so does Stored.Due: what has a next attempt that is due,
 // or a lease that ended. Entries that ended leave the store after Retention. Watches see each change once, as of everything that is kept.
 type StateLedger[T Object] struct {
 	// Kept has the hooks of the kind. PrepareForCreate sets the status of a new entry.

@@ -55,7 +55,7 @@ func (l *ledger) inState(ns, state string) string {
 func (l *ledger) due(at time.Time, limit int) string {
 	l.t.Helper()
 	var all []Parcel
-	for _, p := range must[[]*Parcel](l.t)(l.def.Due(l.t.Context(), at, limit)) {
+	for _, p := range must[[]*Parcel](l.t)(l.def.Stored.Due(l.t.Context(), at, limit)) {
 		all = append(all, *p)
 	}
 	return names(all)

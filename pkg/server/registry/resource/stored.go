@@ -6,6 +6,7 @@ package resource
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -97,6 +98,16 @@ func (s *Stored[T]) UpdateStored(ctx context.Context, name string, mutate func(T
 		return none, s.notServed()
 	}
 	return b.update(ctx, name, mutate)
+}
+
+// Due returns the entries of a StateLedger, of all namespaces, that are due: their next attempt, or the end of their lease, is not after
+// now. The first ones come first, at most limit. It is for the server itself, and its cost is that of what it returns.
+func (s *Stored[T]) Due(ctx context.Context, now time.Time, limit int) ([]T, error) {
+	b := s.bound.Load()
+	if b == nil || b.due == nil {
+		return nil, apierrors.NewServiceUnavailable(s.resource.Resource + " are not served yet, or have no states")
+	}
+	return b.due(ctx, now, limit)
 }
 
 // Stage prepares an update of an object of the context's namespace that is committed together with other changes, as object.Stage
