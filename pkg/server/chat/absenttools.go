@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"regexp"
 
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // What the user says when they want something that this version lacks. The tools for it are offered then, so that the model

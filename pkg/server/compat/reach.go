@@ -19,7 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/models"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"

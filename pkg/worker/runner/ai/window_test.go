@@ -13,13 +13,14 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/plan"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 type place struct {

@@ -11,14 +11,15 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // Name is the name of the tool.
 const Name = "request_approval"
 
 // Builtin is the tool request_approval.
-var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) { return New(g.Ask), nil }}
+var Builtin = toolkit.Builtin{Name: Name, New: func(g toolkit.Given) (tool.Tool, error) { return New(g.Ask), nil }}
 
 // Func asks for an approval, and returns when it is decided. The tool fills in the answer's
 // Status. A *tool.Error is shown to the model.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/approval"
 	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
@@ -18,10 +18,11 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/tool/memory"
 	"github.com/platform-ai/platform/pkg/worker/tool/progress"
 	"github.com/platform-ai/platform/pkg/worker/tool/web"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // list has an entry for each tool.
-var list = []tool.Builtin{
+var list = []toolkit.Builtin{
 	approval.Builtin,
 	coordination.CancelBuiltin,
 	coordination.CheckBuiltin,
@@ -45,10 +46,10 @@ var list = []tool.Builtin{
 }
 
 // Find returns the tool with the given name, and false if there is none.
-func Find(name string) (tool.Builtin, bool) {
-	i := slices.IndexFunc(list, func(b tool.Builtin) bool { return b.Name == name })
+func Find(name string) (toolkit.Builtin, bool) {
+	i := slices.IndexFunc(list, func(b toolkit.Builtin) bool { return b.Name == name })
 	if i < 0 {
-		return tool.Builtin{}, false
+		return toolkit.Builtin{}, false
 	}
 	return list[i], true
 }
@@ -65,7 +66,7 @@ var definitions = sync.OnceValue(func() []tool.Definition {
 			all = append(all, b.Describe())
 		default:
 			// A tool that needs a run to be described has Describe; a test makes sure of it.
-			if t, err := b.New(tool.Given{}); err == nil {
+			if t, err := b.New(toolkit.Given{}); err == nil {
 				all = append(all, t.Definition())
 			}
 		}

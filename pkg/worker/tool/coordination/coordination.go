@@ -31,8 +31,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // Names of the tools.
@@ -51,21 +52,21 @@ const (
 
 // The built-in tools.
 var (
-	DelegateBuiltin  = tool.Builtin{Name: NameDelegate, Unlisted: true, New: of(NameDelegate, func(f *family) tool.Tool { return delegateTool{f} })}
-	WaitBuiltin      = tool.Builtin{Name: NameWait, Unlisted: true, New: of(NameWait, func(f *family) tool.Tool { return waitTool{f} })}
-	ContainerBuiltin = tool.Builtin{Name: NameContainer, Unlisted: true, New: of(NameContainer, func(f *family) tool.Tool { return containerTool{f} })}
-	CancelBuiltin    = tool.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
-	DetachBuiltin    = tool.Builtin{Name: NameDetach, Unlisted: true, New: of(NameDetach, func(f *family) tool.Tool { return detachTool{f} })}
-	SendBuiltin      = tool.Builtin{Name: NameSend, Unlisted: true, New: of(NameSend, func(f *family) tool.Tool { return sendTool{f} })}
-	CheckBuiltin     = tool.Builtin{Name: NameCheck, Unlisted: true, New: of(NameCheck, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
+	DelegateBuiltin  = toolkit.Builtin{Name: NameDelegate, Unlisted: true, New: of(NameDelegate, func(f *family) tool.Tool { return delegateTool{f} })}
+	WaitBuiltin      = toolkit.Builtin{Name: NameWait, Unlisted: true, New: of(NameWait, func(f *family) tool.Tool { return waitTool{f} })}
+	ContainerBuiltin = toolkit.Builtin{Name: NameContainer, Unlisted: true, New: of(NameContainer, func(f *family) tool.Tool { return containerTool{f} })}
+	CancelBuiltin    = toolkit.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
+	DetachBuiltin    = toolkit.Builtin{Name: NameDetach, Unlisted: true, New: of(NameDetach, func(f *family) tool.Tool { return detachTool{f} })}
+	SendBuiltin      = toolkit.Builtin{Name: NameSend, Unlisted: true, New: of(NameSend, func(f *family) tool.Tool { return sendTool{f} })}
+	CheckBuiltin     = toolkit.Builtin{Name: NameCheck, Unlisted: true, New: of(NameCheck, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
 
-	CreateAgentBuiltin = tool.Builtin{Name: NameCreateAgent, Unlisted: true, New: of(NameCreateAgent, func(f *family) tool.Tool { return createAgentTool{f} })}
-	DeleteAgentBuiltin = tool.Builtin{Name: NameDeleteAgent, Unlisted: true, New: of(NameDeleteAgent, func(f *family) tool.Tool { return deleteAgentTool{f} })}
+	CreateAgentBuiltin = toolkit.Builtin{Name: NameCreateAgent, Unlisted: true, New: of(NameCreateAgent, func(f *family) tool.Tool { return createAgentTool{f} })}
+	DeleteAgentBuiltin = toolkit.Builtin{Name: NameDeleteAgent, Unlisted: true, New: of(NameDeleteAgent, func(f *family) tool.Tool { return deleteAgentTool{f} })}
 )
 
 // of returns the New of a tool.
-func of(name string, from func(*family) tool.Tool) func(tool.Given) (tool.Tool, error) {
-	return func(g tool.Given) (tool.Tool, error) {
+func of(name string, from func(*family) tool.Tool) func(toolkit.Given) (tool.Tool, error) {
+	return func(g toolkit.Given) (tool.Tool, error) {
 		if g.API == nil || g.Task == nil {
 			return nil, errors.New("the run has no task")
 		}

@@ -20,9 +20,10 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // Name is the name of the tool.
@@ -30,7 +31,7 @@ const Name = "code_exec"
 
 // Builtin is the tool code_exec. A run cannot have it if there is no sandbox for its programs
 // or no interpreter.
-var Builtin = tool.Builtin{Name: Name, Describe: describe, New: func(g tool.Given) (tool.Tool, error) {
+var Builtin = toolkit.Builtin{Name: Name, Describe: describe, New: func(g toolkit.Given) (tool.Tool, error) {
 	if err := g.Policy.Check(); err != nil {
 		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
 	}

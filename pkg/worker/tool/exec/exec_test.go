@@ -22,11 +22,13 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/kit"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 func options(t *testing.T) Options {
@@ -129,7 +131,7 @@ func TestOffersWhatIsInstalled(t *testing.T) {
 
 // TestRunCannotHaveIt: a run without a sandbox, or without an interpreter, is refused for that reason.
 func TestRunCannotHaveIt(t *testing.T) {
-	for reason, given := range map[string]tool.Given{
+	for reason, given := range map[string]toolkit.Given{
 		v1alpha1.ReasonSandboxUnavailable: {Policy: sandbox.Policy{Kernel: &sandbox.Kernel{}}, Path: os.Getenv("PATH")},
 		v1alpha1.ReasonToolUnavailable:    {Policy: sandbox.Policy{Read: sandbox.System()}, Path: "/nonexistent"},
 	} {

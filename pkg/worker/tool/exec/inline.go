@@ -8,7 +8,7 @@ package exec
 import (
 	"slices"
 
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // maxInline is the longest program that CommandLine accepts, in bytes. Linux allows an argument 128 KiB.

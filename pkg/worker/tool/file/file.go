@@ -16,7 +16,8 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // Names of the tools.
@@ -26,18 +27,18 @@ const (
 )
 
 // ReadBuiltin is the tool file_read.
-var ReadBuiltin = tool.Builtin{Name: ReadName, New: func(g tool.Given) (tool.Tool, error) {
+var ReadBuiltin = toolkit.Builtin{Name: ReadName, New: func(g toolkit.Given) (tool.Tool, error) {
 	roots, err := rootsOf(g)
 	return Read(roots), err
 }}
 
 // WriteBuiltin is the tool file_write.
-var WriteBuiltin = tool.Builtin{Name: WriteName, New: func(g tool.Given) (tool.Tool, error) {
+var WriteBuiltin = toolkit.Builtin{Name: WriteName, New: func(g toolkit.Given) (tool.Tool, error) {
 	roots, err := rootsOf(g)
 	return Write(roots, g.ArtifactsDir), err
 }}
 
-func rootsOf(g tool.Given) (*Roots, error) {
+func rootsOf(g toolkit.Given) (*Roots, error) {
 	more := []string{g.TempDir}
 	if g.ArtifactsDir != "" {
 		more = append(more, g.ArtifactsDir)

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/platform-ai/platform/pkg/clip"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // ReadArguments are the arguments of file_read.

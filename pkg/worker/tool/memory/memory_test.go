@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // TestTools: what a call of each tool asks the server, and what its answer or refusal is for the model. What does not
@@ -25,7 +26,7 @@ func TestTools(t *testing.T) {
 		Spec:       v1alpha1.MemorySpec{Content: "the gate\u200b opens", Tags: []string{"o\u202eps"}, Source: "handbook"},
 		Status:     v1alpha1.MemoryStatus{Origin: &v1alpha1.MemoryOrigin{TaskName: "t", Sequence: 9}},
 	}}}
-	given := tool.Given{
+	given := toolkit.Given{
 		Recall: func(_ context.Context, s v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error) {
 			asked = s
 			return found, refusal
@@ -40,7 +41,7 @@ func TestTools(t *testing.T) {
 		},
 	}
 	var tools []tool.Tool
-	for _, b := range []tool.Builtin{RecallBuiltin, RememberBuiltin, ProposeBuiltin, SearchBuiltin} {
+	for _, b := range []toolkit.Builtin{RecallBuiltin, RememberBuiltin, ProposeBuiltin, SearchBuiltin} {
 		made, err := b.New(given)
 		if err != nil {
 			t.Fatal(err)

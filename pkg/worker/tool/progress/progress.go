@@ -11,14 +11,15 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	limits "github.com/platform-ai/platform/pkg/readmodel/progress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // Name is the name of the tool.
 const Name = "update_plan"
 
 // Builtin is the tool update_plan.
-var Builtin = tool.Builtin{Name: Name, Unlisted: true, New: func(g tool.Given) (tool.Tool, error) { return New(g.UpdatePlan) }}
+var Builtin = toolkit.Builtin{Name: Name, Unlisted: true, New: func(g toolkit.Given) (tool.Tool, error) { return New(g.UpdatePlan) }}
 
 // Arguments are the arguments of update_plan.
 type Arguments struct {

@@ -21,7 +21,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -38,7 +39,7 @@ const (
 const FetchName = "web_fetch"
 
 // FetchBuiltin is the tool web_fetch.
-var FetchBuiltin = tool.Builtin{Name: FetchName, New: func(g tool.Given) (tool.Tool, error) {
+var FetchBuiltin = toolkit.Builtin{Name: FetchName, New: func(g toolkit.Given) (tool.Tool, error) {
 	return Fetch(egress.Guard{Allow: g.FetchAllow}), nil
 }}
 
@@ -117,7 +118,7 @@ func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
 		return nil, transportError(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, cut, err := tool.ReadAtMost(res.Body, maxBody)
+	body, cut, err := toolkit.ReadAtMost(res.Body, maxBody)
 	if err != nil {
 		return nil, transportError(err)
 	}
@@ -181,7 +182,7 @@ func decode(body []byte, contentType string) []byte {
 	if !certain && name == "windows-1252" && utf8.Valid(clip.Whole(body)) {
 		name = "utf-8" // the default looks at the beginning only
 	}
-	return tool.UTF8(body, "text/plain; charset="+name)
+	return toolkit.UTF8(body, "text/plain; charset="+name)
 }
 
 // firstChars returns the first n characters of s, and whether there are more.

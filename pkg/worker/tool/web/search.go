@@ -11,7 +11,8 @@ import (
 	"strconv"
 
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 const SearchName = "web_search"
 
 // SearchBuiltin is the tool web_search.
-var SearchBuiltin = tool.Builtin{Name: SearchName, New: func(g tool.Given) (tool.Tool, error) {
+var SearchBuiltin = toolkit.Builtin{Name: SearchName, New: func(g toolkit.Given) (tool.Tool, error) {
 	return Search(SearchConfig{URL: g.SearchURL, Key: g.SearchKey}), nil
 }}
 
@@ -97,11 +98,11 @@ func (s *searcher) call(ctx context.Context, a SearchArguments) (any, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service answered with status %d", res.StatusCode)
 	}
-	body, _, err := tool.ReadAtMost(res.Body, maxSearchBody)
+	body, _, err := toolkit.ReadAtMost(res.Body, maxSearchBody)
 	if err != nil {
 		return nil, transportError(err)
 	}
-	hits, ok := parseHits(tool.UTF8(body, res.Header.Get("Content-Type")))
+	hits, ok := parseHits(toolkit.UTF8(body, res.Header.Get("Content-Type")))
 	if !ok {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service's answer is not understood")
 	}

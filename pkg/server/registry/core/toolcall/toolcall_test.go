@@ -19,8 +19,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // The typed arguments are those of the tools' own schemas, so a policy sees everything that a tool gets.
@@ -32,7 +32,7 @@ func TestTypedArgumentsAreComplete(t *testing.T) {
 			t.Errorf("%s is not built in", name)
 			continue
 		}
-		made, err := b.New(tool.Given{WorkDir: t.TempDir(), TempDir: t.TempDir(), SearchURL: "http://127.0.0.1:1", Policy: sandbox.Policy{Read: sandbox.System()}})
+		made, err := b.New(toolkit.Given{WorkDir: t.TempDir(), TempDir: t.TempDir(), SearchURL: "http://127.0.0.1:1", Policy: sandbox.Policy{Read: sandbox.System()}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
