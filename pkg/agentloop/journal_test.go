@@ -54,13 +54,13 @@ turns:
 		usage Totals
 		again []string
 	}
+	type arguments struct {
+		N int `json:"number"`
+	}
 	// run runs until the end, with a crash at each given step: before it is stored, or after it.
 	run := func(at int, stored bool) (o outcome) {
 		for past, crashed := ([]Step)(nil), false; ; {
-			note := tool.New("note", "notes", func(_ context.Context, a struct {
-				N int `json:"number"`
-			},
-			) (any, error) {
+			note := tool.New(tool.Definition{Name: "note", Description: "notes", Parameters: tool.SchemaOf[arguments]()}, func(_ context.Context, a arguments) (any, error) {
 				o.calls = append(o.calls, fmt.Sprint(a.N))
 				return "noted", nil
 			})

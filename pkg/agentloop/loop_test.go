@@ -98,7 +98,7 @@ func newSetup(t *testing.T, text string) *setup {
 		t.Fatal(err)
 	}
 	tools, err := tool.NewCatalogue(
-		tool.New("lookup", "looks up", func(_ context.Context, a lookupArguments) (any, error) {
+		tool.New(tool.Definition{Name: "lookup", Description: "looks up", Parameters: tool.SchemaOf[lookupArguments]()}, func(_ context.Context, a lookupArguments) (any, error) {
 			out.calls = append(out.calls, a.Key)
 			if a.Key == "absent" {
 				return nil, tool.Errorf(tool.TypeNotFound, "ARGUMENT %s", a.Key)
@@ -184,7 +184,7 @@ turns:
   reply: {toolCalls: [{name: delegate_task, arguments: {}}]}
 - match: {turn: 2}
   reply: {text: Done.}`)
-	tools, err := tool.NewCatalogue(tool.New("delegate_task", "delegates", func(context.Context, struct{}) (any, error) {
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "delegate_task", Description: "delegates", Parameters: tool.SchemaOf[struct{}]()}, func(context.Context, struct{}) (any, error) {
 		return taskMade{"RESULT"}, nil
 	}))
 	if err != nil {
@@ -462,7 +462,7 @@ turns:
 func TestStop(t *testing.T) {
 	s := newSetup(t, `turns: [{reply: {toolCalls: [{name: wait, arguments: {}}, {name: wait, arguments: {}}]}}]`)
 	ctx, cancel := context.WithCancel(t.Context())
-	tools, err := tool.NewCatalogue(tool.New("wait", "", func(ctx context.Context, _ struct{}) (any, error) {
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "wait", Parameters: tool.SchemaOf[struct{}]()}, func(ctx context.Context, _ struct{}) (any, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()

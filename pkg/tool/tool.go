@@ -22,12 +22,9 @@ type Tool interface {
 	Call(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// New makes a tool from a func. The schema comes from the argument struct; see SchemaOf.
-func New[A any](name, description string, call func(ctx context.Context, arguments A) (any, error), choices ...Choice) Tool {
-	return &funcTool[A]{
-		definition: Definition{Name: name, Description: description, Parameters: SchemaOf[A](choices...)},
-		call:       call,
-	}
+// New makes a tool from a func, whose argument struct has the fields that the parameters of the definition describe.
+func New[A any](d Definition, call func(ctx context.Context, arguments A) (any, error)) Tool {
+	return &funcTool[A]{definition: d, call: call}
 }
 
 type funcTool[A any] struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
@@ -25,20 +26,17 @@ const (
 	maxCodeLog = 50
 )
 
-// ToolCodeExec is the name of the tool that runs programs.
-const ToolCodeExec = exec.Name
-
 // codeTools runs programs as tasks of the caller: the server itself runs none, so the sandbox, the limits and the policies of
 // tasks hold for them.
 func codeTools() []entry {
-	return []entry{{name: ToolCodeExec, named: true, repeats: true, make: func(b *toolbox) tool.Tool { return codeTool{b} }}}
+	return []entry{{name: builtin.CodeExec.Name, named: true, repeats: true, make: func(b *toolbox) tool.Tool { return codeTool{b} }}}
 }
 
 type codeTool struct{ *toolbox }
 
 // Definition is that of the tool of workers.
 func (codeTool) Definition() tool.Definition {
-	d := exec.Describe()
+	d := builtin.CodeExec.Definition()
 	d.Description = "Run a short program as a task of type container and return what it prints. Each call starts with an empty folder."
 	return d
 }
@@ -57,7 +55,7 @@ func (r *codeResult) Failed() string { return r.Error }
 
 // Call creates the task, waits for it, and reads what it printed.
 func (c codeTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
-	var a exec.Arguments
+	var a builtin.CodeArguments
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, tool.InvalidArguments("%v", err)
 	}
@@ -65,7 +63,7 @@ func (c codeTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.newTask(ctx, fmt.Sprintf("code-%d", c.created+1), "", (time.Duration(a.Seconds()) * time.Second).String(),
+	made, err := c.newTask(ctx, fmt.Sprintf("code-%d", c.created+1), "", (time.Duration(exec.Seconds(a)) * time.Second).String(),
 		v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: command})
 	if err != nil {
 		return nil, err

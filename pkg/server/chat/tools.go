@@ -104,7 +104,8 @@ type entry struct {
 // operation returns the entry of a tool that is a method of the toolbox.
 func operation[A any](name, description string, call func(*toolbox, context.Context, A) (any, error)) entry {
 	return entry{name: name, make: func(b *toolbox) tool.Tool {
-		return tool.New(name, description, func(ctx context.Context, arguments A) (any, error) { return call(b, ctx, arguments) })
+		d := tool.Definition{Name: name, Description: description, Parameters: tool.SchemaOf[A]()}
+		return tool.New(d, func(ctx context.Context, arguments A) (any, error) { return call(b, ctx, arguments) })
 	}}
 }
 

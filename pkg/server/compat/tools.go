@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // Tools that only look at a task.
@@ -31,7 +32,7 @@ const (
 func offered() []string {
 	return []string{
 		"create_ai_task", "create_container_task", "create_agent_task", toolCheck, "fetch_task_output", toolWait, "cancel_task",
-		"list_agents", "list_tasks", "create_agent", chat.ToolCodeExec,
+		"list_agents", "list_tasks", "create_agent", builtin.CodeExec.Name,
 		"create_pr_monitor", "create_pull_request", "check_pull_request_ci", "file_read", "file_write",
 	}
 }
@@ -71,7 +72,7 @@ func (x *exchange) toolset(c llm.Candidate, asked string, wrap func(tool.Tool) t
 	if err != nil {
 		return nil, nil, err
 	}
-	asRuns := []string{chat.ToolCodeExec}
+	asRuns := []string{builtin.CodeExec.Name}
 	for _, t := range more {
 		asRuns = append(asRuns, t.Definition().Name)
 	}

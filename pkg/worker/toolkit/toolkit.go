@@ -13,18 +13,14 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// Builtin is a tool that needs no Tool object. Each tool's package exports one, and package
-// builtin lists them.
-type Builtin struct {
-	Name string
-	// Unlisted is set for tools of coordination, which are not in the list of tools that users choose from.
-	Unlisted bool
-	// Describe defines the tool where there is no run, and so New cannot. If it is nil, New makes the tool from nothing.
-	Describe func() tool.Definition
+// Tool is the code of a tool of the catalogue. Each tool's package exports one, and package tools lists them.
+type Tool struct {
+	Of *builtin.Tool
 	// New makes the tool for a run. A *tool.RefusedError says why the run cannot have the tool.
 	New func(Given) (tool.Tool, error)
 }

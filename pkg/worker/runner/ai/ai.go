@@ -25,10 +25,10 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 	"github.com/platform-ai/platform/pkg/worker/toolkit"
+	"github.com/platform-ai/platform/pkg/worker/tools"
 )
 
 // Runner asks the model of a task of type ai, with its tools, until it answers.
@@ -216,9 +216,9 @@ func (r *run) tool(ctx context.Context, use plan.Tool, given toolkit.Given) (too
 		}
 		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
 	}
-	b, ok := builtin.Find(use.Name)
+	t, ok := tools.Find(use.Name)
 	if !ok {
 		return nil, errors.New("neither a Tool nor built in")
 	}
-	return b.New(given)
+	return t.New(given)
 }

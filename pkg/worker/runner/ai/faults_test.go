@@ -130,10 +130,10 @@ func meet(t *testing.T, protocol string, row modelfaults.Row, n int) (agentloop.
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := tool.NewCatalogue(tool.New("lookup", "looks up", func(context.Context, struct {
+	type arguments struct {
 		Key string `json:"key"`
-	},
-	) (any, error) {
+	}
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "lookup", Description: "looks up", Parameters: tool.SchemaOf[arguments]()}, func(context.Context, arguments) (any, error) {
 		t.Error("the tool was called")
 		return nil, nil
 	}))

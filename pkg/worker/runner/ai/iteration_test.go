@@ -114,7 +114,7 @@ func TestApprovalsSurviveIterations(t *testing.T) {
 	}
 	p := &plan.Plan{Gated: []string{"drop"}, Tools: []plan.Tool{{Name: "drop", Object: object(3)}}}
 	var made []string
-	tools, err := tool.NewCatalogue(tool.New("drop", "drops", func(ctx context.Context, a dropped) (any, error) {
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "drop", Description: "drops", Parameters: tool.SchemaOf[dropped]()}, func(ctx context.Context, a dropped) (any, error) {
 		made = append(made, a.Key+" with "+tool.ApprovalOf(ctx))
 		return nil, nil
 	}))

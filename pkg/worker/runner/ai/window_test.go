@@ -47,7 +47,7 @@ func TestContextWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools, err := tool.NewCatalogue(tool.New("read", "reads", func(_ context.Context, a place) (any, error) {
+			tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "read", Description: "reads", Parameters: tool.SchemaOf[place]()}, func(_ context.Context, a place) (any, error) {
 				return fmt.Sprint(a.N, strings.Repeat("x", 700)), nil
 			}))
 			if err != nil {

@@ -17,23 +17,18 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
-// Names of the tools.
-const (
-	ReadName  = "file_read"
-	WriteName = "file_write"
-)
-
 // ReadBuiltin is the tool file_read.
-var ReadBuiltin = toolkit.Builtin{Name: ReadName, New: func(g toolkit.Given) (tool.Tool, error) {
+var ReadBuiltin = toolkit.Tool{Of: builtin.FileRead, New: func(g toolkit.Given) (tool.Tool, error) {
 	roots, err := rootsOf(g)
 	return Read(roots), err
 }}
 
 // WriteBuiltin is the tool file_write.
-var WriteBuiltin = toolkit.Builtin{Name: WriteName, New: func(g toolkit.Given) (tool.Tool, error) {
+var WriteBuiltin = toolkit.Tool{Of: builtin.FileWrite, New: func(g toolkit.Given) (tool.Tool, error) {
 	roots, err := rootsOf(g)
 	return Write(roots, g.ArtifactsDir), err
 }}
