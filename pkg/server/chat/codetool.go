@@ -26,20 +26,12 @@ const (
 	maxCodeLog = 50
 )
 
-// codeTools runs programs as tasks of the caller: the server itself runs none, so the sandbox, the limits and the policies of
+// codeTool runs programs as tasks of the caller: the server itself runs none, so the sandbox, the limits and the policies of
 // tasks hold for them.
-func codeTools() []entry {
-	return []entry{{name: builtin.CodeExec.Name, named: true, repeats: true, make: func(b *toolbox) tool.Tool { return codeTool{b} }}}
-}
-
 type codeTool struct{ *toolbox }
 
-// Definition is that of the tool of workers.
-func (codeTool) Definition() tool.Definition {
-	d := builtin.CodeExec.Definition()
-	d.Description = "Run a short program as a task of type container and return what it prints. Each call starts with an empty folder."
-	return d
-}
+// Definition is that of the catalogue.
+func (codeTool) Definition() tool.Definition { return builtin.ChatCodeExec.Definition() }
 
 // codeResult is the result of a program that ran.
 type codeResult struct {
@@ -68,10 +60,10 @@ func (c codeTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.waitForTask(ctx, waitArguments{Name: made.Name, Timeout: ptr.To(int64(maxWait / time.Second))}); err != nil {
+	if _, err := c.waitForTask(ctx, builtin.WaitArguments{Name: made.Name, Timeout: ptr.To(int64(maxWait / time.Second))}); err != nil {
 		return nil, err
 	}
-	t, err := c.task(ctx, oneTask{Name: made.Name})
+	t, err := c.task(ctx, builtin.TaskArguments{Name: made.Name})
 	if err != nil {
 		return nil, err
 	}

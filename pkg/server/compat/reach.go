@@ -82,6 +82,12 @@ func (x *exchange) reaching() (tools []tool.Tool, notes []string, err error) {
 	return tools, notes, nil
 }
 
+// taken reports whether a tool of the platform has a name, wherever it is offered.
+func taken(name string) bool {
+	_, ok := builtin.FindIn(builtin.Runs|builtin.Chats|builtin.APIs, name)
+	return ok
+}
+
 // unusable returns why a Tool object cannot be offered, or "".
 func unusable(o *v1alpha1.Tool) string {
 	switch {
@@ -89,7 +95,7 @@ func unusable(o *v1alpha1.Tool) string {
 		return "it does not declare its parameters"
 	case !tool.ValidName(o.Name):
 		return "models know tools by names of 1 to 64 letters, digits, - and _"
-	case builtin.Has(o.Name) || chat.HasTool(o.Name):
+	case taken(o.Name):
 		return "it has the name of a tool of this server"
 	}
 	if err := tool.CheckSpec(&o.Spec); err != nil {

@@ -4,9 +4,12 @@
 // Package builtin is the catalogue of the platform's own tools: what is known of each tool without the code that carries it out.
 // Whoever needs a fact about a tool reads it here: what a run gets without naming it (pkg/plan), what users choose from
 // (catalogtools), what policies see of a call (toolcalls), whether a run has read untrusted text (memoryproposals), which names are
-// taken, and what the vendors' APIs offer besides. All of these are the same list, so a new tool is in none of them by accident.
+// taken, and what a chat and the vendors' APIs offer. All of these are the same list, so a new tool is in none of them by accident.
 //
-// The code is bound to this list in pkg/worker/tools, and a test compares the two.
+// The code is bound to this list in one place on each side: pkg/worker/tools for runs, pkg/server/chat for the server, which makes the
+// tools that reach the web from the code of workers (pkg/server/compat). A test on each side compares the two.
+//
+// Runs and the server have tools of the same name with different arguments (cancel_task), so a name is known in a Place.
 package builtin
 
 import (
@@ -31,6 +34,8 @@ type Tool struct {
 	Effects Effects
 	// Automatic says which runs get the tool although neither their task nor its agent names it.
 	Automatic Automatic
+	// Asked is what a user has to speak of before a conversation offers the tool.
+	Asked Intent
 	// Unlisted is set for tools of runs that are not in the list of tools that users choose from.
 	Unlisted bool
 	// Dispensable is set if a run goes on without the tool where it cannot work. Otherwise the task is refused.
@@ -40,9 +45,14 @@ type Tool struct {
 	Trusted bool
 	// Proposes is set if a call proposes a memory. The start of such a call is stored before the call is made.
 	Proposes bool
+	// Once is set if what a call writes is there once, however often the same call is made. Whoever does not know whether a call was
+	// carried out may then repeat it.
+	Once bool
 	// Typed sets the member of a ToolCall that has the arguments for policies, from spec.arguments. It is nil for tools of
 	// which policies see the arguments by their paths alone. The error says which argument has another type.
 	Typed func(*v1alpha1.ToolCallSpec) error
+	// Absent, if not nil, is the answer to every call, because this version lacks what the tool is for. Nothing carries the tool out.
+	Absent *tool.Error
 }
 
 // Place is where models are offered tools; a set of bits.
@@ -52,6 +62,8 @@ type Place uint8
 const (
 	// Runs are tasks of type ai. A worker carries out their calls.
 	Runs Place = 1 << iota
+	// Chats are conversations with the server. The server carries out their calls.
+	Chats
 	// APIs are requests to the vendors' APIs. The server carries out their calls.
 	APIs
 )
@@ -91,12 +103,37 @@ const (
 	Autonomous Automatic = "Autonomous"
 )
 
+// Intent is what a user speaks of. Package chat recognises it by their words.
+type Intent string
+
+// Intents.
+const (
+	// Anything needs no words.
+	Anything Intent = ""
+	// Create, Change and Delete are what is done to objects.
+	Create Intent = "Create"
+	Change Intent = "Change"
+	Delete Intent = "Delete"
+	// PullRequests are those of a code host.
+	PullRequests Intent = "PullRequests"
+	// Files are the tools for files, by their names.
+	Files Intent = "Files"
+)
+
 // all lists the tools in the order in which models see them. Runs get their automatic tools in this order.
 var all = []*Tool{
 	RecallMemory, Remember, ProposeMemory, SearchTranscript,
 	DelegateTask, WaitForTasks, CreateContainerTask, CancelTask, SendMessage, CheckMessages, CreateAgent, DeleteAgent, UpdatePlan,
 	RequestApproval,
-	DetachTask, CodeExec, FileRead, FileWrite, WebFetch, WebSearch,
+	DetachTask, CodeExec, FileRead, FileWrite,
+
+	ChatCreateAITask, ChatCreateContainerTask, ChatCreateAgentTask, ChatCheckTaskProgress, ChatFetchTaskOutput, ChatWaitForTask, ChatCancelTask,
+	ChatListAgents, ChatListTools, ChatListTasks,
+	ChatCreateAgent, ChatUpdateAgent, ChatDeleteAgent, ChatCreateTool, ChatDeleteTool, ChatDeleteSession,
+	ChatCreatePRMonitor, ChatCodeExec,
+	ChatCreatePullRequest, ChatCheckPullRequestCI, ChatFileRead, ChatFileWrite,
+
+	WebFetch, WebSearch,
 }
 
 // In returns the tools of a place, in the order in which models see them.

@@ -44,7 +44,7 @@ func TestDefinitions(t *testing.T) {
 // TestCatalogue: the facts about a tool agree with each other, no place has two tools of one name, and models take what each place has.
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
-	for _, place := range []Place{Runs, APIs} {
+	for _, place := range []Place{Runs, Chats, APIs} {
 		var names []string
 		for _, b := range In(place) {
 			if slices.Contains(names, b.Name) {
@@ -66,11 +66,14 @@ func TestCatalogue(t *testing.T) {
 		}
 		runs := b.In&Runs != 0
 		for what, wrong := range map[string]bool{
-			"in no place":     b.In == 0,
-			"without effects": b.Effects == 0,
+			"in no place":                                     b.In == 0,
+			"without effects, and not absent":                 b.Absent == nil && b.Effects == 0,
+			"absent, and in runs or with effects":             b.Absent != nil && (runs || b.Effects != 0),
 			"automatic, unlisted or dispensable, not in runs": !runs && (b.Automatic != Named || b.Unlisted || b.Dispensable),
+			"asked for in runs":                               runs && b.Asked != Anything,
 			"trusted, and reads what nobody reviewed":         b.Trusted && b.Effects.Has(Sends),
 			"proposes without writing":                        b.Proposes && !b.Effects.Has(Writes),
+			"once without writing":                            b.Once && !b.Effects.Has(Writes),
 		} {
 			if wrong {
 				t.Errorf("%s: %s", b.Name, what)
