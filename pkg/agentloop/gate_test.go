@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 	request "github.com/platform-ai/platform/pkg/worker/tool/approval"
 )
 
@@ -56,11 +56,11 @@ func newGated(t *testing.T, p *people, text string) *setup {
 	}}
 	var err error
 	s.config.Tools, err = tool.NewCatalogue(
-		tool.New("drop", "drops", func(ctx context.Context, a dropArguments) (any, error) {
+		tool.New(tool.Definition{Name: "drop", Description: "drops", Parameters: tool.SchemaOf[dropArguments]()}, func(ctx context.Context, a dropArguments) (any, error) {
 			p.trail = append(p.trail, "called "+a.Key+" with "+tool.ApprovalOf(ctx))
 			return a.Key, nil
 		}),
-		tool.New("free", "is free", func(ctx context.Context, _ struct{}) (any, error) {
+		tool.New(tool.Definition{Name: "free", Description: "is free", Parameters: tool.SchemaOf[struct{}]()}, func(ctx context.Context, _ struct{}) (any, error) {
 			p.trail = append(p.trail, "free"+tool.ApprovalOf(ctx))
 			return "free", nil
 		}),
@@ -323,7 +323,7 @@ turns:
 - match: {turn: 2, lastRole: tool}
   reply: {text: done}`)
 	var err error
-	s.config.Tools, err = tool.NewCatalogue(tool.New("drop", "drops", func(context.Context, dropArguments) (any, error) {
+	s.config.Tools, err = tool.NewCatalogue(tool.New(tool.Definition{Name: "drop", Description: "drops", Parameters: tool.SchemaOf[dropArguments]()}, func(context.Context, dropArguments) (any, error) {
 		return nil, tool.OutcomeUnknown("drop", "the connection broke")
 	}))
 	if err != nil {

@@ -15,10 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // TestRunContinues interrupts a run at each of its steps, before and after the step is stored, and continues it with what
@@ -53,13 +54,13 @@ turns:
 		usage Totals
 		again []string
 	}
+	type arguments struct {
+		N int `json:"number"`
+	}
 	// run runs until the end, with a crash at each given step: before it is stored, or after it.
 	run := func(at int, stored bool) (o outcome) {
 		for past, crashed := ([]Step)(nil), false; ; {
-			note := tool.New("note", "notes", func(_ context.Context, a struct {
-				N int `json:"number"`
-			},
-			) (any, error) {
+			note := tool.New(tool.Definition{Name: "note", Description: "notes", Parameters: tool.SchemaOf[arguments]()}, func(_ context.Context, a arguments) (any, error) {
 				o.calls = append(o.calls, fmt.Sprint(a.N))
 				return "noted", nil
 			})

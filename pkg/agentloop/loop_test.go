@@ -16,13 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // recording keeps events, and checks that the API accepts each one and that none contains
@@ -97,7 +98,7 @@ func newSetup(t *testing.T, text string) *setup {
 		t.Fatal(err)
 	}
 	tools, err := tool.NewCatalogue(
-		tool.New("lookup", "looks up", func(_ context.Context, a lookupArguments) (any, error) {
+		tool.New(tool.Definition{Name: "lookup", Description: "looks up", Parameters: tool.SchemaOf[lookupArguments]()}, func(_ context.Context, a lookupArguments) (any, error) {
 			out.calls = append(out.calls, a.Key)
 			if a.Key == "absent" {
 				return nil, tool.Errorf(tool.TypeNotFound, "ARGUMENT %s", a.Key)
@@ -183,7 +184,7 @@ turns:
   reply: {toolCalls: [{name: delegate_task, arguments: {}}]}
 - match: {turn: 2}
   reply: {text: Done.}`)
-	tools, err := tool.NewCatalogue(tool.New("delegate_task", "delegates", func(context.Context, struct{}) (any, error) {
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "delegate_task", Description: "delegates", Parameters: tool.SchemaOf[struct{}]()}, func(context.Context, struct{}) (any, error) {
 		return taskMade{"RESULT"}, nil
 	}))
 	if err != nil {
@@ -461,7 +462,7 @@ turns:
 func TestStop(t *testing.T) {
 	s := newSetup(t, `turns: [{reply: {toolCalls: [{name: wait, arguments: {}}, {name: wait, arguments: {}}]}}]`)
 	ctx, cancel := context.WithCancel(t.Context())
-	tools, err := tool.NewCatalogue(tool.New("wait", "", func(ctx context.Context, _ struct{}) (any, error) {
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "wait", Parameters: tool.SchemaOf[struct{}]()}, func(ctx context.Context, _ struct{}) (any, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // Role says who speaks in a Message.
@@ -77,7 +77,7 @@ type Request struct {
 	// Model is the vendor's name of the model.
 	Model    string
 	Messages []Message
-	Tools    []tooldef.Definition
+	Tools    []tool.Definition
 	// Temperature is left to the vendor when nil.
 	Temperature *float64
 	// TopP is left to the vendor when nil.

@@ -4,40 +4,11 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
-	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
-	"github.com/platform-ai/platform/pkg/worker/tool/memory"
-	"github.com/platform-ai/platform/pkg/worker/tool/progress"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-// automatic is a group of built-in tools that runs of type ai get without naming them.
-type automatic struct {
-	tools []string
-	// when decides for a task and its agent, which is nil for a task without one.
-	when func(t *v1alpha1.Task, a *v1alpha1.Agent) bool
-	// kept is set if the annotation platform.ai/disable-coordination-tool-injection does not remove the group.
-	kept bool
-}
-
-// automatics lists all groups. The tools are added in this order, after those that the agent and the task name. A name
-// that is not built in is skipped.
-func automatics() []automatic {
-	return []automatic{
-		{tools: []string{memory.RecallName, memory.RememberName, memory.ProposeName, memory.SearchName}, when: always, kept: true},
-		{tools: []string{coordination.NameDelegate, coordination.NameWait, coordination.NameContainer, coordination.NameCancel}, when: coordinates},
-		{tools: []string{coordination.NameSend, coordination.NameCheck}, when: hasFamily},
-		{tools: []string{coordination.NameCreateAgent, coordination.NameDeleteAgent}, when: coordinates},
-		{tools: []string{progress.Name}, when: coordinates},
-		{tools: []string{ToolRequestApproval}, when: Autonomous},
-	}
-}
-
-// always is for tools of every run.
-func always(*v1alpha1.Task, *v1alpha1.Agent) bool { return true }
 
 // coordinates reports whether the agent may delegate to others.
 func coordinates(_ *v1alpha1.Task, a *v1alpha1.Agent) bool {
@@ -55,16 +26,34 @@ func Autonomous(t *v1alpha1.Task, a *v1alpha1.Agent) bool {
 	return t.Spec.Type == v1alpha1.TaskTypeAI && coordinates(t, a) && a.Spec.Coordination.Autonomous
 }
 
-// automaticTools returns the names of the tools that the task gets without naming them.
+// automaticTools returns the names of the tools that the task gets without naming them, after those that its agent and the task name.
 func automaticTools(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	var names []string
-	for _, group := range automatics() {
-		if !group.kept && coordinationDisabled(t) || !group.when(t, a) {
-			continue
+	for _, b := range builtin.In(builtin.Runs) {
+		if gets(b.Automatic, t, a) {
+			names = append(names, b.Name)
 		}
-		names = append(names, group.tools...)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return !builtin.Has(name) })
+	return names
+}
+
+// gets reports whether the task is one of those that get a tool automatically. Tools of every run stay where the annotation
+// platform.ai/disable-coordination-tool-injection removes the others.
+func gets(of builtin.Automatic, t *v1alpha1.Task, a *v1alpha1.Agent) bool {
+	if of != builtin.Every && coordinationDisabled(t) {
+		return false
+	}
+	switch of {
+	case builtin.Every:
+		return true
+	case builtin.Coordinators:
+		return coordinates(t, a)
+	case builtin.Families:
+		return hasFamily(t, a)
+	case builtin.Autonomous:
+		return Autonomous(t, a)
+	}
+	return false
 }
 
 // coordinationDisabled reports whether the task's annotation removes the automatic tools for coordination, approvals

@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // shelf is a Reader for the objects of plantest.
@@ -192,15 +193,15 @@ func TestPlaces(t *testing.T) {
 // TestNoSearchService: a run goes on without web_search where there is no service for it, and a note says so.
 func TestNoSearchService(t *testing.T) {
 	for lacks, note := range map[string]string{"": "", "no service": "tools: web_search cannot work here, and runs leave it out: no service"} {
-		place := plan.Place{Lacks: func(tool string) string { return map[string]string{plan.ToolWebSearch: lacks}[tool] }}
-		p, err := plan.Make(t.Context(), newShelf(), place, plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{plan.ToolWebSearch, "file_read"} })))
+		place := plan.Place{Lacks: func(tool string) string { return map[string]string{builtin.WebSearch.Name: lacks}[tool] }}
+		p, err := plan.Make(t.Context(), newShelf(), place, plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{builtin.WebSearch.Name, "file_read"} })))
 		if err != nil {
 			t.Fatal(err)
 		}
 		has := func(name string) bool {
 			return slices.ContainsFunc(p.Tools, func(t plan.Tool) bool { return t.Name == name })
 		}
-		if has(plan.ToolWebSearch) != (lacks == "") || !has("file_read") || strings.Join(p.Notes, "") != note {
+		if has(builtin.WebSearch.Name) != (lacks == "") || !has("file_read") || strings.Join(p.Notes, "") != note {
 			t.Errorf("%q is lacking: %+v, %q", lacks, p.Tools, p.Notes)
 		}
 	}
@@ -292,7 +293,7 @@ func TestApprovals(t *testing.T) {
 			task.Status.Delegation = &v1alpha1.TaskDelegation{ApprovalRequiredTools: tc.above}
 		}
 		u := plan.UsesOf(task, &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{Coordination: tc.c}})
-		asks := slices.ContainsFunc(u.Tools, func(k types.NamespacedName) bool { return k.Name == plan.ToolRequestApproval })
+		asks := slices.ContainsFunc(u.Tools, func(k types.NamespacedName) bool { return k.Name == builtin.RequestApproval.Name })
 		if !slices.Equal(u.Gated, tc.gated) || asks != tc.asks {
 			t.Errorf("%s: %v %t", name, u.Gated, asks)
 		}

@@ -6,7 +6,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,28 +13,15 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/support"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-// Names of the built-in tools that the plan of a run depends on.
-const (
-	// ToolCodeExec runs programs.
-	ToolCodeExec = "code_exec"
-	// ToolWebSearch asks a search service, which operators need not have.
-	ToolWebSearch = "web_search"
-	// ToolRequestApproval asks a person to approve a call before it is made.
-	ToolRequestApproval = "request_approval"
-)
-
-// toolName matches the function names that every vendor accepts.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tools finds the tools of these names.
 func (m *maker) tools(ctx context.Context, names []types.NamespacedName) error {
 	for _, key := range names {
-		if builtin.Has(key.Name) {
-			if err := m.builtin(key.Name); err != nil {
+		if b, ok := builtin.Find(key.Name); ok {
+			if err := m.builtin(b); err != nil {
 				return err
 			}
 			if what := m.lacks(key.Name); what != "" {
@@ -61,15 +47,15 @@ func (m *maker) lacks(name string) string {
 }
 
 // builtin refuses a built-in tool that cannot work at the place, unless the run goes on without it.
-func (m *maker) builtin(name string) error {
-	if what := m.lacks(name); what != "" && name != ToolWebSearch {
-		return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", name, what)
+func (m *maker) builtin(b *builtin.Tool) error {
+	if what := m.lacks(b.Name); what != "" && !b.Dispensable {
+		return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", b.Name, what)
 	}
-	if name == ToolCodeExec && m.place.NoPrograms != "" {
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", name, m.place.NoPrograms)
+	if b.Effects.Has(builtin.Executes) && m.place.NoPrograms != "" {
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", b.Name, m.place.NoPrograms)
 	}
-	if name == ToolCodeExec && m.place.NoNetwork != "" && PublicNetwork(m.plan.Agent) {
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: spec.sandbox.network of Agent %q: %s", name, m.plan.Agent.Name, m.place.NoNetwork)
+	if b.Effects.Has(builtin.Executes) && m.place.NoNetwork != "" && PublicNetwork(m.plan.Agent) {
+		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: spec.sandbox.network of Agent %q: %s", b.Name, m.plan.Agent.Name, m.place.NoNetwork)
 	}
 	return nil
 }
@@ -78,7 +64,10 @@ func (m *maker) builtin(name string) error {
 func RunsPrograms(a *v1alpha1.Agent) bool {
 	task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}
 	task.Namespace = a.Namespace
-	return slices.Contains(UsesOf(task, a).Tools, types.NamespacedName{Namespace: a.Namespace, Name: ToolCodeExec})
+	return slices.ContainsFunc(UsesOf(task, a).Tools, func(key types.NamespacedName) bool {
+		b, ok := builtin.Find(key.Name)
+		return ok && b.Effects.Has(builtin.Executes)
+	})
 }
 
 // PublicNetwork reports whether programs of the Agent may reach the public internet. The Agent may be nil.
@@ -96,7 +85,7 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	if err != nil {
 		return fmt.Errorf("tool %s: %w", key, err)
 	}
-	if !toolName.MatchString(key.Name) {
+	if !tool.ValidName(key.Name) {
 		return refuse(v1alpha1.ReasonToolInvalid, "tool %q: models know tools by names of 1 to 64 letters, digits, - and _", key.Name)
 	}
 	if err := tool.CheckSpec(&o.Spec); err != nil {

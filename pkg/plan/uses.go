@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // Uses are the objects that a run of type ai reads, as its task and its Agent name them. They may not exist.
@@ -116,7 +117,7 @@ func UsesOf(t *v1alpha1.Task, agent *v1alpha1.Agent) *Uses {
 // gate adds tools whose calls need an approval. Asking for one needs none itself.
 func (u *Uses) gate(names []string) {
 	for _, name := range names {
-		if name != ToolRequestApproval && !slices.Contains(u.Gated, name) {
+		if name != builtin.RequestApproval.Name && !slices.Contains(u.Gated, name) {
 			u.Gated = append(u.Gated, name)
 		}
 	}

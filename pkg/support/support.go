@@ -11,7 +11,7 @@
 // them. What a run leaves out (AbsentTool, UnknownTool, Local) is also in the event with which the run begins.
 //
 // Three things are refused elsewhere: tasks of type agent by package plan, spec.execution.workspace by the rules of tasks in the
-// registry, and tools that cannot work by package worker/tool, when a task that uses them is to start. The file docs/not-built.md tells
+// registry, and tools that cannot work by package tool, when a task that uses them is to start. The file docs/not-built.md tells
 // users all of this.
 package support
 

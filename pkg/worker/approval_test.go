@@ -20,15 +20,16 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/quickclock"
+
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/event"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner/ai"
 	"github.com/platform-ai/platform/pkg/worker/runners"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/kit"
-	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // desk is an API server with what an approval needs: it accepts events by the rules of

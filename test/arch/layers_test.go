@@ -105,7 +105,6 @@ type rules struct {
 	layers [][]string // patterns, lowest layer first
 	only   []rule     // packages besides from may not import to
 	never  []rule     // from may not import to, not even through others
-	direct []rule     // from may not import to itself
 }
 
 type rule struct{ from, to []string }
@@ -122,13 +121,13 @@ func readRules(t *testing.T) rules {
 		kind, rest, _ := strings.Cut(line, " ")
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
-		case kind == "only" || kind == "never" || kind == "direct":
+		case kind == "only" || kind == "never":
 			from, to, ok := strings.Cut(rest, " : ")
 			if !ok {
 				t.Fatalf("no colon in rule %q", line)
 			}
 			ru := rule{from: fields(from), to: fields(to)}
-			list := map[string]*[]rule{"only": &r.only, "never": &r.never, "direct": &r.direct}[kind]
+			list := map[string]*[]rule{"only": &r.only, "never": &r.never}[kind]
 			*list = append(*list, ru)
 		default:
 			r.layers = append(r.layers, fields(line))
@@ -213,11 +212,6 @@ func TestLayers(t *testing.T) {
 			for _, ru := range r.only {
 				if matchAny(ru.to, target) && !matchAny(ru.from, f.pkg) {
 					t.Errorf("%s imports %s, which only %v may", f.path, imp, ru.from)
-				}
-			}
-			for _, ru := range r.direct {
-				if matchAny(ru.from, f.pkg) && matchAny(ru.to, target) {
-					t.Errorf("%s imports %s, which it may not", f.path, imp)
 				}
 			}
 		}

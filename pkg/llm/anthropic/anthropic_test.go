@@ -16,9 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 const key = "sk-ant-test-0123456789abcdef"
@@ -104,7 +105,7 @@ func TestUsageOfACutStreamIsAGap(t *testing.T) {
 	}
 }
 
-var tools = []tooldef.Definition{
+var tools = []tool.Definition{
 	{Name: "file_write", Description: "writes", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":false}`)},
 	{Name: "web_fetch", Parameters: []byte(`{"type":"object"}`)},
 }
@@ -182,7 +183,7 @@ func TestConversations(t *testing.T) {
 		"blank system and user":  {{Role: llm.RoleSystem, Text: " "}, user("hi"), user("\n"), {Role: llm.RoleAssistant, Text: " "}, user("there")},
 		"damaged opaque content": {user("hi"), {Role: llm.RoleAssistant, Text: "x", Opaque: &llm.Opaque{Origin: "anthropic", Data: []byte("{")}}, user("there")},
 	} {
-		for kind, offered := range map[string][]tooldef.Definition{"with tools": tools, "without tools": nil} {
+		for kind, offered := range map[string][]tool.Definition{"with tools": tools, "without tools": nil} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				model, url := serve(t, `turns: [{reply: {text: fine}}]`)
 				got, err := newClient(t, Config{APIKey: key, BaseURL: url}).Generate(t.Context(), llm.Request{Model: "m", Messages: messages, Tools: offered}, nil)

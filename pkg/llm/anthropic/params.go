@@ -12,7 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // params turns a request into the SDK's, without the hints that the model lacks.
@@ -59,14 +59,14 @@ func calledTools(messages []llm.Message) []sdk.ToolUnionParam {
 		for _, call := range m.ToolCalls {
 			if !known[call.Name] {
 				known[call.Name] = true
-				tools = append(tools, toolParam(tooldef.Definition{Name: call.Name}))
+				tools = append(tools, toolParam(tool.Definition{Name: call.Name}))
 			}
 		}
 	}
 	return tools
 }
 
-func toolParam(t tooldef.Definition) sdk.ToolUnionParam {
+func toolParam(t tool.Definition) sdk.ToolUnionParam {
 	f := sdk.ToolParam{Name: t.Name}
 	if t.Description != "" {
 		f.Description = sdk.String(t.Description)

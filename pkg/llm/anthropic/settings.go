@@ -13,7 +13,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // Members that an answer can do without and that not all models take.
@@ -31,7 +31,7 @@ func hints(req llm.Request) (all []string) {
 	if req.TopP != nil && req.Temperature == nil {
 		all = append(all, hintTopP)
 	}
-	if slices.ContainsFunc(req.Tools, func(t tooldef.Definition) bool { return t.Strict }) {
+	if slices.ContainsFunc(req.Tools, func(t tool.Definition) bool { return t.Strict }) {
 		all = append(all, hintStrict)
 	}
 	return all

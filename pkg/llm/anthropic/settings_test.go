@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // A model that refuses a hint is asked again without it, and not again with it. The form of the answer is no hint: it stays, and a
@@ -23,7 +23,7 @@ func TestHints(t *testing.T) {
 	half := 0.5
 	whole := llm.Request{
 		Model: "m", Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}, TopP: &half, Effort: "low",
-		Tools: []tooldef.Definition{{Name: "f", Strict: true}},
+		Tools: []tool.Definition{{Name: "f", Strict: true}},
 	}
 	const effort, topP, strict = `"effort":"low"`, `"top_p":0.5`, `"strict":true`
 	form := json.RawMessage(`{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}`)

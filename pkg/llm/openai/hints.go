@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // Members that an answer can do without and that not all models take.
@@ -31,7 +31,7 @@ func hints(req llm.Request) (all []string) {
 	if req.Choice.Single && len(req.Tools) > 0 {
 		all = append(all, hintParallel)
 	}
-	if slices.ContainsFunc(req.Tools, func(t tooldef.Definition) bool { return t.Strict }) {
+	if slices.ContainsFunc(req.Tools, func(t tool.Definition) bool { return t.Strict }) {
 		all = append(all, hintStrict)
 	}
 	return all

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // A model that refuses a hint by its name is asked again without it, and not again with it; another model is.
@@ -21,7 +21,7 @@ func TestHints(t *testing.T) {
 	half := 0.5
 	whole := llm.Request{
 		Model: "m", Messages: []llm.Message{{Role: llm.RoleUser, Text: "hi"}}, TopP: &half, Effort: "low", Choice: llm.ToolChoice{Single: true},
-		Tools: []tooldef.Definition{{Name: "f", Strict: true}},
+		Tools: []tool.Definition{{Name: "f", Strict: true}},
 	}
 	all := []string{`"reasoning_effort":"low"`, `"top_p":0.5`, `"parallel_tool_calls":false`, `"strict":true`}
 	for i, name := range []string{hintEffort, hintTopP, hintParallel, hintStrict} {

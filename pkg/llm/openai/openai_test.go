@@ -16,9 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
+	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 const key = "sk-test-0123456789abcdef"
@@ -90,7 +91,7 @@ turns:
   reply: {text: "{{ .Results.file_write }} and {{ .Results.web_fetch.error }}"}`)
 	c := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"})
 	req := ask("write it")
-	req.Tools = []tooldef.Definition{
+	req.Tools = []tool.Definition{
 		{Name: "file_write", Description: "writes", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"}}}`)},
 		{Name: "web_fetch", Parameters: []byte(`{"type":"object"}`)},
 	}
@@ -123,7 +124,7 @@ func TestSchemasAreSentAsTheyAre(t *testing.T) {
 	model, url := serve(t, `turns: [{reply: {text: hi}}]`)
 	req := ask("hi")
 	const schema = `{"type":"object","z":9007199254740993,"a":1.50}`
-	req.Tools = []tooldef.Definition{{Name: "a", Parameters: []byte(schema)}, {Name: "b"}, {Name: "c", Parameters: []byte(`null`)}, {Name: "d", Parameters: []byte(`true`)}}
+	req.Tools = []tool.Definition{{Name: "a", Parameters: []byte(schema)}, {Name: "b"}, {Name: "c", Parameters: []byte(`null`)}, {Name: "d", Parameters: []byte(`true`)}}
 	if _, err := newClient(t, Config{APIKey: key, BaseURL: url + "/v1"}).Generate(t.Context(), req, nil); err != nil {
 		t.Fatal(err)
 	}

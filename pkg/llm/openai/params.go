@@ -13,7 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // params turns a request into the SDK's.
@@ -138,7 +138,7 @@ type function struct {
 	Strict      bool            `json:"strict,omitempty"`
 }
 
-func toolParam(t tooldef.Definition) sdk.ChatCompletionToolUnionParam {
+func toolParam(t tool.Definition) sdk.ChatCompletionToolUnionParam {
 	f := function{Name: t.Name, Description: t.Description, Strict: t.Strict}
 	// The schema was checked when the tool was made; a missing one is left out.
 	if raw := t.Typed(); bytes.HasPrefix(raw, []byte("{")) && json.Valid(raw) {

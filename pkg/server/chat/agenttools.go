@@ -13,18 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
-type agentModel struct {
-	Provider      string   `json:"provider,omitempty" desc:"Name of a provider; the same as providerRef"`
-	Name          string   `json:"name,omitempty" desc:"Name of the model; default: that of the provider"`
-	Temperature   *float64 `json:"temperature,omitempty" desc:"From 0 to 2" minimum:"0" maximum:"2"`
-	ContextWindow *int32   `json:"contextWindow,omitempty" minimum:"1"`
-	MaxTokens     *int32   `json:"maxTokens,omitempty" desc:"Most tokens of one answer" minimum:"1"`
-}
-
-func (m *agentModel) apply(to *v1alpha1.AgentSpec) {
+// applyModel sets what is given of a model.
+func applyModel(m *builtin.AgentModel, to *v1alpha1.AgentSpec) {
 	if m == nil {
 		return
 	}
@@ -48,33 +42,13 @@ func (m *agentModel) apply(to *v1alpha1.AgentSpec) {
 	}
 }
 
-type agentCoordination struct {
-	Enabled               bool             `json:"enabled,omitempty" desc:"Lets the agent delegate to others"`
-	MaxConcurrentChildren *int32           `json:"maxConcurrentChildren,omitempty" desc:"5 by default" minimum:"1"`
-	MaxDepth              *int32           `json:"maxDepth,omitempty" desc:"3 by default" minimum:"1"`
-	AllowedAgents         []agentReference `json:"allowedAgents,omitempty" desc:"Agents that it may delegate to; without any it may delegate to none. The name * stands for all"`
-}
-
-type createAgentArguments struct {
-	Name          string             `json:"name" desc:"Name of the agent: lower-case letters, digits and dashes" minLength:"1"`
-	Namespace     string             `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	ProviderRef   string             `json:"providerRef,omitempty" desc:"Name of a provider; default: that of this chat"`
-	SystemPrompt  string             `json:"systemPrompt,omitempty" desc:"Instructions of the agent"`
-	Tools         []string           `json:"tools,omitempty" desc:"Names of tools that it may use"`
-	Model         *agentModel        `json:"model,omitempty"`
-	Resources     *agentResources    `json:"resources,omitempty" desc:"What the agent's tasks get of a machine"`
-	Runtime       *agentRuntime      `json:"runtime,omitempty" desc:"Makes it a coding agent with a runtime of its own, and without a provider"`
-	Coordination  *agentCoordination `json:"coordination,omitempty"`
-	InitialPrompt string             `json:"initialPrompt,omitempty" desc:"Prompt of a first task, which is created, too"`
-}
-
-// spec returns the agent's specification. provider is that of the chat, which an agent without a runtime uses if it names none.
-func (a *createAgentArguments) spec(provider string) (*v1alpha1.AgentSpec, error) {
+// specOf returns the agent's specification. provider is that of the chat, which an agent without a runtime uses if it names none.
+func specOf(a *builtin.CreateAgentArguments, provider string) (*v1alpha1.AgentSpec, error) {
 	spec := &v1alpha1.AgentSpec{Tools: toolsOf(a.Tools)}
 	if a.Runtime == nil {
 		spec.ProviderRef = &v1alpha1.NamespacedReference{Name: provider}
 	}
-	a.Model.apply(spec)
+	applyModel(a.Model, spec)
 	if a.ProviderRef != "" {
 		spec.ProviderRef = &v1alpha1.NamespacedReference{Name: a.ProviderRef}
 	}
@@ -94,36 +68,19 @@ func (a *createAgentArguments) spec(provider string) (*v1alpha1.AgentSpec, error
 		}
 	}
 	var err error
-	spec.Resources, err = a.Resources.requirements()
+	spec.Resources, err = requirements(a.Resources)
 	return spec, err
 }
 
-type agentRuntime struct {
-	Type                string    `json:"type" desc:"The coding agent" enum:"claude,codex,copilot,opencode"`
-	DefaultAllowedTools *[]string `json:"defaultAllowedTools,omitempty" desc:"Tools of the runtime that tasks may use; default: the runtime's own"`
-	DefaultAllowBash    *bool     `json:"defaultAllowBash,omitempty" desc:"Whether tasks may run shell commands; default: yes"`
-}
-
-type agentResources struct {
-	Requests *agentQuantities `json:"requests,omitempty" desc:"What is reserved"`
-	Limits   *agentQuantities `json:"limits,omitempty" desc:"What cannot be exceeded"`
-}
-
-type agentQuantities struct {
-	CPU              string `json:"cpu,omitempty" desc:"Such as 500m or 2"`
-	Memory           string `json:"memory,omitempty" desc:"Such as 512Mi or 2Gi"`
-	EphemeralStorage string `json:"ephemeral-storage,omitempty" desc:"Disk for temporary files, such as 1Gi"`
-}
-
 // requirements returns the resources as the API has them; nil for none.
-func (r *agentResources) requirements() (*corev1.ResourceRequirements, error) {
+func requirements(r *builtin.AgentResources) (*corev1.ResourceRequirements, error) {
 	if r == nil {
 		return nil, nil
 	}
 	out := &corev1.ResourceRequirements{}
 	for _, of := range []struct {
 		name string
-		from *agentQuantities
+		from *builtin.AgentQuantities
 		to   *corev1.ResourceList
 	}{{"requests", r.Requests, &out.Requests}, {"limits", r.Limits, &out.Limits}} {
 		if of.from == nil {
@@ -162,11 +119,11 @@ func toolsOf(names []string) []v1alpha1.AgentTool {
 	return out
 }
 
-func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any, error) {
+func (b *toolbox) createAgent(ctx context.Context, a builtin.CreateAgentArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
-	spec, err := a.spec(b.Provider)
+	spec, err := specOf(&a, b.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -197,15 +154,7 @@ func (b *toolbox) createAgent(ctx context.Context, a createAgentArguments) (any,
 	return agentWithTask{made.Name, made.Namespace, task.Name, task.Namespace, "the agent and its first task were created"}, nil
 }
 
-type updateAgentArguments struct {
-	Name         string      `json:"name" desc:"Name of the agent" minLength:"1"`
-	Namespace    string      `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	SystemPrompt *string     `json:"systemPrompt,omitempty" desc:"New instructions"`
-	Tools        *[]string   `json:"tools,omitempty" desc:"All tools that it may use from now on"`
-	Model        *agentModel `json:"model,omitempty" desc:"What changes of its model"`
-}
-
-func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any, error) {
+func (b *toolbox) updateAgent(ctx context.Context, a builtin.UpdateAgentArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -223,7 +172,7 @@ func (b *toolbox) updateAgent(ctx context.Context, a updateAgentArguments) (any,
 	if a.Tools != nil {
 		agent.Spec.Tools = toolsOf(*a.Tools)
 	}
-	a.Model.apply(&agent.Spec)
+	applyModel(a.Model, &agent.Spec)
 	if _, err := agents.Update(ctx, agent, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
 		return nil, Explain(err)
 	}

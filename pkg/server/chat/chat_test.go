@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // A secret is never shown, wherever the pieces of a text are cut, and nothing else is lost.
@@ -102,13 +103,37 @@ func TestIntent(t *testing.T) {
 	} {
 		words := intent(tt.message, tt.history)
 		var got []string
-		for _, e := range entries() {
-			if e.offered != nil && e.offered(words) {
-				got = append(got, e.name)
+		for _, of := range builtin.In(builtin.Chats | builtin.APIs) {
+			if of.Asked != builtin.Anything && wanted(of.Asked, words) {
+				got = append(got, of.Name)
 			}
 		}
 		if d := cmp.Diff(tt.want, strings.Join(got, " ")); d != "" {
 			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// Each tool that the catalogue has in chats or in the vendors' APIs, and that runs do not have, has code here, once, and nothing else has.
+// The code makes the tool that the catalogue describes.
+func TestBindings(t *testing.T) {
+	t.Parallel()
+	bound := map[*builtin.Tool]bool{}
+	for _, one := range bindings() {
+		if bound[one.of] || one.of.In&(builtin.Chats|builtin.APIs) == 0 || one.of.In&builtin.Runs != 0 || one.of.Absent != nil {
+			t.Errorf("%s: bound twice, or the catalogue does not have it here", one.of.Name)
+		}
+		bound[one.of] = true
+		if d := cmp.Diff(one.of.Definition(), one.make(&toolbox{}).Definition()); d != "" {
+			t.Errorf("%s (-catalogue +code):\n%s", one.of.Name, d)
+		}
+	}
+	for _, of := range builtin.In(builtin.Chats | builtin.APIs) {
+		if _, err := carriedOut(&toolbox{}, of, bindings()); err != nil && of.In&builtin.Runs == 0 {
+			t.Error(err)
+		}
+		if wanted(of.Asked, "") != (of.Asked == builtin.Anything) || !wanted(of.Asked, "create, change, delete, pull requests, file_read") {
+			t.Errorf("%s: no words ask for the intent %s", of.Name, of.Asked)
 		}
 	}
 }
@@ -127,7 +152,7 @@ func TestBeginning(t *testing.T) {
 func TestMonitor(t *testing.T) {
 	t.Parallel()
 	b := &toolbox{Toolset: Toolset{Prefix: "chat-", Labels: map[string]string{"a": "b"}}}
-	got := b.monitor(&prMonitorArguments{
+	got := b.monitor(&builtin.PRMonitorArguments{
 		Name: "Mine", RepoURL: "https://github.com/o/r", Schedule: "@hourly", AgentRef: "reviewer", ProviderRef: "p", ReadCredentialRef: "s", Prompt: "Look at tests.",
 	})
 	for _, part := range []string{`repo_url "https://github.com/o/r"`, "per_page 30", "event COMMENT", "Look at tests."} {

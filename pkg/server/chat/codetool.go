@@ -14,7 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
@@ -25,23 +26,12 @@ const (
 	maxCodeLog = 50
 )
 
-// ToolCodeExec is the name of the tool that runs programs.
-const ToolCodeExec = exec.Name
-
-// codeTools runs programs as tasks of the caller: the server itself runs none, so the sandbox, the limits and the policies of
+// codeTool runs programs as tasks of the caller: the server itself runs none, so the sandbox, the limits and the policies of
 // tasks hold for them.
-func codeTools() []entry {
-	return []entry{{name: ToolCodeExec, named: true, repeats: true, make: func(b *toolbox) tool.Tool { return codeTool{b} }}}
-}
-
 type codeTool struct{ *toolbox }
 
-// Definition is that of the tool of workers.
-func (codeTool) Definition() tool.Definition {
-	d := exec.Describe()
-	d.Description = "Run a short program as a task of type container and return what it prints. Each call starts with an empty folder."
-	return d
-}
+// Definition is that of the catalogue.
+func (codeTool) Definition() tool.Definition { return builtin.ChatCodeExec.Definition() }
 
 // codeResult is the result of a program that ran.
 type codeResult struct {
@@ -57,7 +47,7 @@ func (r *codeResult) Failed() string { return r.Error }
 
 // Call creates the task, waits for it, and reads what it printed.
 func (c codeTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
-	var a exec.Arguments
+	var a builtin.CodeArguments
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, tool.InvalidArguments("%v", err)
 	}
@@ -65,15 +55,15 @@ func (c codeTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.newTask(ctx, fmt.Sprintf("code-%d", c.created+1), "", (time.Duration(a.Seconds()) * time.Second).String(),
+	made, err := c.newTask(ctx, fmt.Sprintf("code-%d", c.created+1), "", (time.Duration(exec.Seconds(a)) * time.Second).String(),
 		v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: command})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.waitForTask(ctx, waitArguments{Name: made.Name, Timeout: ptr.To(int64(maxWait / time.Second))}); err != nil {
+	if _, err := c.waitForTask(ctx, builtin.WaitArguments{Name: made.Name, Timeout: ptr.To(int64(maxWait / time.Second))}); err != nil {
 		return nil, err
 	}
-	t, err := c.task(ctx, oneTask{Name: made.Name})
+	t, err := c.task(ctx, builtin.TaskArguments{Name: made.Name})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
@@ -24,18 +25,6 @@ const (
 	// maxDescription is how much of a description is shown, in bytes.
 	maxDescription = 200
 )
-
-func listTools() []entry {
-	return []entry{
-		operation("list_agents", "List the agents of the namespace.", (*toolbox).listAgents).again(),
-		operation("list_tools", "List the tools that agents of the namespace can use.", (*toolbox).listTools).again(),
-		operation("list_tasks", "List tasks of the namespace, the newest first.", (*toolbox).listTasks).again(),
-	}
-}
-
-type whereArguments struct {
-	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-}
 
 type agentRow struct {
 	Name        string   `json:"name"`
@@ -65,7 +54,7 @@ func rowOf(a *v1alpha1.Agent) agentRow {
 	return row
 }
 
-func (b *toolbox) listAgents(ctx context.Context, a whereArguments) (any, error) {
+func (b *toolbox) listAgents(ctx context.Context, a builtin.NamespaceArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -86,7 +75,7 @@ type toolRow struct {
 	Builtin     bool   `json:"builtin"`
 }
 
-func (b *toolbox) listTools(ctx context.Context, a whereArguments) (any, error) {
+func (b *toolbox) listTools(ctx context.Context, a builtin.NamespaceArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -101,12 +90,6 @@ func (b *toolbox) listTools(ctx context.Context, a whereArguments) (any, error) 
 	return rows, nil
 }
 
-type listTasksArguments struct {
-	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Status    string `json:"status,omitempty" desc:"Only tasks of this phase" enum:"Pending,Running,Finalizing,Succeeded,Failed,Cancelled,Scheduled"`
-	Limit     *int64 `json:"limit,omitempty" desc:"How many: 20 by default, at most 100" minimum:"1"`
-}
-
 type taskRow struct {
 	Name  string             `json:"name"`
 	Phase v1alpha1.TaskPhase `json:"phase"`
@@ -114,7 +97,7 @@ type taskRow struct {
 	Age   string             `json:"age"`
 }
 
-func (b *toolbox) listTasks(ctx context.Context, a listTasksArguments) (any, error) {
+func (b *toolbox) listTasks(ctx context.Context, a builtin.ListTasksArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/support"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
@@ -33,27 +33,6 @@ func reviewTools() []string {
 	return []string{"list_pull_requests", "check_pr_review_marker", "check_pull_request_ci", "review_pull_request", "post_review_comment"}
 }
 
-func monitorTools() []entry {
-	return []entry{
-		operation("create_pr_monitor", "Create a task that has an agent review the open pull requests of a repository, by a schedule.", (*toolbox).createPRMonitor).
-			when(wantsPullRequests.MatchString).again(),
-	}
-}
-
-type prMonitorArguments struct {
-	Name              string `json:"name" desc:"Short name of the monitor; the whole name of its task is in the result" minLength:"1"`
-	RepoURL           string `json:"repo_url" desc:"URL of the repository itself, without credentials, such as https://github.com/owner/repo" minLength:"1"`
-	Schedule          string `json:"schedule" desc:"Cron expression: when to look" minLength:"1"`
-	AgentRef          string `json:"agent_ref" desc:"Name of the agent that reviews: one of type ai whose coordination is enabled and not autonomous" minLength:"1"`
-	Namespace         string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	ProviderRef       string `json:"provider_ref,omitempty" desc:"Name of a provider; default: that of the agent"`
-	GitSecretRef      string `json:"gitSecretRef,omitempty" desc:"Name of a Secret with a credential that reads the repository"`
-	ReadCredentialRef string `json:"readCredentialRef,omitempty" desc:"The same as gitSecretRef"`
-	PerPage           *int32 `json:"per_page,omitempty" desc:"How many pull requests are read at once; 30 by default" minimum:"1" maximum:"100"`
-	ReviewEvent       string `json:"review_event,omitempty" desc:"How a review ends; COMMENT by default" enum:"COMMENT,APPROVE,REQUEST_CHANGES"`
-	Prompt            string `json:"prompt,omitempty" desc:"What to look at"`
-}
-
 type createdMonitor struct {
 	Name        string `json:"name"`
 	MonitorName string `json:"monitor_name"`
@@ -63,7 +42,7 @@ type createdMonitor struct {
 }
 
 // createPRMonitor creates a task of type ai that reviews the pull requests of a repository again and again.
-func (b *toolbox) createPRMonitor(ctx context.Context, a prMonitorArguments) (any, error) {
+func (b *toolbox) createPRMonitor(ctx context.Context, a builtin.PRMonitorArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -93,7 +72,7 @@ func (b *toolbox) createPRMonitor(ctx context.Context, a prMonitorArguments) (an
 }
 
 // monitor returns the task of a monitor. Of the automatic tools it has those for memories alone.
-func (b *toolbox) monitor(a *prMonitorArguments) *v1alpha1.Task {
+func (b *toolbox) monitor(a *builtin.PRMonitorArguments) *v1alpha1.Task {
 	ai := &v1alpha1.TaskAI{Tools: reviewTools()}
 	if a.ProviderRef != "" {
 		ai.ProviderRef = &v1alpha1.NamespacedReference{Name: a.ProviderRef}
@@ -103,7 +82,7 @@ func (b *toolbox) monitor(a *prMonitorArguments) *v1alpha1.Task {
 			v1alpha1.AnnotationPRMonitorName: a.Name, v1alpha1.AnnotationDisableCoordination: "true",
 		}},
 		Spec: v1alpha1.TaskSpec{
-			Type: v1alpha1.TaskTypeAI, Prompt: a.instructions(), AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, AI: ai, Schedule: a.Schedule,
+			Type: v1alpha1.TaskTypeAI, Prompt: instructions(a), AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, AI: ai, Schedule: a.Schedule,
 			Workspace: &v1alpha1.TaskWorkspace{GitRepo: a.RepoURL, ReadCredentialRef: credential(cmp.Or(a.GitSecretRef, a.ReadCredentialRef))},
 		},
 	}
@@ -127,7 +106,7 @@ func monitorable(t *v1alpha1.Task) error {
 }
 
 // instructions are the prompt of a monitor's task.
-func (a *prMonitorArguments) instructions() string {
+func instructions(a *builtin.PRMonitorArguments) string {
 	perPage := int32(defaultPerPage)
 	if a.PerPage != nil {
 		perPage = *a.PerPage

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
@@ -26,55 +27,6 @@ const (
 	maxWait     = 60 * time.Second
 )
 
-func taskTools() []entry {
-	return []entry{
-		operation("create_ai_task", "Create a task in which a model works on a prompt, with the tools of an agent if one is named.", (*toolbox).createAITask).again(),
-		operation("create_container_task", "Create a task that runs a command. Its output is the result.", (*toolbox).createContainerTask).again(),
-		operation("create_agent_task", "Create a task for an existing agent that has a coding-agent runtime.", (*toolbox).createAgentTask).again(),
-		operation("check_task_progress", "Get the phase and the conditions of a task.", (*toolbox).checkTask).again(),
-		operation("fetch_task_output", "Get the result of a task that has ended. Long results are cut.", (*toolbox).fetchOutput).again(),
-		operation("wait_for_task", "Wait until a task has ended, for at most 60 seconds; then call it again or go on.", (*toolbox).waitForTask).again(),
-		operation("cancel_task", "Cancel a task with everything that it delegated.", (*toolbox).cancelTask),
-	}
-}
-
-// Arguments that the tools that create tasks share.
-type aiTaskArguments struct {
-	Name        string `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
-	Prompt      string `json:"prompt" desc:"What the task is to do, with everything it needs to know" minLength:"1"`
-	AgentRef    string `json:"agentRef,omitempty" desc:"Name of an existing agent"`
-	ProviderRef string `json:"providerRef,omitempty" desc:"Name of a provider; default: that of the agent, or else that of this chat"`
-	Namespace   string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Timeout     string `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
-	Priority    *int32 `json:"priority,omitempty" desc:"From 0 to 1000; higher starts earlier" minimum:"0" maximum:"1000"`
-	SessionRef  string `json:"sessionRef,omitempty" desc:"Name of a session whose history the task reads and continues; it is created if it does not exist"`
-	Schedule    string `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
-}
-
-type containerTaskArguments struct {
-	Name      string              `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
-	Image     string              `json:"image,omitempty" desc:"Container image; default: the platform's own"`
-	Command   []string            `json:"command,omitempty" desc:"The program and its first arguments, such as [\"sh\", \"-c\", \"make test\"]; default: that of the image"`
-	Args      []string            `json:"args,omitempty" desc:"More arguments"`
-	Workspace *workspaceArguments `json:"workspace,omitempty" desc:"Repository that the command runs in"`
-	PriorTask string              `json:"prior_task,omitempty" desc:"Name of a task whose changes are applied before"`
-	Namespace string              `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Timeout   string              `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
-	Priority  *int32              `json:"priority,omitempty" desc:"From 0 to 1000; higher starts earlier" minimum:"0" maximum:"1000"`
-	Schedule  string              `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
-}
-
-type agentTaskArguments struct {
-	Name      string                   `json:"name" desc:"Short name; the task's whole name is in the result" minLength:"1"`
-	Prompt    string                   `json:"prompt" desc:"What the task is to do" minLength:"1"`
-	AgentRef  string                   `json:"agentRef" desc:"Name of an existing agent with a runtime" minLength:"1"`
-	Namespace string                   `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Timeout   string                   `json:"timeout,omitempty" desc:"How long it may take, such as 20m"`
-	Workspace *agentWorkspaceArguments `json:"workspace,omitempty" desc:"Repository that the agent works on"`
-	MaxTurns  *int32                   `json:"maxTurns,omitempty" desc:"How many turns the runtime may take" minimum:"1" maximum:"1000"`
-	Schedule  string                   `json:"schedule,omitempty" desc:"Cron expression; the task then runs again and again"`
-}
-
 // createdTask is the result of tools that create tasks.
 type createdTask struct {
 	Name      string             `json:"name"`
@@ -83,7 +35,7 @@ type createdTask struct {
 	Message   string             `json:"message"`
 }
 
-func (b *toolbox) createAITask(ctx context.Context, a aiTaskArguments) (any, error) {
+func (b *toolbox) createAITask(ctx context.Context, a builtin.AITaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: a.Prompt, Priority: a.Priority, Schedule: a.Schedule}
 	if a.AgentRef != "" {
 		spec.AgentRef = &v1alpha1.NamespacedReference{Name: a.AgentRef}
@@ -100,10 +52,10 @@ func (b *toolbox) createAITask(ctx context.Context, a aiTaskArguments) (any, err
 	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
 }
 
-func (b *toolbox) createContainerTask(ctx context.Context, a containerTaskArguments) (any, error) {
+func (b *toolbox) createContainerTask(ctx context.Context, a builtin.ContainerTaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Image: a.Image, Command: a.Command, Args: a.Args, Priority: a.Priority, Schedule: a.Schedule,
-		Workspace: a.Workspace.workspace(),
+		Workspace: workspace(a.Workspace),
 	}
 	if a.PriorTask != "" {
 		spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: a.PriorTask}
@@ -111,10 +63,10 @@ func (b *toolbox) createContainerTask(ctx context.Context, a containerTaskArgume
 	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
 }
 
-func (b *toolbox) createAgentTask(ctx context.Context, a agentTaskArguments) (any, error) {
+func (b *toolbox) createAgentTask(ctx context.Context, a builtin.AgentTaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAgent, Prompt: a.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, Schedule: a.Schedule,
-		Workspace: a.Workspace.workspace(),
+		Workspace: agentWorkspace(a.Workspace),
 	}
 	if a.MaxTurns != nil {
 		spec.AgentRuntime = &v1alpha1.TaskAgentRuntime{MaxTurns: a.MaxTurns}
@@ -145,13 +97,8 @@ func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, 
 	}, nil
 }
 
-type oneTask struct {
-	Name      string `json:"name" desc:"Whole name of the task" minLength:"1"`
-	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-}
-
 // task reads a task as the caller.
-func (b *toolbox) task(ctx context.Context, a oneTask) (*v1alpha1.Task, error) {
+func (b *toolbox) task(ctx context.Context, a builtin.TaskArguments) (*v1alpha1.Task, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -178,7 +125,7 @@ type taskCondition struct {
 	Message string `json:"message,omitempty"`
 }
 
-func (b *toolbox) checkTask(ctx context.Context, a oneTask) (any, error) {
+func (b *toolbox) checkTask(ctx context.Context, a builtin.TaskArguments) (any, error) {
 	t, err := b.task(ctx, a)
 	if err != nil {
 		return nil, err
@@ -203,7 +150,7 @@ type taskOutput struct {
 	Output string             `json:"output"`
 }
 
-func (b *toolbox) fetchOutput(ctx context.Context, a oneTask) (any, error) {
+func (b *toolbox) fetchOutput(ctx context.Context, a builtin.TaskArguments) (any, error) {
 	t, err := b.task(ctx, a)
 	if err != nil {
 		return nil, err
@@ -236,12 +183,6 @@ func (b *toolbox) output(ctx context.Context, name string) (string, error) {
 	return result.Result, nil
 }
 
-type waitArguments struct {
-	Name      string `json:"name" desc:"Whole name of the task" minLength:"1"`
-	Namespace string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
-	Timeout   *int64 `json:"timeout,omitempty" desc:"Seconds to wait: 30 by default, at most 60" minimum:"1" maximum:"60"`
-}
-
 type waited struct {
 	Name    string             `json:"name"`
 	Phase   v1alpha1.TaskPhase `json:"phase"`
@@ -254,8 +195,8 @@ type waited struct {
 
 // waitForTask waits for the end of a task that the caller may read. The watch is the server's own, because a caller who
 // may get tasks need not be allowed to watch all of them; nothing but the wake-up comes from it.
-func (b *toolbox) waitForTask(ctx context.Context, a waitArguments) (any, error) {
-	one := oneTask{a.Name, a.Namespace}
+func (b *toolbox) waitForTask(ctx context.Context, a builtin.WaitArguments) (any, error) {
+	one := builtin.TaskArguments{Name: a.Name, Namespace: a.Namespace}
 	began := b.clock.Now()
 	t, err := b.task(ctx, one)
 	if err != nil {
@@ -308,7 +249,7 @@ type cancelled struct {
 	Message string `json:"message"`
 }
 
-func (b *toolbox) cancelTask(ctx context.Context, a oneTask) (any, error) {
+func (b *toolbox) cancelTask(ctx context.Context, a builtin.TaskArguments) (any, error) {
 	t, err := b.task(ctx, a)
 	if err != nil {
 		return nil, err

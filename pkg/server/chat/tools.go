@@ -24,7 +24,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // fieldManager is the field manager of what chats create.
@@ -45,8 +46,8 @@ type Toolset struct {
 	Labels map[string]string
 	// Words are what the user says. They decide which of the tools that manage objects are offered.
 	Words string
-	// Only are the names of the tools that are offered; nil means all that chats have.
-	Only []string
+	// In is where the tools are offered: Chats or APIs.
+	In builtin.Place
 	// More are offered besides, within the limit of time for one call.
 	More []tool.Tool
 	// Wrap, if set, returns what is offered in place of a tool.
@@ -86,71 +87,77 @@ type toolbox struct {
 	call string
 }
 
-// entry is one tool of the orchestrator.
-type entry struct {
-	name string
+// binding is a tool of the catalogue with the code that carries it out.
+type binding struct {
+	of   *builtin.Tool
 	make func(*toolbox) tool.Tool
-	// offered decides by the user's words whether the tool is offered; nil means always.
-	offered func(words string) bool
-	// repeats says that a call may be made again if it is not known whether it was made: it only reads, or it marks what
-	// it creates with the id of the call.
-	repeats bool
-	// absent says that every call is refused, because this version lacks what the tool is for.
-	absent bool
-	// named says that chats do not have the tool; it is offered if Toolset.Only names it.
-	named bool
 }
 
-// operation returns the entry of a tool that is a method of the toolbox.
-func operation[A any](name, description string, call func(*toolbox, context.Context, A) (any, error)) entry {
-	return entry{name: name, make: func(b *toolbox) tool.Tool {
-		return tool.New(name, description, func(ctx context.Context, arguments A) (any, error) { return call(b, ctx, arguments) })
+// operation binds a tool to a method of the toolbox.
+func operation[A any](of *builtin.Tool, call func(*toolbox, context.Context, A) (any, error)) binding {
+	return binding{of, func(b *toolbox) tool.Tool {
+		return tool.New(of.Definition(), func(ctx context.Context, arguments A) (any, error) { return call(b, ctx, arguments) })
 	}}
 }
 
-// when returns the entry of a tool that is offered only for words that match.
-func (e entry) when(matches func(words string) bool) entry {
-	e.offered = matches
-	return e
+// bindings binds the tools of chats and of the vendors' APIs. Tools that runs have as well are the code of workers, and Toolset.More
+// has them.
+func bindings() []binding {
+	return []binding{
+		operation(builtin.ChatCreateAITask, (*toolbox).createAITask),
+		operation(builtin.ChatCreateContainerTask, (*toolbox).createContainerTask),
+		operation(builtin.ChatCreateAgentTask, (*toolbox).createAgentTask),
+		operation(builtin.ChatCheckTaskProgress, (*toolbox).checkTask),
+		operation(builtin.ChatFetchTaskOutput, (*toolbox).fetchOutput),
+		operation(builtin.ChatWaitForTask, (*toolbox).waitForTask),
+		operation(builtin.ChatCancelTask, (*toolbox).cancelTask),
+		operation(builtin.ChatListAgents, (*toolbox).listAgents),
+		operation(builtin.ChatListTools, (*toolbox).listTools),
+		operation(builtin.ChatListTasks, (*toolbox).listTasks),
+		operation(builtin.ChatCreateAgent, (*toolbox).createAgent),
+		operation(builtin.ChatUpdateAgent, (*toolbox).updateAgent),
+		operation(builtin.ChatDeleteAgent, (*toolbox).deleteAgent),
+		operation(builtin.ChatCreateTool, (*toolbox).createTool),
+		operation(builtin.ChatDeleteTool, (*toolbox).deleteTool),
+		operation(builtin.ChatDeleteSession, (*toolbox).deleteSession),
+		operation(builtin.ChatCreatePRMonitor, (*toolbox).createPRMonitor),
+		{builtin.ChatCodeExec, func(b *toolbox) tool.Tool { return codeTool{b} }},
+	}
 }
 
-// again returns the entry of a tool whose calls may be made again.
-func (e entry) again() entry {
-	e.repeats = true
-	return e
+// carriedOut returns the code of a tool.
+func carriedOut(b *toolbox, t *builtin.Tool, all []binding) (tool.Tool, error) {
+	if t.Absent != nil {
+		return refuser{t}, nil
+	}
+	i := slices.IndexFunc(all, func(one binding) bool { return one.of == t })
+	if i < 0 {
+		return nil, fmt.Errorf("the tool %s has no code", t.Name)
+	}
+	return all[i].make(b), nil
 }
 
-// lacking returns the entry of a tool that refuses every call.
-func (e entry) lacking() entry {
-	e.absent = true
-	return e
-}
+// refuser is a tool that refuses every call.
+type refuser struct{ of *builtin.Tool }
 
-// unlessNamed returns the entry of a tool that chats do not have.
-func (e entry) unlessNamed() entry {
-	e.named = true
-	return e
-}
+// Definition is that of the catalogue.
+func (r refuser) Definition() tool.Definition { return r.of.Definition() }
 
-// repeats reports whether a call of a tool may be made again. A call of a tool that does not exist does nothing.
+// Call returns the reason.
+func (r refuser) Call(context.Context, json.RawMessage) (any, error) { return nil, r.of.Absent }
+
+// repeats reports whether a call of a tool may be made again: it only reads, or what it creates is marked with the id of the call. A
+// call of a tool that does not exist does nothing.
 func repeats(name string) bool {
-	all := entries()
-	at := slices.IndexFunc(all, func(e entry) bool { return e.name == name })
-	return at < 0 || all[at].repeats
+	t, ok := builtin.FindIn(builtin.Chats, name)
+	return !ok || t.Once || !t.Effects.Has(builtin.Writes)
 }
 
-// entries lists all tools, in the order in which models see them.
-func entries() []entry {
-	return slices.Concat(taskTools(), listTools(), manageTools(), monitorTools(), codeTools(), absentTools())
-}
-
-// toolNames returns the names of all tools of chats that work.
+// toolNames returns the names of all tools of chats.
 func toolNames() []string {
 	var names []string
-	for _, e := range entries() {
-		if !e.absent && !e.named {
-			names = append(names, e.name)
-		}
+	for _, t := range builtin.In(builtin.Chats) {
+		names = append(names, t.Name)
 	}
 	return names
 }
@@ -159,10 +166,16 @@ func toolNames() []string {
 func (b *toolbox) catalogue(ctx context.Context) (*tool.Catalogue, error) {
 	var tools []tool.Tool
 	var own, served []string
-	for _, e := range entries() {
-		if (e.offered == nil || e.offered(b.Words)) && (b.Only == nil && !e.named || slices.Contains(b.Only, e.name)) {
-			tools, own = append(tools, e.make(b)), append(own, e.name)
+	all := bindings()
+	for _, of := range builtin.In(b.In) {
+		if of.In&builtin.Runs != 0 || !wanted(of.Asked, b.Words) {
+			continue
 		}
+		t, err := carriedOut(b, of, all)
+		if err != nil {
+			return nil, err
+		}
+		tools, own = append(tools, t), append(own, of.Name)
 	}
 	for _, t := range b.More {
 		tools, served = append(tools, t), append(served, t.Definition().Name)
@@ -178,11 +191,6 @@ func (b *toolbox) catalogue(ctx context.Context) (*tool.Catalogue, error) {
 		}
 	}
 	return tool.NewCatalogue(tools...)
-}
-
-// HasTool reports whether a name is that of a tool of the orchestrator, whoever it is offered to.
-func HasTool(name string) bool {
-	return slices.ContainsFunc(entries(), func(e entry) bool { return e.name == name })
 }
 
 // bounded limits how long a call may take.

@@ -19,7 +19,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/models"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
@@ -117,7 +118,7 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 	}
 	t.tools, err = t.service.toolbox(Toolset{
 		Caller: t.request.Caller, Namespace: t.request.Namespace, Provider: t.candidates[0].Provider, Model: t.candidates[0].Name,
-		Session: t.session.Name, Prefix: taskPrefix(t.session), Labels: labels(t.session), Words: intent(t.request.Spec.Message, history),
+		In: builtin.Chats, Session: t.session.Name, Prefix: taskPrefix(t.session), Labels: labels(t.session), Words: intent(t.request.Spec.Message, history),
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // maxUnfinished is how many tasks that run a model is told of.
@@ -81,7 +82,7 @@ func (t *Turn) running(ctx context.Context) (names []string) {
 		return names
 	}
 	for _, name := range created(t.calls) {
-		task, err := t.tools.task(ctx, oneTask{Name: name})
+		task, err := t.tools.task(ctx, builtin.TaskArguments{Name: name})
 		if err == nil && !task.Status.Phase.Terminal() && task.Spec.Schedule == "" {
 			names = append(names, name)
 		}

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // chatRequest is what of a chat completion is carried; see package members.
@@ -63,8 +63,8 @@ type toolFunction struct {
 }
 
 // definition returns the tool.
-func (f *toolFunction) definition() (tooldef.Definition, error) {
-	d := tooldef.Definition{Name: f.Name, Description: f.Description, Strict: f.Strict}
+func (f *toolFunction) definition() (tool.Definition, error) {
+	d := tool.Definition{Name: f.Name, Description: f.Description, Strict: f.Strict}
 	if !null(f.Parameters) {
 		if d.Parameters = f.Parameters; !isObject(d.Parameters) {
 			return d, invalid("tools", "tools: the parameters of function %q must be a JSON object", d.Name)

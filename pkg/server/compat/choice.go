@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // effort reads how much a model thinks.
@@ -81,7 +81,7 @@ func (t *translated) chooseAs(choice json.RawMessage, parallel *bool) error {
 		for i := range p.Tools {
 			names = append(names, p.Tools[i].tool())
 		}
-		t.Tools = slices.DeleteFunc(t.Tools, func(d tooldef.Definition) bool { return !slices.Contains(names, d.Name) })
+		t.Tools = slices.DeleteFunc(t.Tools, func(d tool.Definition) bool { return !slices.Contains(names, d.Name) })
 		return t.choose(p.Mode, "", single)
 	}
 	return untranslatable("tool_choice", "a tool of type "+p.Type)
@@ -100,7 +100,7 @@ func (t *translated) choose(mode, name string, single bool) error {
 		}
 	case "tool":
 		t.Choice.Mode, t.Choice.Name = llm.ChoiceNamed, name
-		if !slices.ContainsFunc(t.Tools, func(d tooldef.Definition) bool { return d.Name == name }) {
+		if !slices.ContainsFunc(t.Tools, func(d tool.Definition) bool { return d.Name == name }) {
 			return untranslatable("tool_choice", "a tool that is not among those that are carried")
 		}
 	default:

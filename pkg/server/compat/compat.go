@@ -81,7 +81,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sparse"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // MaxBody is the maximum size of a request, in bytes.

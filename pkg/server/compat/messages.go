@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // messageRequest is what of a message is carried; see package members.
@@ -71,11 +71,11 @@ func fromMessages(in *incoming) (*translated, error) {
 	if t.Format, err = c.format(); err != nil {
 		return nil, err
 	}
-	for _, tool := range c.Tools {
-		if !isObject(tool.InputSchema) {
-			return nil, invalid("tools", "tools: the input_schema of tool %q must be a JSON object", tool.Name)
+	for _, given := range c.Tools {
+		if !isObject(given.InputSchema) {
+			return nil, invalid("tools", "tools: the input_schema of tool %q must be a JSON object", given.Name)
 		}
-		t.Tools = append(t.Tools, tooldef.Definition{Name: tool.Name, Description: tool.Description, Parameters: tool.InputSchema, Strict: tool.Strict})
+		t.Tools = append(t.Tools, tool.Definition{Name: given.Name, Description: given.Description, Parameters: given.InputSchema, Strict: given.Strict})
 	}
 	system, err := readBlocks(c.System, "system")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,8 +18,8 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/models"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 	"github.com/platform-ai/platform/pkg/worker/tool/web"
@@ -33,9 +32,6 @@ const (
 	// answer of 10 MiB.
 	maxReaching = 32
 )
-
-// toolName matches the names of functions that every vendor accepts.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // Reach is what tools that this server calls itself may reach. These tools are the code of workers, with the rules of addresses and
 // of Secrets' hosts that hold in runs. The server runs no programs, so code_exec is none of them: it creates a task (chat/codetool.go).
@@ -86,14 +82,20 @@ func (x *exchange) reaching() (tools []tool.Tool, notes []string, err error) {
 	return tools, notes, nil
 }
 
+// taken reports whether a tool of the platform has a name, wherever it is offered.
+func taken(name string) bool {
+	_, ok := builtin.FindIn(builtin.Runs|builtin.Chats|builtin.APIs, name)
+	return ok
+}
+
 // unusable returns why a Tool object cannot be offered, or "".
 func unusable(o *v1alpha1.Tool) string {
 	switch {
 	case o.Spec.Parameters == nil:
 		return "it does not declare its parameters"
-	case !toolName.MatchString(o.Name):
+	case !tool.ValidName(o.Name):
 		return "models know tools by names of 1 to 64 letters, digits, - and _"
-	case builtin.Has(o.Name) || chat.HasTool(o.Name):
+	case taken(o.Name):
 		return "it has the name of a tool of this server"
 	}
 	if err := tool.CheckSpec(&o.Spec); err != nil {

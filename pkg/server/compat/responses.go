@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/tooldef"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // responseRequest is what of a response is carried; see package members and https://platform.openai.com/docs/api-reference/responses.
@@ -121,12 +121,12 @@ func (s spaced) flat() string {
 }
 
 // addTool adds a function, or those of a namespace.
-func (t *translated) addTool(tool *responseTool) error {
+func (t *translated) addTool(given *responseTool) error {
 	add := func(f *toolFunction, namespace string) error {
 		d, err := f.definition()
 		s := spaced{namespace, f.Name}
 		if d.Name = s.flat(); namespace != "" {
-			if slices.ContainsFunc(t.Tools, func(other tooldef.Definition) bool { return other.Name == d.Name }) {
+			if slices.ContainsFunc(t.Tools, func(other tool.Definition) bool { return other.Name == d.Name }) {
 				return untranslatable("tools", "two tools that are both called "+d.Name+" without a namespace")
 			}
 			t.spaces[d.Name] = s
@@ -134,14 +134,14 @@ func (t *translated) addTool(tool *responseTool) error {
 		t.Tools = append(t.Tools, d)
 		return err
 	}
-	if tool.Type == callFunction {
-		return add(&tool.toolFunction, "")
+	if given.Type == callFunction {
+		return add(&given.toolFunction, "")
 	}
-	if tool.Name == "" {
+	if given.Name == "" {
 		return untranslatable("tools", "a namespace without a name")
 	}
-	for i := range tool.Tools {
-		if err := add(&tool.Tools[i].toolFunction, tool.Name); err != nil {
+	for i := range given.Tools {
+		if err := add(&given.Tools[i].toolFunction, given.Name); err != nil {
 			return err
 		}
 	}

@@ -16,25 +16,15 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/chat"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // Tools that only look at a task.
-const (
-	toolCheck, toolWait = "check_task_progress", "wait_for_task"
-	// pollEvery is how long one look at tasks that run takes.
-	pollEvery = 2 * time.Second
-)
+var toolCheck, toolWait = builtin.ChatCheckTaskProgress.Name, builtin.ChatWaitForTask.Name
 
-// offered are the tools of the orchestrator that models get here. Those of reaching are offered besides. The last ones refuse
-// every call, and are offered to users who speak of what they are for.
-func offered() []string {
-	return []string{
-		"create_ai_task", "create_container_task", "create_agent_task", toolCheck, "fetch_task_output", toolWait, "cancel_task",
-		"list_agents", "list_tasks", "create_agent", chat.ToolCodeExec,
-		"create_pr_monitor", "create_pull_request", "check_pull_request_ci", "file_read", "file_write",
-	}
-}
+// pollEvery is how long one look at tasks that run takes.
+const pollEvery = 2 * time.Second
 
 // tools reports whether a request gets the server's tools. A client that brings tools of its own, or the messages of such tools,
 // wants those, and many cannot set a header: its request is passed on, unless it asks for the server's tools. So are responses,
@@ -71,14 +61,14 @@ func (x *exchange) toolset(c llm.Candidate, asked string, wrap func(tool.Tool) t
 	if err != nil {
 		return nil, nil, err
 	}
-	asRuns := []string{chat.ToolCodeExec}
+	asRuns := []string{builtin.ChatCodeExec.Name}
 	for _, t := range more {
 		asRuns = append(asRuns, t.Definition().Name)
 	}
 	id, made := "proxy-"+strings.ToLower(rand.Text()[:8]), 0
 	catalogue, err := x.h.o.Chat.Tools(x.r.Context(), chat.Toolset{
 		Caller: x.caller, Namespace: x.call.namespace, Provider: c.Provider, Model: c.Name,
-		Prefix: id + "-", Words: "create " + asked, Only: offered(), More: more,
+		Prefix: id + "-", Words: "create " + asked, In: builtin.APIs, More: more,
 		Wrap: func(t tool.Tool) tool.Tool {
 			if slices.Contains(asRuns, t.Definition().Name) {
 				return judged{t, x, &made}

@@ -5,8 +5,7 @@ package kubernetes
 
 import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
-	"github.com/platform-ai/platform/pkg/worker/tool/exec"
-	"github.com/platform-ai/platform/pkg/worker/tool/web"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 var _ executor.ToolHost = &Executor{}
@@ -15,9 +14,9 @@ var _ executor.ToolHost = &Executor{}
 // is known about other images.
 func (e *Executor) Lacks(tool string) string {
 	switch {
-	case tool == exec.Name && e.opts.AIImage == e.opts.WorkerImage:
+	case tool == builtin.CodeExec.Name && e.opts.AIImage == e.opts.WorkerImage:
 		return "runs use the worker's own image, which has no interpreter; name one that has with the controller's --ai-worker-image"
-	case tool == web.SearchName && e.opts.SearchURL == "":
+	case tool == builtin.WebSearch.Name && e.opts.SearchURL == "":
 		return "no search service is set up; name one with the controller's --search-url"
 	default:
 		return ""

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	code "github.com/platform-ai/platform/pkg/worker/tool/exec"
-	"github.com/platform-ai/platform/pkg/worker/tool/web"
 )
 
 var _ executor.ToolHost = &Executor{}
@@ -19,9 +19,9 @@ var _ executor.ToolHost = &Executor{}
 // Lacks implements executor.ToolHost: it checks whether this machine has what a tool needs.
 func (e *Executor) Lacks(tool string) string {
 	switch {
-	case tool == code.Name && !slices.ContainsFunc(code.Interpreters(), installed):
+	case tool == builtin.CodeExec.Name && !slices.ContainsFunc(code.Interpreters(), installed):
 		return fmt.Sprintf("none of %s is on the server's PATH; install one", strings.Join(code.Interpreters(), ", "))
-	case tool == web.SearchName && e.opts.SearchURL == "":
+	case tool == builtin.WebSearch.Name && e.opts.SearchURL == "":
 		return "no search service is set up; name one with the server's --search-url"
 	default:
 		return ""

@@ -23,11 +23,12 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
+	"github.com/platform-ai/platform/pkg/worker/tools"
 )
 
 // Runner asks the model of a task of type ai, with its tools, until it answers.
@@ -177,7 +178,7 @@ func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env
 	if err != nil {
 		return nil, err
 	}
-	given := tool.Given{
+	given := toolkit.Given{
 		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(own, r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
 		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock, ChildToken: tokens,
@@ -206,18 +207,18 @@ func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env
 }
 
 // tool makes a tool of a Tool object, or a built-in one.
-func (r *run) tool(ctx context.Context, use plan.Tool, given tool.Given) (tool.Tool, error) {
+func (r *run) tool(ctx context.Context, use plan.Tool, given toolkit.Given) (tool.Tool, error) {
 	if o := use.Object; o != nil {
-		key, guard, trace := runspec.CredentialKey(o.Namespace, o.Name), egress.Guard{Allow: r.FetchAllow}, tool.Traceparent(r.Task)
+		key, guard, trace := runspec.CredentialKey(o.Namespace, o.Name), egress.Guard{Allow: r.FetchAllow}, toolkit.Traceparent(r.Task)
 		credential, hosts := r.Credentials.ToolKeys[key], r.Credentials.Hosts.Tools[key]
 		if o.Spec.MCP != nil {
 			return mcp.Open(ctx, use.Name, &o.Spec, mcp.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
 		}
 		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
 	}
-	b, ok := builtin.Find(use.Name)
+	t, ok := tools.Find(use.Name)
 	if !ok {
 		return nil, errors.New("neither a Tool nor built in")
 	}
-	return b.New(given)
+	return t.New(given)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // gate returns the gate that asks people, through the API, to approve calls of the tools that need it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
 )
 
@@ -19,7 +20,7 @@ func TestGate(t *testing.T) {
 	p := &plan.Plan{Gated: []string{"drop"}, ApprovalTimeout: time.Minute}
 	for _, asks := range []bool{false, true} {
 		if asks {
-			p.Tools = []plan.Tool{{Name: plan.ToolRequestApproval}}
+			p.Tools = []plan.Tool{{Name: builtin.RequestApproval.Name}}
 		}
 		g, _ := r.gate(p)
 		if !slices.Equal(g.Names, p.Gated) {

@@ -20,14 +20,15 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/platform-ai/platform/test/modelfaults"
+
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/modelfaults"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the table of faults anew")
@@ -129,10 +130,10 @@ func meet(t *testing.T, protocol string, row modelfaults.Row, n int) (agentloop.
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := tool.NewCatalogue(tool.New("lookup", "looks up", func(context.Context, struct {
+	type arguments struct {
 		Key string `json:"key"`
-	},
-	) (any, error) {
+	}
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "lookup", Description: "looks up", Parameters: tool.SchemaOf[arguments]()}, func(context.Context, arguments) (any, error) {
 		t.Error("the tool was called")
 		return nil, nil
 	}))

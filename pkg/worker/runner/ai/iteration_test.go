@@ -15,15 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 // approvals returns n decided approvals, newest first, with a reason.
@@ -113,7 +114,7 @@ func TestApprovalsSurviveIterations(t *testing.T) {
 	}
 	p := &plan.Plan{Gated: []string{"drop"}, Tools: []plan.Tool{{Name: "drop", Object: object(3)}}}
 	var made []string
-	tools, err := tool.NewCatalogue(tool.New("drop", "drops", func(ctx context.Context, a dropped) (any, error) {
+	tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "drop", Description: "drops", Parameters: tool.SchemaOf[dropped]()}, func(ctx context.Context, a dropped) (any, error) {
 		made = append(made, a.Key+" with "+tool.ApprovalOf(ctx))
 		return nil, nil
 	}))

@@ -14,8 +14,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // judge asks the server's policies about a call. The server leaves secrets of the run out of the verdict, because it

@@ -18,8 +18,9 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/pkg/worker/tool/memory"
 )
 
@@ -33,7 +34,15 @@ const (
 
 // proposing returns the tools whose call must be in the log before it is made, because the server takes the origin of a
 // proposal from there.
-func proposing() []string { return []string{memory.RememberName, memory.ProposeName} }
+func proposing() []string {
+	var names []string
+	for _, t := range builtin.In(builtin.Runs) {
+		if t.Proposes {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
 
 // memories returns the block of the system text with what was remembered and fits the prompt; empty if there is nothing.
 // A run waits for them while the server is away, and goes on without them if the server refuses the search.

@@ -14,6 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
@@ -25,7 +26,7 @@ import (
 // read nothing else.
 func (r *run) plan(ctx context.Context) (*plan.Plan, error) {
 	place := plan.Place{OtherNamespaces: true, Started: true, Lacks: func(tool string) string {
-		if tool == plan.ToolWebSearch && r.SearchURL == "" { // the controller has said so
+		if tool == builtin.WebSearch.Name && r.SearchURL == "" { // the controller has said so
 			return "no search service is set up"
 		}
 		return ""

@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
 )
@@ -115,7 +116,7 @@ func TestCasesOfPlans(t *testing.T) {
 func TestSearchWithoutAService(t *testing.T) {
 	api := server(t)
 	for _, url := range []string{"", "http://127.0.0.1:1/"} {
-		task := plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{plan.ToolWebSearch} }))
+		task := plantest.AI(plantest.With(func(ai *v1alpha1.TaskAI) { ai.Tools = []string{builtin.WebSearch.Name} }))
 		r := runnertest.New(t, api.URL, task.Spec)
 		r.Task, r.SearchURL = task, url
 		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k"}
@@ -123,7 +124,7 @@ func TestSearchWithoutAService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has := slices.ContainsFunc(p.Tools, func(t plan.Tool) bool { return t.Name == plan.ToolWebSearch }); has != (url != "") {
+		if has := slices.ContainsFunc(p.Tools, func(t plan.Tool) bool { return t.Name == builtin.WebSearch.Name }); has != (url != "") {
 			t.Errorf("service %q: %+v", url, p.Tools)
 		}
 	}

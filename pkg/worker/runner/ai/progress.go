@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // updatePlan stores the plan of the run's task. It waits while the server is away.

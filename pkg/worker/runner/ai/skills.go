@@ -14,9 +14,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool/exec"
-	"github.com/platform-ai/platform/pkg/worker/tool/file"
 )
 
 // skillsFolder is the folder of the files of skills, in the run's working folder.
@@ -98,7 +97,9 @@ func (s *skills) env() []string {
 
 // note describes the files to a model that has a tool to read or run them.
 func (s *skills) note(p *plan.Plan) string {
-	reads := func(t plan.Tool) bool { return t.Object == nil && (t.Name == file.ReadName || t.Name == exec.Name) }
+	reads := func(t plan.Tool) bool {
+		return t.Object == nil && (t.Name == builtin.FileRead.Name || t.Name == builtin.CodeExec.Name)
+	}
 	if s == nil || !slices.ContainsFunc(p.Tools, reads) {
 		return ""
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // maxUncertain is of how many calls a run is told, the newest ones.

@@ -13,13 +13,14 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
+
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/plan"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 type place struct {
@@ -46,7 +47,7 @@ func TestContextWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tools, err := tool.NewCatalogue(tool.New("read", "reads", func(_ context.Context, a place) (any, error) {
+			tools, err := tool.NewCatalogue(tool.New(tool.Definition{Name: "read", Description: "reads", Parameters: tool.SchemaOf[place]()}, func(_ context.Context, a place) (any, error) {
 				return fmt.Sprint(a.N, strings.Repeat("x", 700)), nil
 			}))
 			if err != nil {

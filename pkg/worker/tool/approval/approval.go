@@ -11,31 +11,17 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
-// Name is the name of the tool.
-const Name = "request_approval"
-
 // Builtin is the tool request_approval.
-var Builtin = tool.Builtin{Name: Name, New: func(g tool.Given) (tool.Tool, error) { return New(g.Ask), nil }}
+var Builtin = toolkit.Tool{Of: builtin.RequestApproval, New: func(g toolkit.Given) (tool.Tool, error) { return New(g.Ask), nil }}
 
 // Func asks for an approval, and returns when it is decided. The tool fills in the answer's
 // Status. A *tool.Error is shown to the model.
 type Func = func(ctx context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error)
-
-const parameters = `{
-	"type": "object",
-	"properties": {
-		"action": {"type": "string", "minLength": 1, "maxLength": 1024, "description": "What you want to do and why, for the person who decides"},
-		"targetTool": {"type": "string", "minLength": 1, "description": "Name of the tool that you want to call; it must be one that needs approval"},
-		"targetArguments": {"type": "object", "description": "The exact arguments of that call. The approval is for these and no others"},
-		"riskSummary": {"type": "string", "maxLength": 1024, "description": "What could go wrong"},
-		"severity": {"type": "string", "enum": ["warning", "critical"], "default": "warning", "description": "How bad that would be"}
-	},
-	"required": ["action", "targetTool", "targetArguments"],
-	"additionalProperties": false
-}`
 
 // arguments of request_approval.
 type arguments struct {
@@ -53,14 +39,7 @@ var _ tool.Tool = requestTool{}
 // New makes the tool.
 func New(ask Func) tool.Tool { return requestTool{ask} }
 
-func (requestTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name: Name,
-		Description: "Ask a person to approve one exact call of a tool that needs approval, and wait for the decision. " +
-			"Then call that tool with exactly the same arguments, once.",
-		Parameters: json.RawMessage(parameters),
-	}
-}
+func (requestTool) Definition() tool.Definition { return builtin.RequestApproval.Definition() }
 
 // Call waits as long as the decision takes.
 func (t requestTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

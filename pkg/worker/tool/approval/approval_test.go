@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 func TestRequestApproval(t *testing.T) {
@@ -53,7 +54,7 @@ func TestRequestApproval(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			asked, answer, failure = nil, tc.answer, tc.err
-			got := catalogue.Call(t.Context(), Name, tc.arguments)
+			got := catalogue.Call(t.Context(), builtin.RequestApproval.Name, tc.arguments)
 			if !strings.Contains(got.Text, tc.want) {
 				t.Errorf("got %s", got.Text)
 			}

@@ -12,32 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-const createAgentParameters = `{
-	"type": "object",
-	"properties": {
-		"name": {"type": "string", "minLength": 1, "maxLength": 253, "description": "Name of the new agent"},
-		"provider": {"type": "string", "minLength": 1, "description": "Name of the model's Provider; it must be one that you use yourself"},
-		"model": {"type": "string", "minLength": 1, "maxLength": 256, "description": "Name of the model"},
-		"systemPrompt": {"type": "string", "minLength": 1, "description": "Its instructions"},
-		"soul": {"type": "string", "description": "Its persona, put before its instructions"},
-		"tools": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Names of tools that it may use; you can only give it tools that you have"},
-		"coordination": {
-			"type": "object", "description": "Lets it delegate, too; its limits are never above yours",
-			"properties": {
-				"enabled": {"type": "boolean"},
-				"allowedAgents": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Agents that it may delegate to; without any, those that you may delegate to"},
-				"maxConcurrentChildren": {"type": "integer", "minimum": 1},
-				"maxDepth": {"type": "integer", "minimum": 1, "maximum": 10}
-			},
-			"additionalProperties": false
-		}
-	},
-	"required": ["name", "provider", "model", "systemPrompt"],
-	"additionalProperties": false
-}`
 
 type createAgentArguments struct {
 	Name         string   `json:"name"`
@@ -66,14 +43,7 @@ type createAgentTool struct{ *family }
 var _ tool.Tool = createAgentTool{}
 
 // Definition describes the tool.
-func (createAgentTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name: NameCreateAgent,
-		Description: "Create an agent that you can delegate to with " + NameDelegate + ". It can have nothing that you lack, " +
-			"and is removed with the task at the top of your tree.",
-		Parameters: json.RawMessage(createAgentParameters),
-	}
-}
+func (createAgentTool) Definition() tool.Definition { return builtin.CreateAgent.Definition() }
 
 // Call creates the agent. One of that name that the task created before is left as it is, because the answer to an earlier
 // try may have been lost.
@@ -121,16 +91,6 @@ func (f *family) made(a *v1alpha1.Agent) bool {
 	return a.Annotations[v1alpha1.AnnotationCreatedByUID] == string(f.task.UID)
 }
 
-const deleteAgentParameters = `{
-	"type": "object",
-	"properties": {
-		"name": {"type": "string", "minLength": 1, "description": "Name of an agent that you created"},
-		"namespace": {"type": "string", "description": "Its namespace; only your own is possible"}
-	},
-	"required": ["name"],
-	"additionalProperties": false
-}`
-
 type deleteAgentArguments struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -147,13 +107,7 @@ type deleteAgentTool struct{ *family }
 var _ tool.Tool = deleteAgentTool{}
 
 // Definition describes the tool.
-func (deleteAgentTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name:        NameDeleteAgent,
-		Description: "Delete an agent that you created with " + NameCreateAgent + ". Tasks of it that still run may fail.",
-		Parameters:  json.RawMessage(deleteAgentParameters),
-	}
-}
+func (deleteAgentTool) Definition() tool.Definition { return builtin.DeleteAgent.Definition() }
 
 // Call deletes the agent. The server refuses agents that the task did not create.
 func (t deleteAgentTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

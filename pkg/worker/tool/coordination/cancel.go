@@ -11,19 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-const cancelParameters = `{
-	"type": "object",
-	"properties": {
-		"task_name": {"type": "string", "minLength": 1, "description": "Name of a task that you created"},
-		"namespace": {"type": "string", "description": "Its namespace; only your own is possible"},
-		"reason": {"type": "string", "maxLength": 1024, "description": "Why it is not needed any more"}
-	},
-	"required": ["task_name"],
-	"additionalProperties": false
-}`
 
 type cancelArguments struct {
 	TaskName  string `json:"task_name"`
@@ -36,13 +26,7 @@ type cancelTool struct{ *family }
 var _ tool.Tool = cancelTool{}
 
 // Definition describes the tool.
-func (cancelTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name:        NameCancel,
-		Description: "Cancel a task that you created, with everything that it delegated.",
-		Parameters:  json.RawMessage(cancelParameters),
-	}
-}
+func (cancelTool) Definition() tool.Definition { return builtin.CancelTask.Definition() }
 
 // Call requests the cancellation. A task that has ended is left as it is, and its phase is the answer.
 func (t cancelTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

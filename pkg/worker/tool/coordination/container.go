@@ -9,25 +9,9 @@ import (
 	"encoding/json"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-const containerParameters = `{
-	"type": "object",
-	"properties": {
-		"image": {"type": "string", "description": "Container image; without one, the command runs in the platform's own"},
-		"command": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "The program and its first arguments"},
-		"args": {"type": "array", "items": {"type": "string"}, "description": "More arguments"},
-		"workspace": {"type": "object", "description": "Not available"},
-		"prior_task": {"type": "string", "description": "Not available"},
-		"namespace": {"type": "string", "description": "Namespace of the new task; only your own is possible"},
-		"timeout": {"type": "string", "description": "How long it may take, such as 20m; never longer than you may"},
-		"priority": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Higher starts earlier; the default is your own priority"},
-		"schedule": {"type": "string", "description": "Not available"}
-	},
-	"required": ["command"],
-	"additionalProperties": false
-}`
 
 type containerArguments struct {
 	Image     string          `json:"image"`
@@ -59,13 +43,7 @@ type containerTool struct{ *family }
 var _ tool.Tool = containerTool{}
 
 // Definition describes the tool.
-func (containerTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name:        NameContainer,
-		Description: "Run a command as a task of its own. Its output is the result; wait for it with " + NameWait + ".",
-		Parameters:  json.RawMessage(containerParameters),
-	}
-}
+func (containerTool) Definition() tool.Definition { return builtin.CreateContainerTask.Definition() }
 
 // Call creates the task.
 func (t containerTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -94,6 +72,6 @@ func (t containerTool) Call(ctx context.Context, raw json.RawMessage) (any, erro
 	}
 	return containerCreated{
 		Name: made.Name, Namespace: made.Namespace, Phase: cmp.Or(made.Status.Phase, v1alpha1.TaskPending),
-		Message: "the task was created; wait for it with " + NameWait,
+		Message: "the task was created; wait for it with " + builtin.WaitForTasks.Name,
 	}, nil
 }

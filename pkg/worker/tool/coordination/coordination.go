@@ -31,45 +31,33 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-)
-
-// Names of the tools.
-const (
-	NameDelegate  = "delegate_task"
-	NameWait      = "wait_for_tasks"
-	NameContainer = "create_container_task"
-	NameCancel    = "cancel_task"
-	NameDetach    = "detach_task"
-	NameSend      = "send_message"
-	NameCheck     = "check_messages"
-
-	NameCreateAgent = "create_agent"
-	NameDeleteAgent = "delete_agent"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // The built-in tools.
 var (
-	DelegateBuiltin  = tool.Builtin{Name: NameDelegate, Unlisted: true, New: of(NameDelegate, func(f *family) tool.Tool { return delegateTool{f} })}
-	WaitBuiltin      = tool.Builtin{Name: NameWait, Unlisted: true, New: of(NameWait, func(f *family) tool.Tool { return waitTool{f} })}
-	ContainerBuiltin = tool.Builtin{Name: NameContainer, Unlisted: true, New: of(NameContainer, func(f *family) tool.Tool { return containerTool{f} })}
-	CancelBuiltin    = tool.Builtin{Name: NameCancel, Unlisted: true, New: of(NameCancel, func(f *family) tool.Tool { return cancelTool{f} })}
-	DetachBuiltin    = tool.Builtin{Name: NameDetach, Unlisted: true, New: of(NameDetach, func(f *family) tool.Tool { return detachTool{f} })}
-	SendBuiltin      = tool.Builtin{Name: NameSend, Unlisted: true, New: of(NameSend, func(f *family) tool.Tool { return sendTool{f} })}
-	CheckBuiltin     = tool.Builtin{Name: NameCheck, Unlisted: true, New: of(NameCheck, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
+	DelegateBuiltin  = toolkit.Tool{Of: builtin.DelegateTask, New: of(builtin.DelegateTask, func(f *family) tool.Tool { return delegateTool{f} })}
+	WaitBuiltin      = toolkit.Tool{Of: builtin.WaitForTasks, New: of(builtin.WaitForTasks, func(f *family) tool.Tool { return waitTool{f} })}
+	ContainerBuiltin = toolkit.Tool{Of: builtin.CreateContainerTask, New: of(builtin.CreateContainerTask, func(f *family) tool.Tool { return containerTool{f} })}
+	CancelBuiltin    = toolkit.Tool{Of: builtin.CancelTask, New: of(builtin.CancelTask, func(f *family) tool.Tool { return cancelTool{f} })}
+	DetachBuiltin    = toolkit.Tool{Of: builtin.DetachTask, New: of(builtin.DetachTask, func(f *family) tool.Tool { return detachTool{f} })}
+	SendBuiltin      = toolkit.Tool{Of: builtin.SendMessage, New: of(builtin.SendMessage, func(f *family) tool.Tool { return sendTool{f} })}
+	CheckBuiltin     = toolkit.Tool{Of: builtin.CheckMessages, New: of(builtin.CheckMessages, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
 
-	CreateAgentBuiltin = tool.Builtin{Name: NameCreateAgent, Unlisted: true, New: of(NameCreateAgent, func(f *family) tool.Tool { return createAgentTool{f} })}
-	DeleteAgentBuiltin = tool.Builtin{Name: NameDeleteAgent, Unlisted: true, New: of(NameDeleteAgent, func(f *family) tool.Tool { return deleteAgentTool{f} })}
+	CreateAgentBuiltin = toolkit.Tool{Of: builtin.CreateAgent, New: of(builtin.CreateAgent, func(f *family) tool.Tool { return createAgentTool{f} })}
+	DeleteAgentBuiltin = toolkit.Tool{Of: builtin.DeleteAgent, New: of(builtin.DeleteAgent, func(f *family) tool.Tool { return deleteAgentTool{f} })}
 )
 
 // of returns the New of a tool.
-func of(name string, from func(*family) tool.Tool) func(tool.Given) (tool.Tool, error) {
-	return func(g tool.Given) (tool.Tool, error) {
+func of(t *builtin.Tool, from func(*family) tool.Tool) func(toolkit.Given) (tool.Tool, error) {
+	return func(g toolkit.Given) (tool.Tool, error) {
 		if g.API == nil || g.Task == nil {
 			return nil, errors.New("the run has no task")
 		}
-		return from(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: name, childToken: g.ChildToken}), nil
+		return from(&family{api: g.API, task: g.Task, attempt: g.Attempt, clock: g.Clock, kind: t.Name, childToken: g.ChildToken}), nil
 	}
 }
 

@@ -11,30 +11,9 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-const delegateParameters = `{
-	"type": "object",
-	"properties": {
-		"agent": {"type": "string", "minLength": 1, "description": "Name of the agent that does the work"},
-		"prompt": {"type": "string", "minLength": 1, "description": "What it is to do. It knows nothing of your conversation: say everything that it has to know"},
-		"taskNamespace": {"type": "string", "description": "Namespace of the new task; only your own is possible"},
-		"agentNamespace": {"type": "string", "description": "Namespace of the agent; the default is your own"},
-		"namespace": {"type": "string", "description": "Older name that sets taskNamespace and agentNamespace"},
-		"priority": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Higher starts earlier; the default is your own priority"},
-		"timeout": {"type": "string", "description": "How long it may take, such as 20m; never longer than you may"},
-		"workspace": {"type": "object", "description": "Not available"},
-		"maxTurns": {"type": "integer", "minimum": 1, "description": "Only for coding agents"},
-		"allowBash": {"type": "boolean", "description": "Only for coding agents"},
-		"prior_task": {"type": "string", "description": "Not available"},
-		"feedback": {"type": "string", "description": "Not available"},
-		"auto_retry": {"type": "boolean", "description": "Report details of a failure, so that you can decide to delegate again"},
-		"max_retries": {"type": "integer", "minimum": 0, "default": 2, "description": "How often you mean to delegate it again"}
-	},
-	"required": ["agent", "prompt"],
-	"additionalProperties": false
-}`
 
 type delegateArguments struct {
 	Agent          string          `json:"agent"`
@@ -99,14 +78,7 @@ type delegateTool struct{ *family }
 var _ tool.Tool = delegateTool{}
 
 // Definition describes the tool.
-func (delegateTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name: NameDelegate,
-		Description: "Give a part of your work to another agent. It starts on its own; wait for it with " + NameWait + ". " +
-			"You may delegate several tasks before you wait.",
-		Parameters: json.RawMessage(delegateParameters),
-	}
-}
+func (delegateTool) Definition() tool.Definition { return builtin.DelegateTask.Definition() }
 
 // Call creates the task.
 func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

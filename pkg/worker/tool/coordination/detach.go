@@ -11,18 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-const detachParameters = `{
-	"type": "object",
-	"properties": {
-		"task_name": {"type": "string", "minLength": 1, "description": "Name of a task that you created and that has begun"},
-		"reason": {"type": "string", "maxLength": 1024, "description": "Why it is to go on without you"}
-	},
-	"required": ["task_name"],
-	"additionalProperties": false
-}`
 
 type detachArguments struct {
 	TaskName string `json:"task_name"`
@@ -34,14 +25,7 @@ type detachTool struct{ *family }
 var _ tool.Tool = detachTool{}
 
 // Definition describes the tool.
-func (detachTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name: NameDetach,
-		Description: "Let a task that you created go on without you: your work can end before it does, and it is not cancelled with you. " +
-			"You cannot send it messages any more.",
-		Parameters: json.RawMessage(detachParameters),
-	}
-}
+func (detachTool) Definition() tool.Definition { return builtin.DetachTask.Definition() }
 
 // Call detaches the child. A task that has ended is left as it is, and its phase is the answer.
 func (t detachTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

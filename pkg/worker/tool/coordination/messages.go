@@ -16,18 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-const sendParameters = `{
-	"type": "object",
-	"properties": {
-		"to_task": {"type": "string", "minLength": 1, "description": "Name of the task that gets the message: one with the same parent as yours, your parent, or one that you created. * sends it to all tasks with the same parent as yours"},
-		"content": {"type": "string", "minLength": 1, "maxLength": 16384, "description": "The message"}
-	},
-	"required": ["to_task", "content"],
-	"additionalProperties": false
-}`
 
 type sendArguments struct {
 	ToTask  string `json:"to_task"`
@@ -39,13 +30,7 @@ type sendTool struct{ *family }
 var _ tool.Tool = sendTool{}
 
 // Definition describes the tool.
-func (sendTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name:        NameSend,
-		Description: "Send a message to another task that works on the same goal. It reads the message when it calls " + NameCheck + ".",
-		Parameters:  json.RawMessage(sendParameters),
-	}
-}
+func (sendTool) Definition() tool.Definition { return builtin.SendMessage.Definition() }
 
 // Call sends the message. If the request has to be repeated, the message is delivered once.
 func (t sendTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
@@ -76,14 +61,6 @@ func (t sendTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	return text, nil
 }
 
-const checkParameters = `{
-	"type": "object",
-	"properties": {
-		"mark_read": {"type": "boolean", "default": true, "description": "false returns the same messages again next time"}
-	},
-	"additionalProperties": false
-}`
-
 type checkArguments struct {
 	MarkRead *bool `json:"mark_read"`
 }
@@ -97,14 +74,7 @@ type checkTool struct {
 var _ tool.Tool = checkTool{}
 
 // Definition describes the tool.
-func (checkTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name: NameCheck,
-		Description: "Read the messages that other tasks sent to you with " + NameSend + ", the oldest first. " +
-			"You get at most 20 at a time: call it again until there are no new messages.",
-		Parameters: json.RawMessage(checkParameters),
-	}
-}
+func (checkTool) Definition() tool.Definition { return builtin.CheckMessages.Definition() }
 
 // Call reads the messages, and then marks exactly these as read. Both requests can be repeated.
 func (t checkTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // tokenFor returns the transaction token of a child that is to be created, and marks the child so that it waits for it;

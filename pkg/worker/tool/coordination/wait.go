@@ -15,19 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
-
-const waitParameters = `{
-	"type": "object",
-	"properties": {
-		"tasks": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "description": "Names of tasks that you created"},
-		"timeout": {"type": "string", "default": "10m", "description": "How long to wait at most, such as 20m"}
-	},
-	"required": ["tasks"],
-	"additionalProperties": false
-}`
 
 const (
 	// defaultWait is the default of timeout.
@@ -55,13 +46,7 @@ type waitTool struct{ *family }
 var _ tool.Tool = waitTool{}
 
 // Definition describes the tool.
-func (waitTool) Definition() tool.Definition {
-	return tool.Definition{
-		Name:        NameWait,
-		Description: "Wait until tasks that you created have ended, and read their results. If the time passes before that, you get what there is.",
-		Parameters:  json.RawMessage(waitParameters),
-	}
-}
+func (waitTool) Definition() tool.Definition { return builtin.WaitForTasks.Definition() }
 
 // Call follows the children with a watch.
 func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {

@@ -17,8 +17,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // waiting returns wait_for_tasks of a task with a child for each phase, in an API whose watches are silent. Each watch that
@@ -50,7 +51,7 @@ func waiting(t *testing.T, phases map[string]v1alpha1.TaskPhase) (tool.Tool, *cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := WaitBuiltin.New(tool.Given{API: api, Task: &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "t", UID: "own"}}, Clock: now})
+	made, err := WaitBuiltin.New(toolkit.Given{API: api, Task: &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "t", UID: "own"}}, Clock: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // TestCharsets: an answer and an error are read in the charset that they are in, and a credential in them is removed all the same.

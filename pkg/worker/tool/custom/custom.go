@@ -26,7 +26,8 @@ import (
 	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -166,16 +167,16 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 	}
 	defer func() { _ = res.Body.Close() }()
 	kind := res.Header.Get("Content-Type")
-	raw, larger, err := tool.ReadAtMost(res.Body, maxResponse)
+	raw, larger, err := toolkit.ReadAtMost(res.Body, maxResponse)
 	switch {
 	case err != nil:
 		return nil, t.transportError(err, sent.Load())
 	case larger:
 		return nil, tool.Errorf(tool.TypeLimitReached, "the answer is larger than 10 MiB").Suggest("ask for less")
 	case res.StatusCode >= http.StatusMultipleChoices:
-		return nil, t.refused(res.StatusCode, tool.UTF8(raw, kind))
+		return nil, t.refused(res.StatusCode, toolkit.UTF8(raw, kind))
 	}
-	raw = tool.UTF8(raw, kind)
+	raw = toolkit.UTF8(raw, kind)
 	if brokenOff(raw, kind) {
 		return nil, t.transportError(io.ErrUnexpectedEOF, sent.Load())
 	}

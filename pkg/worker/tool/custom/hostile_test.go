@@ -12,9 +12,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/test/kit"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // TestHostileAnswers: an endpoint can neither fill the memory nor keep the run waiting.
@@ -87,7 +89,7 @@ func TestTrace(t *testing.T) {
 		var got string
 		e := newEndpoint(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Traceparent") })
 		task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: annotation}}}
-		tl, err := New("weather", v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: e.URL}}, Options{Traceparent: tool.Traceparent(task)})
+		tl, err := New("weather", v1alpha1.ToolSpec{HTTP: &v1alpha1.ToolHTTP{URL: e.URL}}, Options{Traceparent: toolkit.Traceparent(task)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"net/url"
 
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // maxRedirects is how many redirects a call follows.

@@ -20,17 +20,16 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
-
-// Name is the name of the tool.
-const Name = "code_exec"
 
 // Builtin is the tool code_exec. A run cannot have it if there is no sandbox for its programs
 // or no interpreter.
-var Builtin = tool.Builtin{Name: Name, Describe: describe, New: func(g tool.Given) (tool.Tool, error) {
+var Builtin = toolkit.Tool{Of: builtin.CodeExec, New: func(g toolkit.Given) (tool.Tool, error) {
 	if err := g.Policy.Check(); err != nil {
 		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
 	}
@@ -49,13 +48,6 @@ const (
 	// maxOutput is the limit of each output stream, in bytes.
 	maxOutput = 64 << 10
 )
-
-// Arguments are the arguments of code_exec.
-type Arguments struct {
-	Language string `json:"language" desc:"Language of the code"`
-	Code     string `json:"code" desc:"Program to run; it has no standard input" minLength:"1"`
-	Timeout  *int   `json:"timeout,omitempty" desc:"Seconds the program may take, at most 60" minimum:"1" default:"30"`
-}
 
 // Result is the result of code_exec. A failed program also gives a result.
 type Result struct {
@@ -130,24 +122,15 @@ func New(o Options) (tool.Tool, error) {
 
 // tool returns the tool with these languages.
 func (o Options) tool(names []string) tool.Tool {
-	description := "Run a short program in the working folder and return what it prints. Languages: " + strings.Join(names, ", ") + "."
+	d := builtin.ForLanguages(names)
 	switch {
 	case o.Policy.Off || o.Policy.Network:
 	case o.Policy.ProxyPort != 0:
-		description += " It reaches the public internet through the HTTP proxy that its environment names."
+		d.Description += " It reaches the public internet through the HTTP proxy that its environment names."
 	default:
-		description += " It has no network."
+		d.Description += builtin.NoNetwork
 	}
-	return tool.New(Name, description, o.call, tool.Choice{Argument: "language", Values: names})
-}
-
-// describe defines the tool with all languages. Which of them a run has depends on where it runs.
-func describe() tool.Definition {
-	var names []string
-	for _, l := range languages() {
-		names = append(names, l.name)
-	}
-	return Options{}.tool(names).Definition()
+	return tool.New(d, o.call)
 }
 
 // language describes how programs of a language are run.
@@ -200,7 +183,7 @@ func (o Options) offered() []string {
 	return names
 }
 
-func (o Options) call(ctx context.Context, a Arguments) (any, error) {
+func (o Options) call(ctx context.Context, a builtin.CodeArguments) (any, error) {
 	i := slices.IndexFunc(languages(), func(l language) bool { return l.name == a.Language })
 	interpreter := ""
 	if i >= 0 {
@@ -223,7 +206,7 @@ func (o Options) call(ctx context.Context, a Arguments) (any, error) {
 	if err := os.WriteFile(file, []byte(a.Code), 0o600); err != nil {
 		return nil, err
 	}
-	return o.run(ctx, []string{interpreter, file}, time.Duration(a.Seconds())*time.Second)
+	return o.run(ctx, []string{interpreter, file}, time.Duration(Seconds(a))*time.Second)
 }
 
 func (o Options) run(ctx context.Context, args []string, timeout time.Duration) (*Result, error) {

@@ -22,11 +22,14 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/kit"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 func options(t *testing.T) Options {
@@ -38,7 +41,7 @@ func options(t *testing.T) Options {
 }
 
 // execute calls code_exec and returns the data of its result.
-func execute(t *testing.T, o Options, a Arguments) (Result, tool.Result) {
+func execute(t *testing.T, o Options, a builtin.CodeArguments) (Result, tool.Result) {
 	t.Helper()
 	code, err := New(o)
 	if err != nil {
@@ -73,7 +76,7 @@ func TestLanguages(t *testing.T) {
 			if !slices.Contains(o.offered(), language) {
 				t.Skipf("no interpreter for %s is installed", language)
 			}
-			got, r := execute(t, o, Arguments{Language: language, Code: code})
+			got, r := execute(t, o, builtin.CodeArguments{Language: language, Code: code})
 			if want := (Result{Output: "out\n", Error: "err\n", ExitCode: 3}); got != want {
 				t.Errorf("got %+v, want %+v (%s)", got, want, r.Text)
 			}
@@ -113,10 +116,10 @@ func TestOffersWhatIsInstalled(t *testing.T) {
 	if d := code.Definition().Description; !strings.Contains(d, "Languages: sh.") {
 		t.Errorf("described as %s", d)
 	}
-	if got, r := execute(t, o, Arguments{Language: "sh", Code: "echo out"}); got.Output != "out\n" {
+	if got, r := execute(t, o, builtin.CodeArguments{Language: "sh", Code: "echo out"}); got.Output != "out\n" {
 		t.Errorf("got %s", r.Text)
 	}
-	if _, r := execute(t, o, Arguments{Language: "python", Code: "print(1)"}); r.ErrorType != tool.TypeInvalidArguments || !strings.Contains(r.Text, "language: value must be 'sh'") {
+	if _, r := execute(t, o, builtin.CodeArguments{Language: "python", Code: "print(1)"}); r.ErrorType != tool.TypeInvalidArguments || !strings.Contains(r.Text, "language: value must be 'sh'") {
 		t.Errorf("another language: %s", r.Text)
 	}
 	if err := os.Remove(filepath.Join(o.Path, "sh")); err != nil {
@@ -129,7 +132,7 @@ func TestOffersWhatIsInstalled(t *testing.T) {
 
 // TestRunCannotHaveIt: a run without a sandbox, or without an interpreter, is refused for that reason.
 func TestRunCannotHaveIt(t *testing.T) {
-	for reason, given := range map[string]tool.Given{
+	for reason, given := range map[string]toolkit.Given{
 		v1alpha1.ReasonSandboxUnavailable: {Policy: sandbox.Policy{Kernel: &sandbox.Kernel{}}, Path: os.Getenv("PATH")},
 		v1alpha1.ReasonToolUnavailable:    {Policy: sandbox.Policy{Read: sandbox.System()}, Path: "/nonexistent"},
 	} {
@@ -144,7 +147,7 @@ func TestCleanEnvironment(t *testing.T) {
 	t.Setenv("PLATFORM_SECRET_TOKEN", "hunter22")
 	o := options(t)
 	o.Env = []string{"GREETING=hi"}
-	got, _ := execute(t, o, Arguments{Language: "bash", Code: "env; pwd; ls /proc/$$/fd | wc -l; cat"})
+	got, _ := execute(t, o, builtin.CodeArguments{Language: "bash", Code: "env; pwd; ls /proc/$$/fd | wc -l; cat"})
 	if strings.Contains(got.Output, "hunter22") || !strings.Contains(got.Output, "GREETING=hi") || !strings.Contains(got.Output, "HOME="+o.WorkDir) {
 		t.Errorf("got %s", got.Output)
 	}
@@ -154,7 +157,7 @@ func TestCleanEnvironment(t *testing.T) {
 }
 
 func TestOutputIsCapped(t *testing.T) {
-	got, _ := execute(t, options(t), Arguments{Language: "bash", Code: "head -c 300000 /dev/zero | tr '\\0' x; head -c 65536 /dev/zero | tr '\\0' y >&2; echo -n"})
+	got, _ := execute(t, options(t), builtin.CodeArguments{Language: "bash", Code: "head -c 300000 /dev/zero | tr '\\0' x; head -c 65536 /dev/zero | tr '\\0' y >&2; echo -n"})
 	if len(got.Output) != maxOutput || !got.OutputTruncated || len(got.Error) != maxOutput || got.ErrorTruncated || got.ExitCode != 0 {
 		t.Errorf("%d bytes, %v; %d bytes, %v; exit %d", len(got.Output), got.OutputTruncated, len(got.Error), got.ErrorTruncated, got.ExitCode)
 	}
@@ -186,7 +189,7 @@ func (c timeout) AfterFunc(d time.Duration, f func()) clock.Timer {
 func TestTimeout(t *testing.T) {
 	o, seconds := options(t), 7
 	o.Clock = timeout{t: t, dir: o.WorkDir, d: 7 * time.Second}
-	got, r := execute(t, o, Arguments{Language: "bash", Code: "trap '' TERM; echo begun; touch begun; while :; do sleep 0.1; done", Timeout: &seconds})
+	got, r := execute(t, o, builtin.CodeArguments{Language: "bash", Code: "trap '' TERM; echo begun; touch begun; while :; do sleep 0.1; done", Timeout: &seconds})
 	if !got.TimedOut || got.Output != "begun\n" || got.ExitCode != 128+int(syscall.SIGKILL) || r.Failed() {
 		t.Errorf("got %s", r.Text)
 	}
@@ -195,7 +198,7 @@ func TestTimeout(t *testing.T) {
 func TestLimitsAreSet(t *testing.T) {
 	o := options(t)
 	o.Limits = sandbox.Limits{CPU: 7 * time.Second, MemoryBytes: 512 << 20, Processes: 100}
-	got, _ := execute(t, o, Arguments{Language: "bash", Code: "ulimit -t; ulimit -d; ulimit -c; ulimit -u"})
+	got, _ := execute(t, o, builtin.CodeArguments{Language: "bash", Code: "ulimit -t; ulimit -d; ulimit -c; ulimit -u"})
 	lines := strings.Split(got.Output, "\n")
 	if len(lines) < 4 || lines[0] != "7" || lines[1] != strconv.Itoa(512<<10) || lines[2] != "0" {
 		t.Fatalf("got %q", got.Output)
@@ -211,7 +214,7 @@ func TestMemoryLimitStopsAProgram(t *testing.T) {
 		t.Skip("python3 is not installed")
 	}
 	o.Limits.MemoryBytes = 256 << 20
-	got, _ := execute(t, o, Arguments{Language: "python", Code: "x = b'a' * (1 << 30)\nprint('got it')"})
+	got, _ := execute(t, o, builtin.CodeArguments{Language: "python", Code: "x = b'a' * (1 << 30)\nprint('got it')"})
 	if got.ExitCode == 0 || got.Output != "" || !strings.Contains(got.Error, "MemoryError") {
 		t.Errorf("got %+v", got)
 	}
@@ -224,7 +227,7 @@ func TestMemoryLimitStopsAProgram(t *testing.T) {
 func TestFileLimit(t *testing.T) {
 	o := options(t)
 	o.Limits.FileBytes = 1 << 20
-	got, _ := execute(t, o, Arguments{Language: "bash", Code: "head -c 3000000 /dev/zero > f; echo $?; stat -c %s f; (ulimit -f unlimited) 2>/dev/null || echo kept"})
+	got, _ := execute(t, o, builtin.CodeArguments{Language: "bash", Code: "head -c 3000000 /dev/zero > f; echo $?; stat -c %s f; (ulimit -f unlimited) 2>/dev/null || echo kept"})
 	lines := strings.Split(strings.TrimSpace(got.Output), "\n")
 	if len(lines) != 3 || lines[0] == "0" || lines[1] != strconv.Itoa(1<<20) || lines[2] != "kept" && os.Getuid() != 0 {
 		t.Errorf("got %+v", got)
@@ -250,7 +253,7 @@ touch begun
 			if o.Clock = (timeout{t: t, dir: o.WorkDir, d: 7 * time.Second}); name == "normal exit" {
 				seconds = 60
 			}
-			got, _ := execute(t, o, Arguments{Language: "bash", Code: begin + end, Timeout: &seconds})
+			got, _ := execute(t, o, builtin.CodeArguments{Language: "bash", Code: begin + end, Timeout: &seconds})
 			if got.TimedOut != (name == "timeout") {
 				t.Errorf("got %+v", got)
 			}
@@ -316,7 +319,7 @@ func TestDenied(t *testing.T) {
 	if destructive("import os; os.system('rm -rf / ')", false) == "" || destructive("reboot = 1\nhalt = 2", false) != "" {
 		t.Error("other languages are judged wrongly")
 	}
-	if _, r := execute(t, options(t), Arguments{Language: "bash", Code: "rm -rf /*"}); r.ErrorType != tool.TypePermissionDenied {
+	if _, r := execute(t, options(t), builtin.CodeArguments{Language: "bash", Code: "rm -rf /*"}); r.ErrorType != tool.TypePermissionDenied {
 		t.Errorf("got %s", r.Text)
 	}
 }
@@ -350,12 +353,12 @@ func TestStoppedCallIsNotAResult(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	for _, l := range languages() {
-		got, err := CommandLine(Arguments{Language: l.name, Code: "x"})
+		got, err := CommandLine(builtin.CodeArguments{Language: l.name, Code: "x"})
 		if err != nil || len(got) != 3 || got[0] != l.programs[0] || got[1] != "-c" && got[1] != "-e" || got[2] != "x" {
 			t.Errorf("%s: %q, %v", l.name, got, err)
 		}
 	}
-	for _, a := range []Arguments{{Language: "sh", Code: "rm -rf /"}, {Language: "perl", Code: "x"}, {Language: "sh", Code: strings.Repeat("x", maxInline+1)}} {
+	for _, a := range []builtin.CodeArguments{{Language: "sh", Code: "rm -rf /"}, {Language: "perl", Code: "x"}, {Language: "sh", Code: strings.Repeat("x", maxInline+1)}} {
 		if got, err := CommandLine(a); err == nil {
 			t.Errorf("%s: %.20q is run as %.50q", a.Language, a.Code, got)
 		}

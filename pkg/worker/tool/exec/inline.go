@@ -8,7 +8,8 @@ package exec
 import (
 	"slices"
 
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // maxInline is the longest program that CommandLine accepts, in bytes. Linux allows an argument 128 KiB.
@@ -16,7 +17,7 @@ const maxInline = 96 << 10
 
 // CommandLine returns the command that runs the program elsewhere, as an argument of its interpreter, which is looked for
 // there. The error is a *tool.Error.
-func CommandLine(a Arguments) ([]string, error) {
+func CommandLine(a builtin.CodeArguments) ([]string, error) {
 	i := slices.IndexFunc(languages(), func(l language) bool { return l.name == a.Language })
 	if i < 0 {
 		return nil, tool.InvalidArguments("language: %.32q is not known", a.Language)
@@ -31,11 +32,8 @@ func CommandLine(a Arguments) ([]string, error) {
 	return []string{in.programs[0], in.inline, a.Code}, nil
 }
 
-// Describe returns the definition of the tool with all languages; which of them can be used depends on where programs run.
-func Describe() tool.Definition { return describe() }
-
 // Seconds returns how long the program may take.
-func (a Arguments) Seconds() int {
+func Seconds(a builtin.CodeArguments) int {
 	if a.Timeout == nil {
 		return defaultTimeout
 	}

@@ -16,28 +16,24 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-)
-
-// Names of the tools.
-const (
-	ReadName  = "file_read"
-	WriteName = "file_write"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // ReadBuiltin is the tool file_read.
-var ReadBuiltin = tool.Builtin{Name: ReadName, New: func(g tool.Given) (tool.Tool, error) {
+var ReadBuiltin = toolkit.Tool{Of: builtin.FileRead, New: func(g toolkit.Given) (tool.Tool, error) {
 	roots, err := rootsOf(g)
 	return Read(roots), err
 }}
 
 // WriteBuiltin is the tool file_write.
-var WriteBuiltin = tool.Builtin{Name: WriteName, New: func(g tool.Given) (tool.Tool, error) {
+var WriteBuiltin = toolkit.Tool{Of: builtin.FileWrite, New: func(g toolkit.Given) (tool.Tool, error) {
 	roots, err := rootsOf(g)
 	return Write(roots, g.ArtifactsDir), err
 }}
 
-func rootsOf(g tool.Given) (*Roots, error) {
+func rootsOf(g toolkit.Given) (*Roots, error) {
 	more := []string{g.TempDir}
 	if g.ArtifactsDir != "" {
 		more = append(more, g.ArtifactsDir)

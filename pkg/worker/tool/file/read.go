@@ -12,15 +12,9 @@ import (
 	"syscall"
 
 	"github.com/platform-ai/platform/pkg/clip"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-// ReadArguments are the arguments of file_read.
-type ReadArguments struct {
-	Path   string `json:"path" desc:"File to read; relative paths start in the working folder" minLength:"1"`
-	Offset int64  `json:"offset,omitempty" desc:"Byte to start at" minimum:"0" default:"0"`
-	Limit  *int64 `json:"limit,omitempty" desc:"Most bytes to return: at most 1048576, a higher number counts as that" minimum:"1" default:"65536"`
-}
 
 // ReadResult is the result of file_read.
 type ReadResult struct {
@@ -41,11 +35,11 @@ const (
 
 // Read returns the tool file_read.
 func Read(roots *Roots) tool.Tool {
-	return tool.New(ReadName, "Read a text file from the working folder or the temporary folder.",
-		func(_ context.Context, a ReadArguments) (any, error) { return roots.read(a) })
+	return tool.New(builtin.FileRead.Definition(),
+		func(_ context.Context, a builtin.ReadArguments) (any, error) { return roots.read(a) })
 }
 
-func (r *Roots) read(a ReadArguments) (*ReadResult, error) {
+func (r *Roots) read(a builtin.ReadArguments) (*ReadResult, error) {
 	at, err := r.locate(a.Path)
 	if err != nil {
 		return nil, err

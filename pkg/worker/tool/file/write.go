@@ -12,16 +12,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
-
-// WriteArguments are the arguments of file_write.
-type WriteArguments struct {
-	Path       string `json:"path" desc:"File to write; relative paths start in the working folder" minLength:"1"`
-	Content    string `json:"content" desc:"Text to write"`
-	Mode       string `json:"mode,omitempty" desc:"write replaces the file, append adds to its end" enum:"write,append" default:"write"`
-	CreateDirs *bool  `json:"create_dirs,omitempty" desc:"Create missing folders" default:"true"`
-}
 
 // WriteResult is the result of file_write.
 type WriteResult struct {
@@ -41,15 +34,15 @@ const (
 // Write returns the tool file_write. The tool's description tells the model that files in
 // artifactsDir are kept after the run. artifactsDir is empty if there is no such folder.
 func Write(roots *Roots, artifactsDir string) tool.Tool {
-	description := "Write a text file in the working folder or the temporary folder."
+	d := builtin.FileWrite.Definition()
 	if artifactsDir != "" {
-		description += " Files in " + artifactsDir + " are kept as artifacts of the task."
+		d.Description += " Files in " + artifactsDir + " are kept as artifacts of the task."
 	}
-	return tool.New(WriteName, description,
-		func(_ context.Context, a WriteArguments) (any, error) { return roots.write(a) })
+	return tool.New(d,
+		func(_ context.Context, a builtin.WriteArguments) (any, error) { return roots.write(a) })
 }
 
-func (r *Roots) write(a WriteArguments) (*WriteResult, error) {
+func (r *Roots) write(a builtin.WriteArguments) (*WriteResult, error) {
 	at, err := r.locate(a.Path)
 	if err != nil {
 		return nil, err
@@ -78,7 +71,7 @@ func (r *Roots) write(a WriteArguments) (*WriteResult, error) {
 }
 
 // put writes the content and returns the file's size.
-func put(f *os.File, a WriteArguments) (size int64, err error) {
+func put(f *os.File, a builtin.WriteArguments) (size int64, err error) {
 	offset := int64(0)
 	if a.Mode == modeAppend {
 		if offset, err = f.Seek(0, io.SeekEnd); err != nil {

@@ -32,7 +32,7 @@ import (
 	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/platform-ai/platform/pkg/jsonsize"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // maxDepth is how deeply the values of a message may be nested. The SDK's decoder takes quadratic time for deep ones.

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/canonical"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 const (

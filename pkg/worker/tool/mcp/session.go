@@ -19,8 +19,8 @@ import (
 	"github.com/platform-ai/platform/pkg/canonical"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/version"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 )
 
 // earlierVersion is the newest version of the protocol with sessions.

@@ -17,10 +17,11 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/quickclock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
 )
 
 // stranger is a server of version 2025-06-18 with sessions, which does what the SDK's server never does.

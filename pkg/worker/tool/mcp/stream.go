@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/platform-ai/platform/pkg/sse"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -41,7 +41,7 @@ func (x *exchange) answer(res *http.Response) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := x.take(tool.UTF8(raw, kind))
+	answer, err := x.take(toolkit.UTF8(raw, kind))
 	if err == nil && answer == nil {
 		media, _, _ := mime.ParseMediaType(kind)
 		err = protocolError(fmt.Sprintf("it answered with status %d and, as %.100q, with no message of the protocol", res.StatusCode, media))

@@ -18,7 +18,8 @@ import (
 	"sync/atomic"
 
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -247,7 +248,7 @@ func (w *wire) headers(req *http.Request, call bool) {
 // refusal reads an answer that is no success: the protocol's message in it, if there is one, and the text that it has for
 // people.
 func (x *exchange) refusal(res *http.Response) (answer []byte, said string, err error) {
-	raw, _, err := tool.ReadAtMost(res.Body, maxRefusal)
+	raw, _, err := toolkit.ReadAtMost(res.Body, maxRefusal)
 	if err != nil {
 		if x.wire.life.Err() != nil {
 			return nil, "", err
@@ -255,7 +256,7 @@ func (x *exchange) refusal(res *http.Response) (answer []byte, said string, err 
 		return nil, "", nil // the status is all that arrived
 	}
 	kind := res.Header.Get("Content-Type")
-	raw = tool.UTF8(raw, kind)
+	raw = toolkit.UTF8(raw, kind)
 	answer, err = x.take(raw)
 	if err != nil {
 		return nil, "", err

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // TestTools: what a call of each tool asks the server, and what its answer or refusal is for the model. What does not
@@ -25,7 +27,7 @@ func TestTools(t *testing.T) {
 		Spec:       v1alpha1.MemorySpec{Content: "the gate\u200b opens", Tags: []string{"o\u202eps"}, Source: "handbook"},
 		Status:     v1alpha1.MemoryStatus{Origin: &v1alpha1.MemoryOrigin{TaskName: "t", Sequence: 9}},
 	}}}
-	given := tool.Given{
+	given := toolkit.Given{
 		Recall: func(_ context.Context, s v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error) {
 			asked = s
 			return found, refusal
@@ -40,7 +42,7 @@ func TestTools(t *testing.T) {
 		},
 	}
 	var tools []tool.Tool
-	for _, b := range []tool.Builtin{RecallBuiltin, RememberBuiltin, ProposeBuiltin, SearchBuiltin} {
+	for _, b := range []toolkit.Tool{RecallBuiltin, RememberBuiltin, ProposeBuiltin, SearchBuiltin} {
 		made, err := b.New(given)
 		if err != nil {
 			t.Fatal(err)
@@ -59,37 +61,37 @@ func TestTools(t *testing.T) {
 		asked           any
 		want            string
 	}{
-		{RecallName, `{}`, v1alpha1.MemorySearchSpec{Limit: 10, Recall: true}, recalled},
+		{builtin.RecallMemory.Name, `{}`, v1alpha1.MemorySearchSpec{Limit: 10, Recall: true}, recalled},
 		{
-			RecallName, `{"query":"gate","tags":["a"],"task_name":"t","agent_name":"g","source":"s","limit":50,"include_disabled":true}`,
+			builtin.RecallMemory.Name, `{"query":"gate","tags":["a"],"task_name":"t","agent_name":"g","source":"s","limit":50,"include_disabled":true}`,
 			v1alpha1.MemorySearchSpec{Query: "gate", Tags: []string{"a"}, TaskName: "t", AgentName: "g", Source: "s", Limit: 50, IncludeDisabled: true, Recall: true},
 			recalled,
 		},
-		{RecallName, `{"limit":51}`, nil, `"errorType":"invalid_arguments"`},
-		{RecallName, `{"limit":0}`, nil, `"errorType":"invalid_arguments"`},
+		{builtin.RecallMemory.Name, `{"limit":51}`, nil, `"errorType":"invalid_arguments"`},
+		{builtin.RecallMemory.Name, `{"limit":0}`, nil, `"errorType":"invalid_arguments"`},
 		{
-			RememberName, `{"content":"` + long + `\nmore","description":"because","tags":["a","b"]}`,
+			builtin.Remember.Name, `{"content":"` + long + `\nmore","description":"because","tags":["a","b"]}`,
 			v1alpha1.MemoryProposalSpec{
 				Type: v1alpha1.ProposalMemory, Title: strings.Repeat("é", 79) + "…", Content: long + "\nmore", Description: "Tags: a, b\nbecause",
 			},
 			pending,
 		},
-		{RememberName, `{"content":"x","title":"the x"}`, v1alpha1.MemoryProposalSpec{Type: v1alpha1.ProposalMemory, Title: "the x", Content: "x"}, pending},
-		{RememberName, `{"content":""}`, nil, `"errorType":"invalid_arguments"`},
+		{builtin.Remember.Name, `{"content":"x","title":"the x"}`, v1alpha1.MemoryProposalSpec{Type: v1alpha1.ProposalMemory, Title: "the x", Content: "x"}, pending},
+		{builtin.Remember.Name, `{"content":""}`, nil, `"errorType":"invalid_arguments"`},
 		{
-			ProposeName, `{"title":"t","type":"skill","skill_name":"s","description":"d","content":"c","patch":"p","agent_name":"g"}`,
+			builtin.ProposeMemory.Name, `{"title":"t","type":"skill","skill_name":"s","description":"d","content":"c","patch":"p","agent_name":"g"}`,
 			v1alpha1.MemoryProposalSpec{Title: "t", Type: v1alpha1.ProposalSkill, SkillName: "s", Description: "d", Content: "c", Patch: "p", AgentName: "g"},
 			pending,
 		},
-		{ProposeName, `{"content":"c"}`, nil, `"errorType":"invalid_arguments"`},
-		{SearchName, `{"query":"q"}`, v1alpha1.TranscriptSearchSpec{Query: "q"}, `{"success":true,"data":{"messages":[]}}`},
+		{builtin.ProposeMemory.Name, `{"content":"c"}`, nil, `"errorType":"invalid_arguments"`},
+		{builtin.SearchTranscript.Name, `{"query":"q"}`, v1alpha1.TranscriptSearchSpec{Query: "q"}, `{"success":true,"data":{"messages":[]}}`},
 		{
-			SearchName, `{"query":"q","session_name":"s","exclude_session_name":"e","roles":["user"],"limit":3,"max_snippet_length":20}`,
+			builtin.SearchTranscript.Name, `{"query":"q","session_name":"s","exclude_session_name":"e","roles":["user"],"limit":3,"max_snippet_length":20}`,
 			v1alpha1.TranscriptSearchSpec{Query: "q", SessionName: "s", ExcludeSessionName: "e", Roles: []v1alpha1.MessageRole{v1alpha1.RoleUser}, Limit: 3, MaxSnippetLength: 20},
 			`{"success":true,"data":{"messages":[]}}`,
 		},
-		{SearchName, `{"query":"q","max_snippet_length":5000}`, nil, `"errorType":"invalid_arguments"`},
-		{SearchName, `{}`, nil, `"errorType":"invalid_arguments"`},
+		{builtin.SearchTranscript.Name, `{"query":"q","max_snippet_length":5000}`, nil, `"errorType":"invalid_arguments"`},
+		{builtin.SearchTranscript.Name, `{}`, nil, `"errorType":"invalid_arguments"`},
 	} {
 		asked, refusal = nil, nil
 		if got := catalogue.Call(t.Context(), c.tool, c.arguments).Text; !strings.Contains(got, c.want) {

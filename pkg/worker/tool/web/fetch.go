@@ -21,7 +21,9 @@ import (
 
 	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -34,20 +36,10 @@ const (
 	maxBody = 5 << 20
 )
 
-// FetchName is the name of the tool.
-const FetchName = "web_fetch"
-
 // FetchBuiltin is the tool web_fetch.
-var FetchBuiltin = tool.Builtin{Name: FetchName, New: func(g tool.Given) (tool.Tool, error) {
+var FetchBuiltin = toolkit.Tool{Of: builtin.WebFetch, New: func(g toolkit.Given) (tool.Tool, error) {
 	return Fetch(egress.Guard{Allow: g.FetchAllow}), nil
 }}
-
-// FetchArguments are the arguments of web_fetch.
-type FetchArguments struct {
-	URL      string `json:"url" desc:"Page to fetch, http or https" minLength:"1"`
-	MaxChars *int   `json:"max_chars,omitempty" desc:"Most characters to return" minimum:"1" default:"50000"`
-	Raw      bool   `json:"raw,omitempty" desc:"Return the page's source in place of readable text" default:"false"`
-}
 
 // FetchResult is the result of web_fetch. A page with an error status is also a result.
 type FetchResult struct {
@@ -70,7 +62,7 @@ func Fetch(guard egress.Guard) tool.Tool {
 type fetcher struct{ client *http.Client }
 
 func (f *fetcher) tool() tool.Tool {
-	return tool.New(FetchName, "Fetch a web page and return it as readable text.", f.call)
+	return tool.New(builtin.WebFetch.Definition(), f.call)
 }
 
 func client(guard egress.Guard, redirect func(*http.Request, []*http.Request) error) *http.Client {
@@ -101,7 +93,7 @@ func checkURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
+func (f *fetcher) call(ctx context.Context, a builtin.FetchArguments) (any, error) {
 	u, err := checkURL(a.URL)
 	if err != nil {
 		return nil, err
@@ -117,7 +109,7 @@ func (f *fetcher) call(ctx context.Context, a FetchArguments) (any, error) {
 		return nil, transportError(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, cut, err := tool.ReadAtMost(res.Body, maxBody)
+	body, cut, err := toolkit.ReadAtMost(res.Body, maxBody)
 	if err != nil {
 		return nil, transportError(err)
 	}
@@ -181,7 +173,7 @@ func decode(body []byte, contentType string) []byte {
 	if !certain && name == "windows-1252" && utf8.Valid(clip.Whole(body)) {
 		name = "utf-8" // the default looks at the beginning only
 	}
-	return tool.UTF8(body, "text/plain; charset="+name)
+	return toolkit.UTF8(body, "text/plain; charset="+name)
 }
 
 // firstChars returns the first n characters of s, and whether there are more.

@@ -11,7 +11,9 @@ import (
 	"strconv"
 
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/worker/tool"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -20,19 +22,10 @@ const (
 	maxSearchBody = 2 << 20
 )
 
-// SearchName is the name of the tool.
-const SearchName = "web_search"
-
 // SearchBuiltin is the tool web_search.
-var SearchBuiltin = tool.Builtin{Name: SearchName, New: func(g tool.Given) (tool.Tool, error) {
+var SearchBuiltin = toolkit.Tool{Of: builtin.WebSearch, New: func(g toolkit.Given) (tool.Tool, error) {
 	return Search(SearchConfig{URL: g.SearchURL, Key: g.SearchKey}), nil
 }}
-
-// SearchArguments are the arguments of web_search.
-type SearchArguments struct {
-	Query string `json:"query" desc:"What to look for" minLength:"1"`
-	Limit *int   `json:"limit,omitempty" desc:"Most results to return" minimum:"1" maximum:"50" default:"5"`
-}
 
 // SearchHit is one result of web_search.
 type SearchHit struct {
@@ -55,7 +48,7 @@ type SearchConfig struct {
 func Search(c SearchConfig) tool.Tool {
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	s := &searcher{config: c, client: client(egress.Guard{Private: true}, noRedirect)}
-	return tool.New(SearchName, "Search the web.", s.call)
+	return tool.New(builtin.WebSearch.Definition(), s.call)
 }
 
 type searcher struct {
@@ -63,7 +56,7 @@ type searcher struct {
 	client *http.Client
 }
 
-func (s *searcher) call(ctx context.Context, a SearchArguments) (any, error) {
+func (s *searcher) call(ctx context.Context, a builtin.SearchArguments) (any, error) {
 	if s.config.URL == "" {
 		return nil, tool.Errorf(tool.TypeUnavailable, "web search is not set up here").
 			Suggest("use web_fetch with an address that you know, or say that you could not search")
@@ -97,11 +90,11 @@ func (s *searcher) call(ctx context.Context, a SearchArguments) (any, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service answered with status %d", res.StatusCode)
 	}
-	body, _, err := tool.ReadAtMost(res.Body, maxSearchBody)
+	body, _, err := toolkit.ReadAtMost(res.Body, maxSearchBody)
 	if err != nil {
 		return nil, transportError(err)
 	}
-	hits, ok := parseHits(tool.UTF8(body, res.Header.Get("Content-Type")))
+	hits, ok := parseHits(toolkit.UTF8(body, res.Header.Get("Content-Type")))
 	if !ok {
 		return nil, tool.Errorf(tool.TypeUnavailable, "the search service's answer is not understood")
 	}

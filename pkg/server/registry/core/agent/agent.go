@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // Options are what agents need besides the object store. All other fields may be zero.

@@ -23,8 +23,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
-	"github.com/platform-ai/platform/pkg/tooldef"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // Tools reads the Tool objects of the namespace of the request. Errors are API errors.
@@ -213,7 +213,7 @@ func position(s string) (place, error) {
 	return place{}, apierrors.NewBadRequest("continue: is not a continue token of this list")
 }
 
-func builtIn(namespace string, d tooldef.Definition) *v1alpha1.CatalogTool {
+func builtIn(namespace string, d tool.Definition) *v1alpha1.CatalogTool {
 	t := &v1alpha1.CatalogTool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: d.Name},
 		Spec:       v1alpha1.CatalogToolSpec{Builtin: true, Description: d.Description},

@@ -12,7 +12,7 @@
 // creator of a task does not apply what its run proposed if untrusted text may be in it (status.origin.outsideText). That is so in
 // any of these cases, which the server finds out from the run's credential and events and never from what the worker says (origin.go):
 //
-//   - The task has called a tool that brings text from elsewhere, which is every tool but those in ownTools.
+//   - The task has called a tool that brings text from elsewhere, which is every tool that the catalogue does not call trusted.
 //   - A model wrote the prompt of the task, or the task is a fork.
 //   - The task's session has a message that does not come from a task of the same person to which none of this applies.
 //   - Something of this cannot be read, such as the events of a deleted task.

@@ -5,12 +5,12 @@ package memoryproposal
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // originPage is how many events are read at a time, and originPages how many times. A run with more calls counts as one
@@ -48,8 +48,9 @@ func (r *Resource) calls(ctx context.Context, t *v1alpha1.Task) (proposed *v1alp
 		}
 		own = own && len(page.Gaps) == 0
 		for _, e := range page.Events {
-			own = own && slices.Contains(ownTools(), e.ToolName)
-			if slices.Contains(proposingTools(), e.ToolName) {
+			b, ok := builtin.Find(e.ToolName)
+			own = own && ok && b.Trusted
+			if ok && b.Proposes {
 				proposed = e
 			}
 		}
@@ -65,9 +66,3 @@ func (r *Resource) calls(ctx context.Context, t *v1alpha1.Task) (proposed *v1alp
 func asked(t *v1alpha1.Task) bool {
 	return t.Status.Delegation == nil && t.Annotations[v1alpha1.AnnotationForkSourceUID] == "" && t.Labels[v1alpha1.LabelCreatedBy] != v1alpha1.CreatedByOrchestrator
 }
-
-// proposingTools are the tools that propose.
-func proposingTools() []string { return []string{"remember", "propose_memory"} }
-
-// ownTools are the tools that bring nothing but memories into a run.
-func ownTools() []string { return append(proposingTools(), "recall_memory") }

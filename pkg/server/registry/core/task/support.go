@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/support"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // validatePlan refuses a task that cannot run anywhere, by the rules of package plan. It uses the agent as it is

@@ -17,8 +17,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // Limits of static headers, in bytes.

@@ -7,47 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/worker/sandbox"
-	"github.com/platform-ai/platform/pkg/worker/tool"
-	"github.com/platform-ai/platform/pkg/worker/tool/builtin"
 )
-
-// The typed arguments are those of the tools' own schemas, so a policy sees everything that a tool gets.
-func TestTypedArgumentsAreComplete(t *testing.T) {
-	t.Parallel()
-	for name, want := range typedTools {
-		b, ok := builtin.Find(name)
-		if !ok {
-			t.Errorf("%s is not built in", name)
-			continue
-		}
-		made, err := b.New(tool.Given{WorkDir: t.TempDir(), TempDir: t.TempDir(), SearchURL: "http://127.0.0.1:1", Policy: sandbox.Policy{Read: sandbox.System()}})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		var schema struct {
-			Properties map[string]any `json:"properties"`
-		}
-		if err := json.Unmarshal(made.Definition().Parameters, &schema); err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, slices.Sorted(maps.Keys(schema.Properties))); d != "" {
-			t.Errorf("%s (-typed +schema):\n%s", name, d)
-		}
-	}
-}
 
 func TestValues(t *testing.T) {
 	t.Parallel()

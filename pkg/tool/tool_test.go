@@ -32,7 +32,7 @@ func catalogue(t *testing.T, tools ...Tool) *Catalogue {
 }
 
 func echo() Tool {
-	return New("echo", "says it again", func(_ context.Context, a arguments) (any, error) {
+	return New(Definition{Name: "echo", Description: "says it again", Parameters: SchemaOf[arguments]()}, func(_ context.Context, a arguments) (any, error) {
 		switch a.Path {
 		case "missing":
 			return nil, Errorf(TypeNotFound, "no %s", a.Path).Suggest("look elsewhere")
@@ -56,7 +56,7 @@ func TestSchemaOf(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	c := catalogue(t, echo(), New("bare", "", func(context.Context, struct{}) (any, error) { return 1, nil }))
+	c := catalogue(t, echo(), New(Definition{Name: "bare", Parameters: SchemaOf[struct{}]()}, func(context.Context, struct{}) (any, error) { return 1, nil }))
 	tests := map[string]struct {
 		name, arguments, want string
 	}{
@@ -182,7 +182,7 @@ func TestCatalogueRefuses(t *testing.T) {
 
 func TestCancelledCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := catalogue(t, New("wait", "", func(ctx context.Context, _ struct{}) (any, error) {
+	c := catalogue(t, New(Definition{Name: "wait", Parameters: SchemaOf[struct{}]()}, func(ctx context.Context, _ struct{}) (any, error) {
 		cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -198,7 +198,7 @@ func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"path":"a"}`, `{"path":"a","size":3}`, `{"path":"\ud800"}`, `{"path":"a","path":1}`, "[1]", "nul", `{"path":"a"}x`} {
 		f.Add(s)
 	}
-	c, err := NewCatalogue(New("f", "", func(_ context.Context, a arguments) (any, error) {
+	c, err := NewCatalogue(New(Definition{Name: "f", Parameters: SchemaOf[arguments]()}, func(_ context.Context, a arguments) (any, error) {
 		if a.Path == "" || a.Mode != "" && a.Mode != "write" && a.Mode != "append" || a.Size != nil && (*a.Size < 1 || *a.Size > 9) {
 			panic("ran with bad arguments")
 		}

@@ -1,29 +1,28 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+// Package toolkit is what the tools of runs are made from: what a run gives to them, how they are bound to the catalogue, and what
+// several of them do with the answers of strangers.
+package toolkit
 
 import (
 	"context"
-	"encoding/json"
+	"regexp"
 
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 )
 
-// Builtin is a tool that needs no Tool object. Each tool's package exports one, and package
-// builtin lists them.
-type Builtin struct {
-	Name string
-	// Unlisted is set for tools of coordination, which are not in the list of tools that users choose from.
-	Unlisted bool
-	// Describe defines the tool where there is no run, and so New cannot. If it is nil, New makes the tool from nothing.
-	Describe func() Definition
-	// New makes the tool for a run. A *RefusedError says why the run cannot have the tool.
-	New func(Given) (Tool, error)
+// Tool is the code of a tool of the catalogue. Each tool's package exports one, and package tools lists them.
+type Tool struct {
+	Of *builtin.Tool
+	// New makes the tool for a run. A *tool.RefusedError says why the run cannot have the tool.
+	New func(Given) (tool.Tool, error)
 }
 
 // Given is what a built-in tool may use.
@@ -50,17 +49,17 @@ type Given struct {
 	// tokenexchange, or that of ctx.
 	ChildToken func(ctx context.Context) (string, error)
 	// Ask asks people to approve a call, and returns their decision.
-	Ask func(ctx context.Context, r ApprovalRequest) (ApprovalAnswer, error)
+	Ask func(ctx context.Context, r tool.ApprovalRequest) (tool.ApprovalAnswer, error)
 	// Recall finds memories of the task's scope, Propose proposes one, and SearchTranscript finds messages that the task
 	// may read.
 	Recall           RecallFunc
 	Propose          ProposeFunc
 	SearchTranscript SearchTranscriptFunc
-	// UpdatePlan stores the plan of the run's task in place of the one before. A *Error is shown to the model.
+	// UpdatePlan stores the plan of the run's task in place of the one before. A *tool.Error is shown to the model.
 	UpdatePlan func(ctx context.Context, p *v1alpha1.TaskPlan) error
 }
 
-// Functions of the memory tools. A *Error is shown to the model.
+// Functions of the memory tools. A *tool.Error is shown to the model.
 type (
 	// RecallFunc finds memories.
 	RecallFunc = func(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error)
@@ -70,41 +69,14 @@ type (
 	SearchTranscriptFunc = func(ctx context.Context, spec v1alpha1.TranscriptSearchSpec) ([]v1alpha1.TranscriptMatch, error)
 )
 
-// RefusedError says why a run cannot have a tool.
-type RefusedError struct {
-	// Reason is one of the reasons of package v1alpha1.
-	Reason string
-	// Retry is set if another attempt of the task may get the tool.
-	Retry bool
-	Err   error
-}
+// traceparent matches the header of W3C Trace Context, version 00.
+var traceparent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// Error returns the text of the cause.
-func (r *RefusedError) Error() string { return r.Err.Error() }
-
-// Unwrap returns the cause.
-func (r *RefusedError) Unwrap() error { return r.Err }
-
-// ApprovalRequest is what a model asks people to approve.
-type ApprovalRequest struct {
-	// Action describes what is to be done.
-	Action string
-	// Tool and Arguments are the call that is to be approved. The arguments are a JSON object. Ask
-	// must check whether they fit the tool.
-	Tool      string
-	Arguments json.RawMessage
-	// RiskSummary says what could go wrong; it may be empty.
-	RiskSummary string
-	// Severity is warning or critical.
-	Severity v1alpha1.EventSeverity
-}
-
-// ApprovalAnswer is the decision. It is the result that the model reads.
-type ApprovalAnswer struct {
-	ApprovalID string                 `json:"approvalID"`
-	Decision   v1alpha1.ApprovalState `json:"decision"`
-	// Reason is the deciding person's own words.
-	Reason string `json:"reason,omitempty"`
-	// Status tells the model what to do now.
-	Status string `json:"status"`
+// Traceparent returns the W3C trace context of a task, which requests of its tools carry; empty if there is no valid one.
+func Traceparent(t *v1alpha1.Task) string {
+	s := t.Annotations[v1alpha1.AnnotationTraceparent]
+	if !traceparent.MatchString(s) {
+		return ""
+	}
+	return s
 }

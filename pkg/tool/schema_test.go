@@ -71,7 +71,7 @@ func BenchmarkCatalogue(b *testing.B) {
 	for b.Loop() {
 		var tools []Tool
 		for i := range 30 {
-			tools = append(tools, New(fmt.Sprintf("tool_%d", i), "does something", func(context.Context, arguments) (any, error) { return nil, nil }))
+			tools = append(tools, New(Definition{Name: fmt.Sprintf("tool_%d", i), Description: "does something", Parameters: SchemaOf[arguments]()}, func(context.Context, arguments) (any, error) { return nil, nil }))
 		}
 		if _, err := NewCatalogue(tools...); err != nil {
 			b.Fatal(err)

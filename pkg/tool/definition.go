@@ -1,9 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tooldef defines how a tool is described to a model. Packages that make tools and packages that
-// call models both use it, so that neither depends on the other.
-package tooldef
+package tool
 
 import (
 	"bytes"

@@ -171,3 +171,18 @@ func success(data any) Result {
 	}
 	return r
 }
+
+// RefusedError says why a run cannot have a tool.
+type RefusedError struct {
+	// Reason is one of the reasons of package v1alpha1.
+	Reason string
+	// Retry is set if another attempt of the task may get the tool.
+	Retry bool
+	Err   error
+}
+
+// Error returns the text of the cause.
+func (r *RefusedError) Error() string { return r.Err.Error() }
+
+// Unwrap returns the cause.
+func (r *RefusedError) Unwrap() error { return r.Err }
