@@ -15,11 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
-
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 // TestRunContinues interrupts a run at each of its steps, before and after the step is stored, and continues it with what

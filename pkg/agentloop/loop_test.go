@@ -16,14 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 // recording keeps events, and checks that the API accepts each one and that none contains

@@ -20,9 +20,6 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/test/kit"
-	"github.com/platform-ai/platform/test/quickclock"
-
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
@@ -30,6 +27,8 @@ import (
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner/ai"
 	"github.com/platform-ai/platform/pkg/worker/runners"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // desk is an API server with what an approval needs: it accepts events by the rules of

@@ -16,10 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
-
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 const key = "sk-ant-test-0123456789abcdef"

@@ -128,7 +128,7 @@ func bindings() []binding {
 // carriedOut returns the code of a tool.
 func carriedOut(b *toolbox, t *builtin.Tool, all []binding) (tool.Tool, error) {
 	if t.Absent != nil {
-		return refuser{t}, nil
+		return refuser{t}, nil //nolint:nilerr // the refusal is what a call is answered
 	}
 	i := slices.IndexFunc(all, func(one binding) bool { return one.of == t })
 	if i < 0 {

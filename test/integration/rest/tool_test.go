@@ -12,12 +12,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
-
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // TestRESTTools: the list has the built-in tools without those of coordination, and then the Tools of the namespace; each

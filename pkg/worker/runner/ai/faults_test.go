@@ -20,8 +20,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/platform-ai/platform/test/modelfaults"
-
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -29,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/test/modelfaults"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the table of faults anew")

@@ -13,14 +13,13 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/test/scriptedmodel/script"
-
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 type place struct {

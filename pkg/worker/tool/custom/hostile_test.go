@@ -12,11 +12,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/platform-ai/platform/test/kit"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/toolkit"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestHostileAnswers: an endpoint can neither fill the memory nor keep the run waiting.

@@ -22,14 +22,13 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/test/kit"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/toolkit"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 func options(t *testing.T) Options {

@@ -17,11 +17,10 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/platform-ai/platform/test/kit"
-	"github.com/platform-ai/platform/test/quickclock"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/quickclock"
 )
 
 // stranger is a server of version 2025-06-18 with sessions, which does what the SDK's server never does.
