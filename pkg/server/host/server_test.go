@@ -58,6 +58,7 @@ func tasks() resource.Resource {
 		Unguarded: true,
 		Resource:  v1alpha1.SchemeGroupVersion.WithResource("tasks"),
 		Kind:      "Task", Singular: "task",
+		Roles: resource.Roles{Readers: resource.Users(resource.Worker), Writers: resource.Writers()},
 		Shape: resource.Kept[*v1alpha1.Task]{},
 	}
 }
