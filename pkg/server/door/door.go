@@ -145,7 +145,7 @@ type Set struct {
 func New(o Options) (*Set, error) {
 	s := &Set{metrics: o.Metrics}
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "platform_door", Name: "requests_total", Help: "Requests to doors, by door and outcome: " + strings.Join(outcomes, ", ") + ".",
+		Namespace: "platform_door", Name: "requests_total", Help: "Requests to doors, by door and outcome: " + outcomesText + ".",
 	}, []string{"door", "outcome"})
 	s.all = metric.Group{requests}
 	for _, d := range o.Doors {

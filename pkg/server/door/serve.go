@@ -39,7 +39,9 @@ const (
 	refused    = "refused"    // by Verify, for another reason
 )
 
-var outcomes = []string{answered, failed, malformed, full, tooLarge, slow, left, unverified, refused}
+const outcomesText = answered + ", " + failed + ", " + malformed + ", " + full + ", " + tooLarge + ", " + slow + ", " + left + ", " + unverified + ", " + refused
+
+var outcomes = strings.Split(outcomesText, ", ")
 
 // retryAfter is the number of seconds after which a client that met a full door should retry.
 const retryAfter = 1

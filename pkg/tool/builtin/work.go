@@ -24,7 +24,8 @@ var (
 			Language string `json:"language"`
 			Code     string `json:"code"`
 			Timeout  int64  `json:"timeout"`
-		}) {
+		},
+		) {
 			s.CodeExec = &v1alpha1.CodeExecArguments{Language: a.Language, Code: a.Code, TimeoutSeconds: a.Timeout}
 		}),
 	}
@@ -37,7 +38,8 @@ var (
 			Path   string `json:"path"`
 			Offset int64  `json:"offset"`
 			Limit  int64  `json:"limit"`
-		}) {
+		},
+		) {
 			s.FileRead = &v1alpha1.FileReadArguments{Path: a.Path, Offset: a.Offset, Limit: a.Limit}
 		}),
 	}
@@ -52,7 +54,8 @@ var (
 			Content    string `json:"content"`
 			Mode       string `json:"mode"`
 			CreateDirs *bool  `json:"create_dirs"`
-		}) {
+		},
+		) {
 			s.FileWrite = &v1alpha1.FileWriteArguments{Path: a.Path, Content: a.Content, Mode: a.Mode, CreateDirs: a.CreateDirs == nil || *a.CreateDirs}
 		}),
 	}
@@ -65,7 +68,8 @@ var (
 			URL      string `json:"url"`
 			MaxChars int64  `json:"max_chars"`
 			Raw      bool   `json:"raw"`
-		}) {
+		},
+		) {
 			s.WebFetch = &v1alpha1.WebFetchArguments{URL: a.URL, Host: host(a.URL), MaxChars: a.MaxChars, Raw: a.Raw}
 		}),
 	}
@@ -77,7 +81,8 @@ var (
 		Typed: typed(func(s *v1alpha1.ToolCallSpec, a struct {
 			Query string `json:"query"`
 			Limit int64  `json:"limit"`
-		}) {
+		},
+		) {
 			s.WebSearch = &v1alpha1.WebSearchArguments{Query: a.Query, Limit: a.Limit}
 		}),
 	}
