@@ -57,6 +57,8 @@ func (d *Definition[T]) KindGrant() KindGrant {
 	switch s := d.Shape.(type) {
 	case Kept[T]:
 		g.Status = partsOf[T]().status != nil && !s.NoStatus
+	case StateLedger[T]:
+		g.Status = true
 	case View[T]:
 		g.Unwatched = s.Watch == nil
 	}

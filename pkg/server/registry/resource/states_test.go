@@ -484,3 +484,10 @@ func TestCrash(t *testing.T) {
 		t.Errorf("the lease after a crash: %v", err)
 	}
 }
+
+// The roles of a ledger with states cover its status, as of everything that has one.
+func TestStateLedgerGrant(t *testing.T) {
+	if g := parcelDefinition(clock.RealClock{}).KindGrant(); !g.Status {
+		t.Errorf("%+v", g)
+	}
+}
