@@ -6,7 +6,6 @@ package door
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -20,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
@@ -169,16 +169,6 @@ func statusError(code int32, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
 }
 
-// envelope is the body of an error, as on the REST paths.
-type envelope struct {
-	Error problem `json:"error"`
-}
-
-type problem struct {
-	Code    int32  `json:"code"`
-	Message string `json:"message"`
-}
-
 // refuse answers with an API error. The text of an internal one is logged and not answered.
 func (d *door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var s metav1.Status
@@ -192,11 +182,7 @@ func (d *door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.Details.RetryAfterSeconds)))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(s.Code))
-	if err := json.NewEncoder(w).Encode(envelope{problem{s.Code, s.Message}}); err != nil {
-		return // the client is gone
-	}
+	rest.Fail(w, int(s.Code), s.Message)
 }
 
 // addressOf returns what counts as one address.

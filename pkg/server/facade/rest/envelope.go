@@ -52,12 +52,17 @@ func (f *Facade) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.allow != "" {
 		w.Header().Set("Allow", p.allow)
 	}
-	var e envelope
-	e.Error.Code, e.Error.Message = p.code, p.Error()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Content-Encoding", "Etag", "Last-Modified"} {
 		w.Header().Del(name)
 	}
-	reply(w, p.code, e)
+	Fail(w, p.code, p.Error())
+}
+
+// Fail writes the body of an error.
+func Fail(w http.ResponseWriter, code int, message string) {
+	var e envelope
+	e.Error.Code, e.Error.Message = code, message
+	reply(w, code, e)
 }
 
 // statusProblem turns an error answer of the chain, usually a Status, into the error that a REST client sees. No
