@@ -306,7 +306,7 @@ func TestCostOfAPage(t *testing.T) {
 // A list by state is the same as a list of all at its revision, whatever is written meanwhile, also in pages.
 func TestListByStateIsOfOneRevision(t *testing.T) {
 	t.Parallel()
-	l := openLedger(t, t.TempDir(), clock.RealClock{}, object.Options{ObjectCacheBytes: -1})
+	l := openLedger(t, t.TempDir(), clocktesting.NewFakeClock(noon), object.Options{ObjectCacheBytes: -1})
 	const entries = 40
 	for i := range entries {
 		l.create("a", fmt.Sprintf("p%02d", i))
@@ -325,7 +325,7 @@ func TestListByStateIsOfOneRevision(t *testing.T) {
 				_, err := l.def.UpdateStored(l.ctx("a", ""), fmt.Sprintf("p%02d", w*entries/4+random.IntN(entries/4)), func(p *Parcel) error {
 					if p.Status.State != "Sending" {
 						p.Status.State = "Sending"
-						lease("w", time.Now())(&p.Status)
+						lease("w", noon)(&p.Status)
 						return nil
 					}
 					p.Status.State, p.Status.Holder, p.Status.Until = "RetryScheduled", "", metav1.Time{}
@@ -362,19 +362,18 @@ func TestListByStateIsOfOneRevision(t *testing.T) {
 // A watch by state sees each change once: an entry comes, is changed, and leaves with the state.
 func TestWatchOfStates(t *testing.T) {
 	t.Parallel()
-	l := openLedger(t, t.TempDir(), clock.RealClock{}, object.Options{})
+	l := openLedger(t, t.TempDir(), clocktesting.NewFakeClock(noon), object.Options{})
 	l.create("a", "p")
 	from := l.list("a", "status.state=Sending", internalversion.ListOptions{})
 	w := must[watch.Interface](t)(l.storage["parcels"].(registryrest.Watcher).Watch(l.ctx("a", ""), &internalversion.ListOptions{
 		ResourceVersion: from.ResourceVersion, FieldSelector: fields.ParseSelectorOrDie("status.state=Sending"),
 	}))
 	defer w.Stop()
-	now := time.Now()
 	for _, err := range []error{
-		l.to("a", "p", "Sending", lease("w", now)),
-		l.to("a", "p", "Sending", lease("w", now.Add(time.Minute))),
+		l.to("a", "p", "Sending", lease("w", noon)),
+		l.to("a", "p", "Sending", lease("w", noon.Add(time.Minute))),
 		l.to("a", "p", "RetryScheduled", nil),
-		l.to("a", "p", "Sending", lease("w", now)),
+		l.to("a", "p", "Sending", lease("w", noon)),
 		l.to("a", "p", "Delivered", nil),
 	} {
 		if err != nil {
