@@ -52,13 +52,13 @@ type resolved struct {
 	// credentials holds the values that the run needs. If the executor works by reference, secrets holds references
 	// instead.
 	credentials runspec.Credentials
-	secrets     []executor.Secret
+	secrets     []plan.Secret
 	// absent are the keys of Secrets that did not exist, and that the run does without.
 	absent []v1alpha1.KeyReference
 	// transactionSecret is the Secret with the task's transaction token; empty if it has none.
 	transactionSecret string
 	// configMaps are the keys whose values are not among the credentials.
-	configMaps []executor.ConfigMap
+	configMaps []plan.ConfigMap
 	// mayPark reports whether the run may have to wait for a person.
 	mayPark bool
 	// autonomous is set if the attempt is an iteration of an autonomous task.
@@ -133,10 +133,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		res.providerName, res.model = p.Candidates[0].Provider.Name, p.Candidates[0].Model
 	}
 	if r.byReference {
-		res.secrets = references(p.Secrets)
-		for _, m := range p.ConfigMaps {
-			res.configMaps = append(res.configMaps, executor.ConfigMap{Name: m.Name, Key: m.Key})
-		}
+		res.secrets, res.configMaps = p.Secrets, p.ConfigMaps
 	} else {
 		res.values(p.ConfigMaps)
 		if t.Spec.Type == v1alpha1.TaskTypeAI {
@@ -176,22 +173,6 @@ func (r *resolved) values(maps []plan.ConfigMap) {
 	for _, m := range maps {
 		r.credentials.ConfigMaps[runspec.ConfigMapKey(m.Namespace, m.Name, m.Key)] = m.Value
 	}
-}
-
-// references returns the Secrets that the executor's host supplies to a worker. It leaves out variables and mounts,
-// which the Pod refers to itself.
-func references(secrets []plan.Secret) []executor.Secret {
-	var list []executor.Secret
-	for _, s := range secrets {
-		switch s.Use {
-		case plan.ForProvider:
-			list = append(list, executor.Secret{Use: executor.ForProvider, For: s.For, Ref: s.Ref, Hosts: s.Hosts})
-		case plan.ForTool:
-			list = append(list, executor.Secret{Use: executor.ForTool, For: s.For, Ref: s.Ref, Hosts: s.Hosts})
-		case plan.ForVariable, plan.ForMount:
-		}
-	}
-	return list
 }
 
 // note adds which settings have no effect because this is not a cluster.

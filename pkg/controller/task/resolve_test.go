@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
@@ -251,11 +250,13 @@ func TestResolveByReference(t *testing.T) {
 	want := &resolved{
 		mayPark:   true,
 		agentName: "a", providerName: "p", model: "m", agentSecret: "keys", placement: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
-		secrets: []executor.Secret{
-			{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
-			{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
+		secrets: []plan.Secret{
+			{Use: plan.ForVariable, For: types.NamespacedName{Namespace: "n", Name: "A"}, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
+			{Use: plan.ForMount, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys"}},
+			{Use: plan.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+			{Use: plan.ForTool, For: types.NamespacedName{Namespace: "n", Name: "weather"}, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
 		},
-		configMaps: []executor.ConfigMap{{Name: "texts", Key: "prompt"}},
+		configMaps: []plan.ConfigMap{{NamespacedName: types.NamespacedName{Namespace: "n", Name: "texts"}, Key: "prompt", Value: "say yes"}},
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(resolved{})); d != "" {
 		t.Error(d)

@@ -24,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -325,7 +326,7 @@ func TestStartByReference(t *testing.T) {
 	s := run{
 		now: noon, append: l.append, executor: e,
 		resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
-			return &resolved{agentSecret: "files", secrets: []executor.Secret{{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "x"}}}}, nil
+			return &resolved{agentSecret: "files", secrets: []plan.Secret{{Use: plan.ForTool, For: types.NamespacedName{Namespace: "n", Name: "x"}}}}, nil
 		},
 		account: func(context.Context, *v1alpha1.Task) error { accounts++; return nil },
 		token: func(context.Context, *v1alpha1.Task, time.Duration) (string, error) {
