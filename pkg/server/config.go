@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/console"
 	"github.com/platform-ai/platform/pkg/server/door"
@@ -103,9 +104,14 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Budgets: budget.Of(stored.Budgets), Provider: stored.Providers.Get, Agent: stored.Agents.Get,
 	}, st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
+	tools, err := toolbox.New(toolbox.Options{
+		Loopback: g.LoopbackClientConfig, MaxTasks: o.Chat.MaxTasksPerTurn, CallTimeout: o.Chat.ToolTimeout, Uncovered: callers.UncoveredTools, Clock: o.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
 	answering, err := chat.New(chat.Options{
-		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
-		Uncovered: callers.UncoveredTools,
+		Limits: o.Chat, Models: access, Tools: tools, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
 	})
 	if err != nil {
 		return nil, err
@@ -170,7 +176,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Clock: o.Clock, Requests: requests,
 		REST: &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek},
 		Compat: &compat.Options{
-			Chat: answering, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: stored.Judge().Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
+			Tools: tools, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: stored.Judge().Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: requests, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek,
 		},

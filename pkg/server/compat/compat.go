@@ -74,6 +74,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/fair"
@@ -105,14 +106,14 @@ type Options struct {
 	Meter models.Meter
 	// Metrics, if set, registers the metrics until Close.
 	Metrics prometheus.Registerer
-	// Chat makes the server's tools, which work within Limits; nil, or Limits.Enabled unset, means that requests are only
+	// Tools makes the server's tools, and turns with them have Limits; nil, or Limits.Enabled unset, means that requests are only
 	// passed on.
-	Chat   *chat.Service
+	Tools  *toolbox.Maker
 	Limits chat.Limits
 	// DropClientTools gives requests of clients with tools of their own the server's tools instead, unless a header switches
 	// these off. Otherwise such requests are passed on, unless a header asks for the server's tools.
 	DropClientTools bool
-	// Judge puts a call of a tool to the policies that judge those of runs. It is required with Chat. An error says that
+	// Judge puts a call of a tool to the policies that judge those of runs. It is required with Tools. An error says that
 	// nobody could decide.
 	Judge func(ctx context.Context, caller user.Info, namespace, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
 	// Reach is what the tools that this server calls itself may reach.
@@ -156,8 +157,8 @@ func New(o Options) (*Handler, error) {
 	if o.Models == nil {
 		return nil, errors.New("the option Models is required")
 	}
-	if o.Chat != nil && o.Judge == nil {
-		return nil, errors.New("the option Judge is required with Chat")
+	if o.Tools != nil && o.Judge == nil {
+		return nil, errors.New("the option Judge is required with Tools")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

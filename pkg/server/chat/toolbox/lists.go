@@ -1,21 +1,27 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
+	// maxPromptAgents is how many agents the instructions of a chat name. list_agents shows more.
+	maxPromptAgents = 50
 	// maxListed is how many agents and tools are listed.
 	maxListed = 200
 	// defaultTasks is how many tasks are listed, and maxTasks how many at most, whatever is asked for.
@@ -38,7 +44,7 @@ type agentRow struct {
 const description = "kubernetes.io/description"
 
 func rowOf(a *v1alpha1.Agent) agentRow {
-	row := agentRow{Name: a.Name, Description: shorten(a.Annotations[description], maxDescription)}
+	row := agentRow{Name: a.Name, Description: clip.Marked(a.Annotations[description], maxDescription)}
 	if a.Spec.ProviderRef != nil {
 		row.Model = a.Spec.ProviderRef.Name
 	}
@@ -54,7 +60,31 @@ func rowOf(a *v1alpha1.Agent) agentRow {
 	return row
 }
 
-func (b *toolbox) listAgents(ctx context.Context, a builtin.NamespaceArguments) (any, error) {
+// Agents returns the agents that the caller may list, one on each line as JSON, because their texts are data.
+func (b *Box) Agents(ctx context.Context) string {
+	list, err := b.caller.CoreV1alpha1().Agents(b.Namespace).List(ctx, metav1.ListOptions{Limit: maxPromptAgents})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "The user may not list agents."
+	case err != nil:
+		return "The agents could not be read; use list_agents."
+	case len(list.Items) == 0:
+		return "There are none."
+	}
+	lines := make([]string, 0, len(list.Items)+1)
+	for i := range list.Items {
+		line, err := json.Marshal(rowOf(&list.Items[i]))
+		if err == nil { // rows are always encodable
+			lines = append(lines, string(line))
+		}
+	}
+	if list.Continue != "" {
+		lines = append(lines, "There are more; use list_agents.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (b *Box) listAgents(ctx context.Context, a builtin.NamespaceArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -75,7 +105,7 @@ type toolRow struct {
 	Builtin     bool   `json:"builtin"`
 }
 
-func (b *toolbox) listTools(ctx context.Context, a builtin.NamespaceArguments) (any, error) {
+func (b *Box) listTools(ctx context.Context, a builtin.NamespaceArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -85,7 +115,7 @@ func (b *toolbox) listTools(ctx context.Context, a builtin.NamespaceArguments) (
 	}
 	rows := make([]toolRow, 0, len(list.Items))
 	for i := range list.Items {
-		rows = append(rows, toolRow{Name: list.Items[i].Name, Description: shorten(list.Items[i].Spec.Description, maxDescription)})
+		rows = append(rows, toolRow{Name: list.Items[i].Name, Description: clip.Marked(list.Items[i].Spec.Description, maxDescription)})
 	}
 	return rows, nil
 }
@@ -97,7 +127,7 @@ type taskRow struct {
 	Age   string             `json:"age"`
 }
 
-func (b *toolbox) listTasks(ctx context.Context, a builtin.ListTasksArguments) (any, error) {
+func (b *Box) listTasks(ctx context.Context, a builtin.ListTasksArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -125,7 +155,7 @@ func (b *toolbox) listTasks(ctx context.Context, a builtin.ListTasksArguments) (
 	rows := make([]taskRow, 0, len(newest))
 	for i := range newest {
 		t := &newest[i]
-		rows = append(rows, taskRow{t.Name, phaseOf(t), t.Spec.Type, b.clock.Since(t.CreationTimestamp.Time).Round(time.Second).String()})
+		rows = append(rows, taskRow{t.Name, phaseOf(t), t.Spec.Type, b.o.Clock.Since(t.CreationTimestamp.Time).Round(time.Second).String()})
 	}
 	return rows, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
-func (b *toolbox) deleteAgent(ctx context.Context, a builtin.NameArguments) (any, error) {
+func (b *Box) deleteAgent(ctx context.Context, a builtin.NameArguments) (any, error) {
 	return b.deleted(a, "the agent was deleted", func() error {
 		return b.caller.CoreV1alpha1().Agents(b.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	})
 }
 
-func (b *toolbox) deleteTool(ctx context.Context, a builtin.NameArguments) (any, error) {
+func (b *Box) deleteTool(ctx context.Context, a builtin.NameArguments) (any, error) {
 	return b.deleted(a, "the tool was deleted", func() error {
 		return b.caller.CoreV1alpha1().Tools(b.Namespace).Delete(ctx, a.Name, metav1.DeleteOptions{})
 	})
@@ -34,7 +34,7 @@ type changed struct {
 }
 
 // deleted deletes an object of the namespace.
-func (b *toolbox) deleted(a builtin.NameArguments, message string, remove func() error) (any, error) {
+func (b *Box) deleted(a builtin.NameArguments, message string, remove func() error) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (b *toolbox) deleted(a builtin.NameArguments, message string, remove func()
 	return changed{Name: a.Name, Message: message}, nil
 }
 
-func (b *toolbox) createTool(ctx context.Context, a builtin.CreateToolArguments) (any, error) {
+func (b *Box) createTool(ctx context.Context, a builtin.CreateToolArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ type deletedSession struct {
 	Message   string `json:"message"`
 }
 
-func (b *toolbox) deleteSession(ctx context.Context, a builtin.DeleteSessionArguments) (any, error) {
+func (b *Box) deleteSession(ctx context.Context, a builtin.DeleteSessionArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
@@ -35,7 +36,7 @@ type createdTask struct {
 	Message   string             `json:"message"`
 }
 
-func (b *toolbox) createAITask(ctx context.Context, a builtin.AITaskArguments) (any, error) {
+func (b *Box) createAITask(ctx context.Context, a builtin.AITaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: a.Prompt, Priority: a.Priority, Schedule: a.Schedule}
 	if a.AgentRef != "" {
 		spec.AgentRef = &v1alpha1.NamespacedReference{Name: a.AgentRef}
@@ -52,7 +53,7 @@ func (b *toolbox) createAITask(ctx context.Context, a builtin.AITaskArguments) (
 	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
 }
 
-func (b *toolbox) createContainerTask(ctx context.Context, a builtin.ContainerTaskArguments) (any, error) {
+func (b *Box) createContainerTask(ctx context.Context, a builtin.ContainerTaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Image: a.Image, Command: a.Command, Args: a.Args, Priority: a.Priority, Schedule: a.Schedule,
 		Workspace: workspace(a.Workspace),
@@ -63,7 +64,7 @@ func (b *toolbox) createContainerTask(ctx context.Context, a builtin.ContainerTa
 	return b.newTask(ctx, a.Name, a.Namespace, a.Timeout, spec)
 }
 
-func (b *toolbox) createAgentTask(ctx context.Context, a builtin.AgentTaskArguments) (any, error) {
+func (b *Box) createAgentTask(ctx context.Context, a builtin.AgentTaskArguments) (any, error) {
 	spec := v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeAgent, Prompt: a.Prompt, AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, Schedule: a.Schedule,
 		Workspace: agentWorkspace(a.Workspace),
@@ -75,7 +76,7 @@ func (b *toolbox) createAgentTask(ctx context.Context, a builtin.AgentTaskArgume
 }
 
 // newTask creates a task with what all of them have in common.
-func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, spec v1alpha1.TaskSpec) (createdTask, error) {
+func (b *Box) newTask(ctx context.Context, name, namespace, timeout string, spec v1alpha1.TaskSpec) (createdTask, error) {
 	if err := b.in(namespace); err != nil {
 		return createdTask{}, err
 	}
@@ -98,7 +99,7 @@ func (b *toolbox) newTask(ctx context.Context, name, namespace, timeout string, 
 }
 
 // task reads a task as the caller.
-func (b *toolbox) task(ctx context.Context, a builtin.TaskArguments) (*v1alpha1.Task, error) {
+func (b *Box) task(ctx context.Context, a builtin.TaskArguments) (*v1alpha1.Task, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -125,14 +126,14 @@ type taskCondition struct {
 	Message string `json:"message,omitempty"`
 }
 
-func (b *toolbox) checkTask(ctx context.Context, a builtin.TaskArguments) (any, error) {
+func (b *Box) checkTask(ctx context.Context, a builtin.TaskArguments) (any, error) {
 	t, err := b.task(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	out := taskProgress{Name: t.Name, Namespace: t.Namespace, Phase: phaseOf(t), Message: t.Status.Message}
 	if start := t.Status.StartTime; start != nil {
-		end := b.clock.Now()
+		end := b.o.Clock.Now()
 		if t.Status.CompletionTime != nil {
 			end = t.Status.CompletionTime.Time
 		}
@@ -150,7 +151,7 @@ type taskOutput struct {
 	Output string             `json:"output"`
 }
 
-func (b *toolbox) fetchOutput(ctx context.Context, a builtin.TaskArguments) (any, error) {
+func (b *Box) fetchOutput(ctx context.Context, a builtin.TaskArguments) (any, error) {
 	t, err := b.task(ctx, a)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (b *toolbox) fetchOutput(ctx context.Context, a builtin.TaskArguments) (any
 }
 
 // output returns the result of a task. A task that failed may have none; its message says why.
-func (b *toolbox) output(ctx context.Context, name string) (string, error) {
+func (b *Box) output(ctx context.Context, name string) (string, error) {
 	result, err := b.caller.CoreV1alpha1().Tasks(b.Namespace).GetResult(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -195,9 +196,9 @@ type waited struct {
 
 // waitForTask waits for the end of a task that the caller may read. The watch is the server's own, because a caller who
 // may get tasks need not be allowed to watch all of them; nothing but the wake-up comes from it.
-func (b *toolbox) waitForTask(ctx context.Context, a builtin.WaitArguments) (any, error) {
+func (b *Box) waitForTask(ctx context.Context, a builtin.WaitArguments) (any, error) {
 	one := builtin.TaskArguments{Name: a.Name, Namespace: a.Namespace}
-	began := b.clock.Now()
+	began := b.o.Clock.Now()
 	t, err := b.task(ctx, one)
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func (b *toolbox) waitForTask(ctx context.Context, a builtin.WaitArguments) (any
 	if a.Timeout != nil {
 		limit = min(v1alpha1.Length(*a.Timeout, time.Second), maxWait)
 	}
-	limit = min(limit, b.limits.ToolTimeout-b.limits.ToolTimeout/20) // ends before the call is ended
+	limit = min(limit, b.o.CallTimeout-b.o.CallTimeout/20) // ends before the call is ended
 	if !t.Status.Phase.Terminal() {
 		b.awaitEnd(ctx, t, limit)
 		if ctx.Err() != nil {
@@ -218,16 +219,16 @@ func (b *toolbox) waitForTask(ctx context.Context, a builtin.WaitArguments) (any
 	}
 	return waited{
 		Name: t.Name, Phase: phaseOf(t), Message: t.Status.Message,
-		Elapsed:          b.clock.Since(began).Round(time.Second).String(),
+		Elapsed:          b.o.Clock.Since(began).Round(time.Second).String(),
 		ExecutionOutcome: t.Status.ExecutionOutcome, ExecutionWorkspace: t.Status.ExecutionWorkspace,
 	}, nil
 }
 
 // awaitEnd returns when the task has ended or is gone, or after the limit.
-func (b *toolbox) awaitEnd(ctx context.Context, t *v1alpha1.Task, limit time.Duration) {
+func (b *Box) awaitEnd(ctx context.Context, t *v1alpha1.Task, limit time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer b.clock.AfterFunc(limit, cancel).Stop()
+	defer b.o.Clock.AfterFunc(limit, cancel).Stop()
 	w, err := b.own.CoreV1alpha1().Tasks(t.Namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", t.Name).String(), ResourceVersion: t.ResourceVersion,
 	})
@@ -249,7 +250,7 @@ type cancelled struct {
 	Message string `json:"message"`
 }
 
-func (b *toolbox) cancelTask(ctx context.Context, a builtin.TaskArguments) (any, error) {
+func (b *Box) cancelTask(ctx context.Context, a builtin.TaskArguments) (any, error) {
 	t, err := b.task(ctx, a)
 	if err != nil {
 		return nil, err
@@ -262,4 +263,16 @@ func (b *toolbox) cancelTask(ctx context.Context, a builtin.TaskArguments) (any,
 		return nil, Explain(err)
 	}
 	return cancelled{t.Name, "the cancellation was requested"}, nil
+}
+
+// beginning returns the first characters of a text, at most limit. If it has more, a mark follows them.
+func beginning(s string, limit int) string {
+	n := 0
+	for at := range s {
+		if n == limit {
+			return s[:at] + clip.Mark
+		}
+		n++
+	}
+	return s
 }

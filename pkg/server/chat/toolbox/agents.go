@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"context"
@@ -119,7 +119,7 @@ func toolsOf(names []string) []v1alpha1.AgentTool {
 	return out
 }
 
-func (b *toolbox) createAgent(ctx context.Context, a builtin.CreateAgentArguments) (any, error) {
+func (b *Box) createAgent(ctx context.Context, a builtin.CreateAgentArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (b *toolbox) createAgent(ctx context.Context, a builtin.CreateAgentArgument
 	return agentWithTask{made.Name, made.Namespace, task.Name, task.Namespace, "the agent and its first task were created"}, nil
 }
 
-func (b *toolbox) updateAgent(ctx context.Context, a builtin.UpdateAgentArguments) (any, error) {
+func (b *Box) updateAgent(ctx context.Context, a builtin.UpdateAgentArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
@@ -28,7 +29,7 @@ const (
 
 // codeTool runs programs as tasks of the caller: the server itself runs none, so the sandbox, the limits and the policies of
 // tasks hold for them.
-type codeTool struct{ *toolbox }
+type codeTool struct{ *Box }
 
 // Definition is that of the catalogue.
 func (codeTool) Definition() tool.Definition { return builtin.ChatCodeExec.Definition() }
@@ -95,7 +96,7 @@ func (c codeTool) outcome(ctx context.Context, t *v1alpha1.Task) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Output = shorten(result, maxCodeOutput)
+	out.Output = clip.Marked(result, maxCodeOutput)
 	out.OutputTruncated = out.Output != result
 	return out, nil
 }
@@ -107,5 +108,5 @@ func (c codeTool) log(ctx context.Context, name string) string {
 	if err != nil {
 		return ""
 	}
-	return shorten(string(raw), maxCodeOutput)
+	return clip.Marked(string(raw), maxCodeOutput)
 }

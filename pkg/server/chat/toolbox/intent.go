@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"regexp"
@@ -36,9 +36,9 @@ var agrees = regexp.MustCompile(`(?i)^\W*(yes|yep|yeah|ok(ay)?|sure|please|do (i
 // maxIntent is how much of a message decides which tools are offered, in bytes. Messages may be as long as requests.
 const maxIntent = 64 << 10
 
-// intent returns the words that decide which tools are offered: the user's message, and the one before it if the message
+// Words returns the words that decide which tools are offered: the user's message, and the one before it if the message
 // only confirms that.
-func intent(message string, history []v1alpha1.SessionMessage) string {
+func Words(message string, history []v1alpha1.SessionMessage) string {
 	message = message[:min(len(message), maxIntent)]
 	if !agrees.MatchString(message) {
 		return message

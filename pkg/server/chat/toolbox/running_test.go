@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"regexp"
@@ -21,7 +21,7 @@ func TestOfSession(t *testing.T) {
 	t.Parallel()
 	long, other := strings.Repeat("a", 62)+".bc", strings.Repeat("a", 62)+".bd"
 	for _, name := range []string{"short", "chat-session-0.1", strings.Repeat("a", 63), long} {
-		set := labels(&v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		set := ForSession(&v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Name: name}}).Labels
 		value := set[v1alpha1.LabelChatSession]
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 || len(name) <= 63 && value != name || len(name) > 63 && !regexp.MustCompile(`^a{50}-[0-9a-f]{12}$`).MatchString(value) {
 			t.Errorf("the label of %s is %s: %v", name, value, problems)

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package toolbox
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ type createdMonitor struct {
 }
 
 // createPRMonitor creates a task of type ai that reviews the pull requests of a repository again and again.
-func (b *toolbox) createPRMonitor(ctx context.Context, a builtin.PRMonitorArguments) (any, error) {
+func (b *Box) createPRMonitor(ctx context.Context, a builtin.PRMonitorArguments) (any, error) {
 	if err := b.in(a.Namespace); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (b *toolbox) createPRMonitor(ctx context.Context, a builtin.PRMonitorArgume
 }
 
 // monitor returns the task of a monitor. Of the automatic tools it has those for memories alone.
-func (b *toolbox) monitor(a *builtin.PRMonitorArguments) *v1alpha1.Task {
+func (b *Box) monitor(a *builtin.PRMonitorArguments) *v1alpha1.Task {
 	ai := &v1alpha1.TaskAI{Tools: reviewTools()}
 	if a.ProviderRef != "" {
 		ai.ProviderRef = &v1alpha1.NamespacedReference{Name: a.ProviderRef}
