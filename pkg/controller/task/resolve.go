@@ -5,8 +5,6 @@ package task
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,26 +17,6 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/support"
 )
-
-// refusal is why a task cannot run as it is written.
-type refusal struct {
-	reason  string
-	message string
-	// missing is set if the cause is an object that may still be created.
-	missing bool
-	// cancelled is set if the task is to end as cancelled and not as failed.
-	cancelled bool
-}
-
-func (r *refusal) Error() string { return r.message }
-
-func missing(reason, format string, args ...any) error {
-	return &refusal{reason: reason, message: fmt.Sprintf(format, args...), missing: true}
-}
-
-func refuse(reason, format string, args ...any) error {
-	return &refusal{reason: reason, message: fmt.Sprintf(format, args...)}
-}
 
 // resolved is the part of a task's plan that its run is started with.
 type resolved struct {
@@ -104,7 +82,7 @@ func PlaceOf(o Options) plan.Place {
 	return p
 }
 
-// resolve returns a *refusal if the task cannot run, and another error if that could not be decided.
+// resolve returns a *refusal.Error if the task cannot run, and another error if that could not be decided.
 func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
 	res := &resolved{}
 	from := reader.Reader{Cached: r.cached, Live: r.live}
@@ -112,9 +90,6 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		from.OnSecret = res.credential
 	}
 	p, err := plan.Make(ctx, from, r.place, t)
-	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
-		return nil, &refusal{reason: refused.Reason, message: refused.Message, missing: refused.Missing}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -152,7 +153,7 @@ func TestResolve(t *testing.T) {
 			c := testClient(t, objects...)
 			r := resolver{cached: c, live: c, place: plan.Place{NoContainers: "not allowed here", NoMounts: "not here"}}
 			got, err := r.resolve(t.Context(), tc.task)
-			refused, ok := errors.AsType[*refusal](err)
+			refused, ok := errors.AsType[*refusal.Error](err)
 			if tc.reason == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -162,7 +163,7 @@ func TestResolve(t *testing.T) {
 				}
 				return
 			}
-			if !ok || refused.reason != tc.reason || refused.missing != tc.missing || refused.message == "" {
+			if !ok || refused.Reason != tc.reason || refused.Missing != tc.missing || refused.Message == "" {
 				t.Errorf("got %v, %+v", err, refused)
 			}
 		})
@@ -209,8 +210,8 @@ func TestResolveTools(t *testing.T) {
 		if slices.Contains(tc.tools, "web_search") && (err != nil || len(res.left) != 1 || !strings.Contains(res.left[0], "--search-url")) {
 			t.Errorf("%+v: left out: %+v", tc, res)
 		}
-		refused, ok := errors.AsType[*refusal](err)
-		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != v1alpha1.ReasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
+		refused, ok := errors.AsType[*refusal.Error](err)
+		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.Reason != v1alpha1.ReasonToolUnavailable || refused.Missing || !strings.Contains(refused.Message, tc.refused)) {
 			t.Errorf("%+v: %v", tc, err)
 		}
 		if _, err := (&resolver{cached: c, live: c, place: plan.Place{Lacks: full.Lacks}}).resolve(t.Context(), task); err != nil {
@@ -274,7 +275,7 @@ func TestResolveByReference(t *testing.T) {
 		},
 	} {
 		_, err := r.resolve(t.Context(), aiTask(change))
-		if refused, ok := errors.AsType[*refusal](err); !ok || refused.reason != v1alpha1.ReasonRefused || refused.missing {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Reason != v1alpha1.ReasonRefused || refused.Missing {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -48,7 +48,7 @@ import (
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/metric"
-	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/storage/turn"
@@ -253,9 +253,9 @@ func (s *Service) authorize(ctx context.Context, r *Request) error {
 	return s.o.Models.Authorize(ctx, r.Caller, r.Namespace, models.Chat(more...)...)
 }
 
-// refusal turns an error about models into an API error.
-func refusal(err error) error {
-	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
+// shown turns an error about models into an API error.
+func shown(err error) error {
+	if refused, ok := errors.AsType[*refusal.Error](err); ok {
 		return apierrors.NewBadRequest(refused.Error())
 	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Code != http.StatusForbidden {

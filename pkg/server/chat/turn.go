@@ -81,7 +81,7 @@ func (t *Turn) choose(ctx context.Context) (err error) {
 		Namespace: t.request.Namespace, Provider: spec.Provider, Model: spec.Model, Agent: spec.AgentRef,
 	})
 	if err != nil {
-		return refusal(err)
+		return shown(err)
 	}
 	if t.candidates, err = t.choice.LLM(); err != nil {
 		return apierrors.NewBadRequest(err.Error())

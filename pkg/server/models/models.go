@@ -147,7 +147,7 @@ type Choice struct {
 }
 
 // Resolve returns the models for a request. Its caller must have authorized the request. The error is a
-// *plan.RefusedError if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
+// *refusal.Error if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
 // error says that this could not be found out.
 func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
 	kept, err := m.kept.choices.get(ctx, q, func(ctx context.Context) (*Choice, error) { return m.resolve(ctx, q) })
