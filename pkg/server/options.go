@@ -46,9 +46,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 )
-
-const defaultStreamWriteTimeout = 45 * time.Second
 
 // Options are the options of every server of the platform.
 type Options struct {
@@ -81,7 +80,7 @@ type Options struct {
 	// ModelDrainTime is how long the answer of a model is read on after whoever asked for it has left. Default: 5 seconds.
 	ModelDrainTime time.Duration
 	// StreamWriteTimeout is how long a client of an event stream may take to accept what was sent before it is
-	// disconnected. The client may then resume. Default: 30 seconds.
+	// disconnected. The client may then resume. Default: writetimeout.Server.
 	StreamWriteTimeout time.Duration
 	// AuditLog is the file for one JSON line per request, "-" for standard output; empty disables the audit log.
 	AuditLog string
@@ -169,7 +168,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 means as --event-retention")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", defaultUsageRetention, "how long what was recorded about the use of models is kept: the records of a request are removed together, this long after the last of them; 0 keeps them for ever")
 	fs.DurationVar(&o.ModelDrainTime, "model-drain-time", models.DefaultDrain, "how long the answer of a model is read on after whoever asked for it in a chat or through /openai/v1 and /anthropic/v1 has left, in case its usage is reported soon; at most 10m, and 0s is the default. spec.drainSeconds of a Provider overrides it")
-	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent before it is disconnected")
+	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", writetimeout.Server, "how long a client of an event stream may take to accept what it was sent before it is disconnected")
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold at most as much as is still free; more is refused with 429. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: if less is free, requests that add to the store are refused (507), and below half of it updates, too; reads, watches and deletes are still served. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 disables the reserve")
 	fs.StringSliceVar(&o.AcceptDataLoss, "accept-data-loss", o.AcceptDataLoss, "name of a part of the store that is lost for good, as the error at the start gives it; the server starts without it and records the loss. Repeatable")
@@ -237,7 +236,7 @@ func (o *Options) Complete() error {
 		return errors.New("--audit-log and --audit-policy belong together")
 	}
 	if o.StreamWriteTimeout == 0 {
-		o.StreamWriteTimeout = defaultStreamWriteTimeout
+		o.StreamWriteTimeout = writetimeout.Server
 	}
 	if o.Out == nil {
 		o.Out = io.Discard

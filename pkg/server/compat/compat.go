@@ -52,7 +52,7 @@
 //
 // An answer may take as long as the vendor takes, so the chain of these requests has no time limits and does not count them among
 // the requests in flight (server/apiserver). Instead, Options.Requests are answered at a time, and a caller may have as many as
-// are still free (package fair); others get 429. One write to a client may take Options.WriteTimeout (package pace).
+// are still free (package fair); others get 429. One write to a client may take Options.WriteTimeout (package writetimeout).
 //
 // No request goes on with what a vendor keeps (state.go). Failures are told in the form of the client's API (failure.go).
 package compat
@@ -81,6 +81,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/tool"
 )
@@ -94,7 +95,6 @@ const (
 	headerTools, headerToolsAlias = "X-Platform-Tools", "X-Orka-Tools"
 	toolsDisabled, toolsEnabled   = "disabled", "enabled"
 
-	defaultWriteTimeout = 30 * time.Second
 	// defaultRequests is how many requests are answered at a time.
 	defaultRequests = 1024
 )
@@ -129,7 +129,7 @@ type Options struct {
 	External func(*http.Request) (authType, namespace string)
 	// Requests is how many requests are answered at a time; a caller may have as many as are still free. Default: 1024.
 	Requests int
-	// WriteTimeout is how long a client may take to accept what it was sent. Default: 30 seconds.
+	// WriteTimeout is how long a client may take to accept what it was sent. Default: writetimeout.Server.
 	WriteTimeout time.Duration
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
@@ -170,7 +170,7 @@ func New(o Options) (*Handler, error) {
 		o.Requests = defaultRequests
 	}
 	if o.WriteTimeout == 0 {
-		o.WriteTimeout = defaultWriteTimeout
+		o.WriteTimeout = writetimeout.Server
 	}
 	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins, o.TokenHeaders), own: NewPrometheusMeter(), homes: newHomes()}
 	h.fetch, h.search = newWeb(o.Reach)

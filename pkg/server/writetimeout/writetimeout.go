@@ -1,14 +1,23 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace bounds how long a client may take to accept one part of an answer. Between the parts an answer may pause for as
-// long as it likes.
-package pace
+// Package writetimeout bounds how long a client may take to accept one part of an answer. Between the parts an answer may pause for as
+// long as it likes. Streams of events and of chats, backups, the vendors' APIs and the router are bounded by it. A log that is
+// followed is not: a reader of a text cannot resume it, so one that pauses may take as long as it likes.
+package writetimeout
 
 import (
 	"net/http"
 	"sync"
 	"time"
+)
+
+// How long a client may take, unless the operator says otherwise.
+const (
+	// Server is for clients of the API server (--stream-write-timeout).
+	Server = 45 * time.Second
+	// Router is for clients of the router (--write-timeout).
+	Router = 30 * time.Second
 )
 
 // Writer writes to a client. A write or flush that takes too long fails, and so do all later ones.
@@ -27,6 +36,21 @@ type Writer struct {
 	writing bool
 }
 
+// Flush sends what was written to w and reports a failure. The writers that a handler chain wraps around another flush without
+// returning an error, so Flush looks beneath them.
+func Flush(w http.ResponseWriter) error {
+	for next := w; ; {
+		if f, ok := next.(interface{ FlushError() error }); ok {
+			return f.FlushError()
+		}
+		inner, ok := next.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return http.NewResponseController(w).Flush()
+		}
+		next = inner.Unwrap()
+	}
+}
+
 // NewWriter returns a Writer for one request. It is not safe for concurrent use.
 func NewWriter(w http.ResponseWriter, timeout time.Duration) *Writer {
 	return &Writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout}
@@ -43,7 +67,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 func (w *Writer) FlushError() error {
 	w.begin()
 	defer w.end()
-	return w.control.Flush()
+	return Flush(w.ResponseWriter)
 }
 
 // Unwrap is for http.ResponseController.
@@ -72,6 +96,10 @@ func (w *Writer) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.writing {
-		_ = w.control.SetWriteDeadline(time.Unix(1, 0)) // writers of tests have none
+		w.Break()
 	}
 }
+
+// Break makes the write that is under way and all later ones fail, and ends the connection; on HTTP/2, the stream. It may be called
+// at any time before the handler returns.
+func (w *Writer) Break() { _ = w.control.SetWriteDeadline(time.Unix(1, 0)) } // writers of tests have none

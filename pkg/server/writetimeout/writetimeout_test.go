@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pace_test
+package writetimeout_test
 
 import (
 	"io"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/server/pace"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/test/pipenet"
 )
 
@@ -56,7 +56,7 @@ func TestPause(t *testing.T) {
 	const timeout = 5 * time.Second
 	onBothVersions(t, func(t *testing.T, get func(http.HandlerFunc) *http.Response) {
 		resp := get(func(w http.ResponseWriter, _ *http.Request) {
-			out := pace.NewWriter(w, timeout)
+			out := writetimeout.NewWriter(w, timeout)
 			_, _ = io.WriteString(out, "one")
 			if err := out.FlushError(); err != nil {
 				t.Error(err)
@@ -84,7 +84,7 @@ func TestSlow(t *testing.T) {
 		failed := make(chan time.Duration, 1)
 		get(func(w http.ResponseWriter, _ *http.Request) { //nolint:bodyclose // get closes it
 			_ = http.NewResponseController(w).Flush() // the client has the header
-			began, out := time.Now(), pace.NewWriter(w, timeout)
+			began, out := time.Now(), writetimeout.NewWriter(w, timeout)
 			for {
 				if _, err := out.Write(make([]byte, 1<<20)); err != nil {
 					failed <- time.Since(began) // in the bubble of onBothVersions
