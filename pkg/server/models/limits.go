@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/readcache"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/spending"
@@ -36,7 +37,7 @@ type Limits struct {
 	accounts *spending.Store
 	clock    clock.PassiveClock
 	ends     *later.Queue
-	budgets  cache[string, []v1alpha1.Budget] // by namespace
+	budgets  readcache.Cache[string, []v1alpha1.Budget] // by namespace
 	from     LimitReaders
 }
 
@@ -53,8 +54,8 @@ var _ Meter = (*Limits)(nil)
 // if it is nil, Budgets are read for each request. shares divides rate limits among namespaces.
 func NewLimits(from LimitReaders, accounts *spending.Store, c clock.PassiveClock, shares fairshare.Shares, ends *later.Queue, changed func(resource string) (uint64, bool)) *Limits {
 	l := &Limits{Gate: modelgate.New(c, shares), accounts: accounts, clock: c, ends: ends, from: from}
-	l.budgets.clock = c
-	l.budgets.changed = changesOf(changed, v1alpha1.Resource("budgets").String())
+	l.budgets.Clock = c
+	l.budgets.Changed = readcache.ChangesOf(changed, v1alpha1.Resource("budgets").String())
 	return l
 }
 
@@ -82,7 +83,7 @@ func (l *Limits) Start(ctx context.Context, a Asked) (Measurement, error) {
 	if err != nil {
 		return nil, err
 	}
-	budgets, err := l.budgets.get(ctx, a.Namespace, func(ctx context.Context) ([]v1alpha1.Budget, error) { return l.from.Budgets(ctx, a.Namespace) })
+	budgets, err := l.budgets.Get(ctx, a.Namespace, func(ctx context.Context) ([]v1alpha1.Budget, error) { return l.from.Budgets(ctx, a.Namespace) })
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@
 //	candidate.go  one model, and requests to it
 //	reader.go     reading Providers, Agents and Secrets
 //	toolkey.go    the credentials of Tools that this server calls itself
-//	cache.go      what was read, until it changes
 //	meter.go      recording the use of models
 //	metered.go    models that record each request
 //	requests.go   which requests are open, and their ends when the server stops
@@ -150,7 +149,7 @@ type Choice struct {
 // *plan.RefusedError if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
 // error says that this could not be found out.
 func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
-	kept, err := m.kept.choices.get(ctx, q, func(ctx context.Context) (*Choice, error) { return m.resolve(ctx, q) })
+	kept, err := m.kept.choices.Get(ctx, q, func(ctx context.Context) (*Choice, error) { return m.resolve(ctx, q) })
 	if err != nil {
 		return nil, err
 	}
