@@ -14,20 +14,20 @@
 //	metered.go    models that record each request
 //	requests.go   which requests are open, and their ends when the server stops
 //	recorded.go   recording in the ledger
-//	limits.go     rate limits and Budgets
 //	access.go     what a caller must be permitted to do
 //
 // # Use and limits
 //
-// A Meter is told about each request before it is sent, and about its usage and outcome afterwards. The start is durable before the
-// request is sent; on a full disk none is sent (507). An end is stored with the start of another request, or soon (package
-// storage/ledger). A server that stops refuses further requests, gives the open ones some time, cancels the rest, and then closes
-// its store (Requests). A crash before an end is stored leaves a gap, and Budgets are charged all that the request had reserved.
+// A Meter is told about each request before it is sent, and about its usage and outcome afterwards. It may refuse the request, as does
+// package modelrequest, which applies rate limits and Budgets. The start is durable before the request is sent; on a full disk none is
+// sent (507). An end is stored with the start of another request, or soon (package storage/ledger). A server that stops refuses further
+// requests, gives the open ones some time, cancels the rest, and then closes its store (Requests). A crash before an end is stored
+// leaves a gap, and Budgets are charged all that the request had reserved.
 //
 // # What is read
 //
-// Providers, Agents, Tools, Secrets and Budgets are kept until the store reports a newer change to their resource, so whoever waited
-// for a write to be acknowledged gets an answer based on it. Secrets of a cluster are kept for a short time (secretAge), and read
+// Providers, Agents, Tools and Secrets are kept until the store reports a newer change to their resource, so whoever waited
+// for a write to be acknowledged gets an answer based on it (package readcache). Secrets of a cluster are kept for a short time (secretAge), and read
 // again when a vendor refuses their key.
 package models
 
