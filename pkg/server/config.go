@@ -24,10 +24,10 @@ import (
 	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
-	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
@@ -100,9 +100,9 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	ends := later.New(o.Clock)
 	stored := core.NewStored()
-	limits := models.NewLimits(models.LimitReaders{
-		Budgets: budget.Of(stored.Budgets), Provider: stored.Providers.Get, Agent: stored.Agents.Get,
-	}, st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
+	limits := modelrequest.New(modelrequest.Options{
+		Readers: stored.ModelRequests(), Clock: o.Clock, Shares: o.Chat.Shares, Changed: object.Changed(st.Objects), Accounts: st.Accounts, Ends: ends,
+	})
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
 	tools, err := toolbox.New(toolbox.Options{
 		Loopback: g.LoopbackClientConfig, MaxTasks: o.Chat.MaxTasksPerTurn, CallTimeout: o.Chat.ToolTimeout, Uncovered: callers.UncoveredTools, Clock: o.Clock,
@@ -149,7 +149,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Stored:      stored,
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,
-			Limits:      limits,
+			Requests:    limits,
 			Usage:       st.Ledger,
 			PutLink:     st.Ledger.PutLink,
 			Turns:       st.Turns,

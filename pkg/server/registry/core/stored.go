@@ -5,6 +5,8 @@ package core
 
 import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
+	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -36,4 +38,11 @@ func NewStored() *Stored {
 // Judge returns what puts calls of tools to the policies of the server.
 func (s *Stored) Judge() toolcall.Judge {
 	return toolcall.Judge{Tool: s.Tools.Get, Config: s.Tools.Config}
+}
+
+// ModelRequests returns what reads what is stored about model requests.
+func (s *Stored) ModelRequests() modelrequest.Readers {
+	return modelrequest.Readers{
+		Task: s.Tasks.Get, Agent: s.Agents.Get, Provider: s.Providers.Get, UpdateProvider: s.Providers.UpdateStored, Budgets: budget.Of(s.Budgets),
+	}
 }

@@ -24,7 +24,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
-	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/cancellation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
@@ -33,7 +33,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/progress"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
@@ -93,15 +92,10 @@ type Options struct {
 // Resources are what tasks need of other resources. All fields are required. The funcs read in the context's namespace, and their errors
 // are API errors.
 type Resources struct {
-	Agent    stored.Agents
-	Tool     func(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
-	// UpdateProvider changes the status of a Provider.
-	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
-	// Budgets returns the Budgets of a namespace.
-	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
-	// Gate applies rate limits and token budgets.
-	Gate *modelgate.Gate
+	Agent stored.Agents
+	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Requests decides about model requests.
+	Requests *modelrequest.Requests
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. It has many methods
@@ -118,7 +112,7 @@ type Resource struct {
 	requesters  requester.Requesters
 	delegations delegation.Delegations
 	events      *events.Events
-	requests    *modelrequest.Requests
+	requests    *modelrequest.Tasks
 	meters      *meter.Meters
 	content     *content.Contents
 	remains     content.Remains
@@ -151,10 +145,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	}
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.meters = meter.New(o.Log)
-	r.requests = modelrequest.New(modelrequest.Options{
-		Tasks: tasks, Agents: of.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: of.Gate,
-		Budgets: of.Budgets, Provider: of.Provider, UpdateProvider: of.UpdateProvider,
-	})
+	r.requests = of.Requests.Tasks(o.Log, r.trees)
 	r.content = content.New(content.Options{
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
 	})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/plan"
 )
 
 // coolWrites is the shortest time between two writes of a Provider's cool-down.
@@ -104,21 +103,19 @@ func (c *cooling) succeed(key types.NamespacedName, task types.UID, call string,
 //
 // Runs read the status of Providers when they make their plan, and again before requests (llm.Cooling), and ask those in a
 // cool-down last. None is left out. The controller of Providers ends a cool-down whose time is over.
-func (r *Requests) cool(ctx context.Context, t *v1alpha1.Task, c call) {
+func (r *Tasks) cool(ctx context.Context, t *v1alpha1.Task, e requestEvent) {
+	c := e.call
 	pause, cools := llm.CoolDown(c.class, min(c.retryAfter, longestCoolDown))
 	answered := c.class == ""
 	if c.retried || !cools && !answered || answered && !r.cooling.any(c.provider) {
 		return
 	}
-	a, err := r.o.Agents.Of(ctx, t)
-	if err != nil {
+	q, err := e.ask()
+	if err != nil || q.provider == nil || q.provider.Name != c.provider {
 		return
 	}
-	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
-	if err != nil || p == nil || p.Name != c.provider {
-		return
-	}
-	key, now := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, r.o.Clock.Now()
+	p := q.provider
+	key, now := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, r.all.o.Clock.Now()
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCoolDownOver, Message: "a request succeeded",
 	}
@@ -133,7 +130,7 @@ func (r *Requests) cool(ctx context.Context, t *v1alpha1.Task, c call) {
 	}
 	// The write is the server's own and does not depend on the worker's connection.
 	ctx = request.WithNamespace(request.WithUser(context.WithoutCancel(ctx), nil), key.Namespace)
-	_, err = r.o.UpdateProvider(ctx, key.Name, func(p *v1alpha1.Provider) error {
+	_, err = r.all.o.UpdateProvider(ctx, key.Name, func(p *v1alpha1.Provider) error {
 		condition.ObservedGeneration = p.Generation
 		p.Status.CoolDownUntil = until
 		meta.SetStatusCondition(&p.Status.Conditions, condition)

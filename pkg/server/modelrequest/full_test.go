@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package models_test
+package modelrequest_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
@@ -62,7 +62,7 @@ func onDisk(t *testing.T) *filling {
 		t.Fatal(err)
 	}
 	ends := later.New(f.clock)
-	limits := models.NewLimits(models.LimitReaders{
+	limits := modelrequest.New(modelrequest.Options{Readers: modelrequest.Readers{
 		Budgets: func(context.Context, string) ([]v1alpha1.Budget, error) {
 			return []v1alpha1.Budget{{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: "team", UID: "all"}, Spec: v1alpha1.BudgetSpec{
 				Limit: v1alpha1.BudgetLimit{Tokens: new(int64(1 << 40))}, Window: v1alpha1.BudgetMonth,
@@ -71,7 +71,7 @@ func onDisk(t *testing.T) *filling {
 		Provider: func(context.Context, string) (*v1alpha1.Provider, error) {
 			return nil, apierrors.NewNotFound(schema.GroupResource{}, "p")
 		},
-	}, f.spent, f.clock, fairshare.Shares{}, ends, nil)
+	}, Clock: f.clock, Accounts: f.spent, Ends: ends})
 	f.Meter = models.Meters{limits, models.Recorded{Ledger: f.ledger, Ends: ends}}
 	return f
 }

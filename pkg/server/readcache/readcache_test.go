@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package models
+package readcache
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 func TestCacheByRevision(t *testing.T) {
 	t.Parallel()
 	rev, reads := uint64(5), 0
-	c := cache[types.NamespacedName, string]{changed: func() (uint64, bool) { return rev, true }, clock: testingclock.NewFakeClock(time.Now())}
+	c := Cache[types.NamespacedName, string]{Changed: func() (uint64, bool) { return rev, true }, Clock: testingclock.NewFakeClock(time.Now())}
 	stored := map[string]string{"a": "1", "b": "2"}
 	get := func(name string) string {
 		t.Helper()
-		v, err := c.get(t.Context(), types.NamespacedName{Name: name}, func(context.Context) (string, error) {
+		v, err := c.Get(t.Context(), types.NamespacedName{Name: name}, func(context.Context) (string, error) {
 			reads++
 			return stored[name], nil
 		})
@@ -41,7 +41,7 @@ func TestCacheByRevision(t *testing.T) {
 		t.Errorf("read %s after %d reads", got, reads)
 	}
 	// A write while the value is read.
-	_, _ = c.get(t.Context(), types.NamespacedName{Name: "c"}, func(context.Context) (string, error) {
+	_, _ = c.Get(t.Context(), types.NamespacedName{Name: "c"}, func(context.Context) (string, error) {
 		old := stored["a"]
 		stored["a"], rev = "4", 7
 		return old, nil
@@ -50,7 +50,7 @@ func TestCacheByRevision(t *testing.T) {
 		t.Errorf("read %s after a write", got)
 	}
 	fails := errors.New("away")
-	if _, err := c.get(t.Context(), types.NamespacedName{Name: "d"}, func(context.Context) (string, error) { return "", fails }); !errors.Is(err, fails) {
+	if _, err := c.Get(t.Context(), types.NamespacedName{Name: "d"}, func(context.Context) (string, error) { return "", fails }); !errors.Is(err, fails) {
 		t.Errorf("%v", err)
 	}
 	for i := range maxCached + 1 {
@@ -65,10 +65,10 @@ func TestCacheByRevision(t *testing.T) {
 func TestCacheByAge(t *testing.T) {
 	t.Parallel()
 	clock := testingclock.NewFakeClock(time.Now())
-	c := cache[types.NamespacedName, int]{changed: func() (uint64, bool) { return 0, false }, clock: clock, age: time.Minute}
+	c := Cache[types.NamespacedName, int]{Changed: func() (uint64, bool) { return 0, false }, Clock: clock, Age: time.Minute}
 	reads, id := 0, types.NamespacedName{Name: "a"}
 	get := func() int {
-		v, _ := c.get(t.Context(), id, func(context.Context) (int, error) { reads++; return reads, nil })
+		v, _ := c.Get(t.Context(), id, func(context.Context) (int, error) { reads++; return reads, nil })
 		return v
 	}
 	if get(); get() != 1 {
@@ -77,10 +77,10 @@ func TestCacheByAge(t *testing.T) {
 	if clock.Step(time.Minute); get() != 2 {
 		t.Error("it was not read after its age")
 	}
-	if c.forget(id); get() != 3 {
+	if c.Forget(id); get() != 3 {
 		t.Error("it was not read after it was forgotten")
 	}
-	if c.age = 0; get() != 4 {
+	if c.Age = 0; get() != 4 {
 		t.Error("it was kept without an age")
 	}
 }
