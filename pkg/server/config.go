@@ -92,7 +92,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
-		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: object.Changed(st.Objects),
+		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: st.Objects.Changed,
 		Drain: o.ModelDrainTime,
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	ends := later.New(o.Clock)
 	stored := core.NewStored()
 	limits := modelrequest.New(modelrequest.Options{
-		Readers: stored.ModelRequests(), Clock: o.Clock, Shares: o.Chat.Shares, Changed: object.Changed(st.Objects), Accounts: st.Accounts, Ends: ends,
+		Readers: stored.ModelRequests(), Clock: o.Clock, Shares: o.Chat.Shares, Changed: st.Objects.Changed, Accounts: st.Accounts, Ends: ends,
 	})
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
 	tools, err := toolbox.New(toolbox.Options{

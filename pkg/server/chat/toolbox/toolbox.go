@@ -109,7 +109,7 @@ func (m *Maker) Make(ctx context.Context, s Scope) (*Box, error) {
 }
 
 // Box holds the tools of one turn, and what they work with. It is for one goroutine.
-// It has many methods because each tool is one.
+// Each tool is a method.
 type Box struct {
 	Scope
 	o      *Options
