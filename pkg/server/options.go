@@ -106,6 +106,10 @@ type Options struct {
 	// NamespaceEventBytes bounds the streams of all tasks of a namespace, and NamespaceArtifactBytes their artifacts,
 	// results and logs; 0 means no limit.
 	NamespaceEventBytes, NamespaceArtifactBytes resource.QuantityValue
+	// RecordingMode is how much of what runs say and do is kept where the agent does not say it: Full, Digests or Off.
+	RecordingMode string
+	// TaskRecordingBytes and NamespaceRecordingBytes bound what is recorded; 0 means no limit.
+	TaskRecordingBytes, NamespaceRecordingBytes resource.QuantityValue
 	// TaskLogRate is bytes of log per second, with bursts of 16 seconds' worth; 0 means no limit.
 	TaskLogRate resource.QuantityValue
 	// TaskArtifactRate is bytes of artifacts and results per second, and NamespaceArtifactRate those of all tasks of a
