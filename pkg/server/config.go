@@ -137,7 +137,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
-				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed, Recordings: o.RecordingRetention},
 				TreeTasks: o.TreeTasks,
 			}),
 			Stored:      stored,

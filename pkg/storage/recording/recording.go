@@ -282,12 +282,18 @@ func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
 
 func over(most, n int64) bool { return most > 0 && n > most }
 
+// Has reports whether anything is kept of a task.
+func (s *Store) Has(uid types.UID) (bool, error) {
+	_, has, err := s.engine.Get(space.Key(uid, kindHeld))
+	return has, err
+}
+
 // Delete removes what is kept of a task.
 func (s *Store) Delete(uid types.UID) error {
 	if owned.Bad(string(uid)) {
 		return nil
 	}
-	if _, ok, err := s.engine.Get(space.Key(uid, kindHeld)); err != nil || !ok {
+	if has, err := s.Has(uid); err != nil || !has {
 		return err
 	}
 	return s.engine.Commit(&removal{s, uid})

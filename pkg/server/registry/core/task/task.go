@@ -150,7 +150,7 @@ type rules struct {
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Clock: o.Clock, Policy: o.Retention}}
+	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Recordings: o.Recordings, Clock: o.Clock, Policy: o.Retention}}
 	r.requesters = requester.Requesters{
 		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retention removes old events of tasks that have ended.
+// Package retention removes old events and recordings of tasks that have ended.
 package retention
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 )
 
 // Policy says how long the events of a task are kept after its end; zero keeps
@@ -25,6 +26,8 @@ type Policy struct {
 	Ended time.Duration
 	// Failed, if set, applies to failed tasks instead of Ended.
 	Failed time.Duration
+	// Recordings is how long the recording of a task is kept after its end. It goes with the events at the latest.
+	Recordings time.Duration
 }
 
 // age returns how long events are kept for a task with this terminal event.
@@ -41,9 +44,10 @@ const retentionInterval = time.Hour
 
 // Trimmer applies a Policy. All fields are required.
 type Trimmer struct {
-	Log    *eventlog.Log
-	Clock  clock.Clock
-	Policy Policy
+	Log        *eventlog.Log
+	Recordings *recording.Store
+	Clock      clock.Clock
+	Policy     Policy
 }
 
 // Retain trims events that are too old, immediately and then every hour, until
@@ -77,8 +81,17 @@ func (r Trimmer) trimEnded(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		age := r.Policy.age(h.Terminal)
-		if !h.Closed || h.Deleted || h.Oldest == h.TerminalSeq || age == 0 {
+		if !h.Closed || h.Deleted {
+			return nil
+		}
+		age, recorded := r.Policy.age(h.Terminal), false
+		events := age != 0 && h.Oldest != h.TerminalSeq
+		if age != 0 || r.Policy.Recordings != 0 {
+			if recorded, err = r.Recordings.Has(s.UID); err != nil {
+				return err
+			}
+		}
+		if !events && !recorded {
 			return nil
 		}
 		p, err := r.Log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
@@ -88,7 +101,13 @@ func (r Trimmer) trimEnded(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		if r.Clock.Since(p.Events[0].CreatedAt.Time) < age {
+		ended := r.Clock.Since(p.Events[0].CreatedAt.Time)
+		if keep := r.Policy.Recordings; recorded && (keep != 0 && ended >= keep || age != 0 && ended >= age) {
+			if err := r.Recordings.Delete(s.UID); err != nil {
+				return err
+			}
+		}
+		if !events || ended < age {
 			return nil
 		}
 		n++
