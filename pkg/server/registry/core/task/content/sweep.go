@@ -21,9 +21,9 @@ import (
 
 // Remains removes what is left of tasks that are gone: their events, their recordings and their content. All fields are required.
 type Remains struct {
-	Tasks stored.Tasks
-	Log   *eventlog.Log
-	Blobs *blob.Store
+	Tasks      stored.Tasks
+	Log        *eventlog.Log
+	Blobs      *blob.Store
 	Recordings *recording.Store
 	// Release ends what the task with a UID has reserved of Budgets.
 	Release func(uid types.UID) error

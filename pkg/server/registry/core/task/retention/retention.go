@@ -72,46 +72,48 @@ func (r Trimmer) Retain(ctx context.Context) {
 }
 
 // trimEnded trims the streams of tasks that ended too long ago and returns how
-// many it trimmed. It takes the time of the end from the terminal event, so a
-// status that is missing or wrong does not matter.
+// many it trimmed.
 func (r Trimmer) trimEnded(ctx context.Context) (int, error) {
 	n := 0
 	err := r.Log.Streams(ctx, func(s eventlog.Stream) error {
 		h, err := r.Log.Head(ctx, s)
-		if err != nil {
+		if err != nil || !h.Closed || h.Deleted {
 			return err
 		}
-		if !h.Closed || h.Deleted {
-			return nil
+		trimmed, err := r.trim(ctx, s, h)
+		if trimmed {
+			n++
 		}
-		age, recorded := r.Policy.age(h.Terminal), false
-		events := age != 0 && h.Oldest != h.TerminalSeq
-		if age != 0 || r.Policy.Recordings != 0 {
-			if recorded, err = r.Recordings.Has(s.UID); err != nil {
-				return err
-			}
-		}
-		if !events && !recorded {
-			return nil
-		}
-		p, err := r.Log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
-		if errors.Is(err, eventlog.ErrDeleted) || err == nil && len(p.Events) == 0 {
-			return nil // deleted meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		ended := r.Clock.Since(p.Events[0].CreatedAt.Time)
-		if keep := r.Policy.Recordings; recorded && (keep != 0 && ended >= keep || age != 0 && ended >= age) {
-			if err := r.Recordings.Delete(s.UID); err != nil {
-				return err
-			}
-		}
-		if !events || ended < age {
-			return nil
-		}
-		n++
-		return r.Log.Trim(ctx, s, h.TerminalSeq)
+		return err
 	})
 	return n, err
+}
+
+// trim removes the events and the recording of a task that has ended, as far as their time is over, and reports whether it removed
+// events. It takes the time of the end from the terminal event, so a status that is missing or wrong does not matter.
+func (r Trimmer) trim(ctx context.Context, s eventlog.Stream, h eventlog.Head) (bool, error) {
+	age := r.Policy.age(h.Terminal)
+	events := age != 0 && h.Oldest != h.TerminalSeq
+	recorded, err := r.Recordings.Has(s.UID)
+	if err != nil || !events && !recorded {
+		return false, err
+	}
+	p, err := r.Log.TaskPage(ctx, s, h.TerminalSeq-1, 1, nil)
+	if errors.Is(err, eventlog.ErrDeleted) || err == nil && len(p.Events) == 0 {
+		return false, nil // deleted meanwhile
+	}
+	if err != nil {
+		return false, err
+	}
+	ended := r.Clock.Since(p.Events[0].CreatedAt.Time)
+	over := func(age time.Duration) bool { return age != 0 && ended >= age }
+	if recorded && (over(r.Policy.Recordings) || over(age)) {
+		if err := r.Recordings.Delete(s.UID); err != nil {
+			return false, err
+		}
+	}
+	if !events || !over(age) {
+		return false, nil
+	}
+	return true, r.Log.Trim(ctx, s, h.TerminalSeq)
 }
