@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
@@ -61,32 +62,72 @@ func taskTranscript(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		asked, answered, err := newest(cmd.Context(), c, namespace, args[0])
+		said, err := transcriptOf(cmd.Context(), c, namespace, args[0])
+		if err == nil && said == "" {
+			note(a.Err, "nothing of this task is recorded")
+		}
 		if err != nil {
 			return err
 		}
-		if asked == 0 {
-			note(a.Err, "nothing of this task is recorded")
-			return nil
-		}
-		for _, seq := range []int64{asked, answered} {
-			if seq == 0 {
-				continue
-			}
-			r, err := recordingOf(cmd.Context(), c, namespace, args[0], strconv.FormatInt(seq, 10))
-			if err != nil {
-				return err
-			}
-			for i := range r.Entries {
-				e := &r.Entries[i]
-				if err := printConversation(a.Out, append(e.Conversation, partsOf(e.Message)...)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		_, err = io.WriteString(a.Out, said)
+		return err
 	}
 	return cmd
+}
+
+func taskDiff(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "diff TASK TASK", Short: "Print what two tasks said and did differently", Args: cobra.ExactArgs(2), ValidArgsFunction: a.names("tasks"),
+		Long: "Print the differences between the transcripts of two tasks (`platform task transcript`) in the unified format: what both said, what only the " +
+			"first said (-), and what only the second said (+). Exit code 1 means an error, not a difference.",
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := a.client()
+		if err != nil {
+			return err
+		}
+		var said [2]string
+		for i, task := range args {
+			if said[i], err = transcriptOf(cmd.Context(), c, namespace, task); err != nil {
+				return err
+			}
+			if said[i] == "" {
+				return fmt.Errorf("nothing of task %s is recorded", task)
+			}
+		}
+		if said[0] == said[1] {
+			note(a.Err, "the tasks said and did the same")
+			return nil
+		}
+		_, err = io.WriteString(a.Out, udiff.Unified(args[0], args[1], said[0], said[1]))
+		return err
+	}
+	return cmd
+}
+
+// transcriptOf returns the conversation of the newest attempt of a task as text; empty if nothing is recorded.
+func transcriptOf(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string) (string, error) {
+	asked, answered, err := newest(ctx, c, namespace, task)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, seq := range []int64{asked, answered} {
+		if seq == 0 {
+			continue
+		}
+		r, err := recordingOf(ctx, c, namespace, task, strconv.FormatInt(seq, 10))
+		if err != nil {
+			return "", err
+		}
+		for i := range r.Entries {
+			e := &r.Entries[i]
+			if err := printConversation(&out, append(e.Conversation, partsOf(e.Message)...)); err != nil {
+				return "", err
+			}
+		}
+	}
+	return strings.TrimPrefix(out.String(), "\n"), nil
 }
 
 // recordingOf reads tasks/recording, or the path below it.

@@ -88,6 +88,11 @@ func TestRecording(t *testing.T) {
 		}
 	}
 
+	out, errs, code := standalone.Command(t.Context(), p.Kubeconfig, "task", "diff", "run", "rundigests")
+	if code != 0 || !strings.Contains(out, "\n-It is done.\n") || !strings.Contains(out, "\n+[assistant] (only its digest is kept: ") {
+		t.Errorf("platform task diff: exit code %d\n%s%s", code, out, errs)
+	}
+
 	digest := kit.Must[*v1alpha1.RecordedEntry](t)(entry(c, "rundigests", seq("rundigests", v1alpha1.EventModelRequestCompleted, 0)))
 	if m := digest.Message; m.Omitted != "DigestsOnly" || len(m.Digest) != 64 || m.Bytes == 0 || m.Message.Text != "" {
 		t.Errorf("digests alone: %+v", m)
