@@ -19,7 +19,7 @@ const PartTooLarge = "TooLarge"
 
 // CleanPart removes secrets from a part: those that seen knows, and those that have the form of one.
 func CleanPart(p *v1alpha1.RecordedPart, seen *redact.Seen) {
-	text := func(s *string) { *s, _ = seen.Text(strings.ToValidUTF8(*s, string(utf8.RuneError))) }
+	text := func(s *string) { *s = cleanText(*s, seen) }
 	if m := p.Message; m != nil {
 		text(&m.Role)
 		text(&m.Text)
@@ -28,11 +28,7 @@ func CleanPart(p *v1alpha1.RecordedPart, seen *redact.Seen) {
 			c := &m.ToolCalls[i]
 			text(&c.ID)
 			text(&c.Name)
-			if clean, _, err := seen.JSON([]byte(c.Arguments)); err == nil {
-				c.Arguments = string(clean)
-			} else {
-				text(&c.Arguments)
-			}
+			text(&c.Arguments)
 		}
 		for i := range m.Images {
 			text(&m.Images[i].MediaType)
@@ -51,4 +47,20 @@ func CleanPart(p *v1alpha1.RecordedPart, seen *redact.Seen) {
 			}
 		}
 	}
+}
+
+// cleanText removes secrets from a text. One that is JSON, as results and arguments are, is cleaned value by value: in it the line ends and
+// quotes that show a secret are escaped.
+func cleanText(s string, seen *redact.Seen) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	if start := strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[") {
+		if clean, changed, err := seen.JSON([]byte(s)); err == nil {
+			if changed {
+				return string(clean)
+			}
+			return s
+		}
+	}
+	s, _ = seen.Text(s)
+	return s
 }
