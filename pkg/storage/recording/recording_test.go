@@ -4,7 +4,11 @@
 package recording_test
 
 import (
+	"bufio"
 	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -192,6 +196,67 @@ func TestHostile(t *testing.T) {
 	seq := p.append("a", 1, "1", "", v1alpha1.EventRecording{Parts: said(strings.Repeat("x", 900_000)), Conversation: append(all, v1alpha1.RecordedRange{From: 1, To: 1 << 30})})
 	if got := p.conversation("a", seq); len(got) > 40<<20 {
 		t.Errorf("the answer has %d bytes", len(got))
+	}
+}
+
+// childDir names the folder in which a child of TestKilled records.
+const childDir = "RECORDING_TEST_DIR"
+
+// TestKilled: after a kill at any moment, each event of the log has what was recorded beside it, whole, and nothing is recorded beside an
+// event that the log does not have.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(childDir); dir != "" {
+		record(t, dir)
+		return
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	for round := 1; round <= 3; round++ {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$", "-test.v")
+		child.Env = append(os.Environ(), childDir+"="+dir)
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var acknowledged int64
+		for lines, n := bufio.NewScanner(out), 0; n < 30*round && lines.Scan(); {
+			if seq, ok := strings.CutPrefix(lines.Text(), "stored "); ok {
+				acknowledged, _ = strconv.ParseInt(seq, 10, 64)
+				n++
+			}
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // it was killed
+		p := open(t, dir, recording.Limits{})
+		head, err := p.log.Head(t.Context(), eventlog.Stream{Namespace: "n", Task: "t-a", UID: "a"})
+		if err != nil || head.LatestSeq < acknowledged {
+			t.Fatalf("the log ends at %d, %d were acknowledged (%v)", head.LatestSeq, acknowledged, err)
+		}
+		for seq := int64(1); seq <= head.LatestSeq; seq++ {
+			if got := p.conversation("a", seq); len(got) != 3001 || strings.Trim(got, "x") != " " {
+				t.Errorf("event %d of %d: %.40q, %d bytes", seq, head.LatestSeq, got, len(got))
+			}
+		}
+		if page, _, _, err := p.store.Page(t.Context(), "a", head.LatestSeq, 1); err != nil || len(page) != 0 {
+			t.Errorf("recorded beside no event: %v, %v", page, err)
+		}
+		p.close()
+	}
+}
+
+// record appends recorded events until it is killed.
+func record(t *testing.T, dir string) {
+	p := open(t, dir, recording.Limits{})
+	half := strings.Repeat("x", 1500)
+	for i := 0; ; i++ {
+		r := v1alpha1.EventRecording{Parts: said(half, half), Conversation: []v1alpha1.RecordedRange{{From: 0, To: 1}}}
+		seq := p.append("a", int32(os.Getpid()), fmt.Sprint(os.Getpid(), i), "", r)
+		fmt.Println("stored", seq)
 	}
 }
 
