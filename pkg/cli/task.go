@@ -27,7 +27,7 @@ func (a *app) taskCommand() *cobra.Command {
 		a.taskList(), getOf(a, "TASK", "tasks", "Show tasks"), taskDescribe(a), a.taskCreate(), taskEvents(a), a.taskWatch(), a.taskWait(),
 		a.taskTrace(), taskTree(a), taskChildren(a), a.taskFork(), a.taskApprovals(),
 		taskDecide(a, approval.Approve, "Let a task take the action that it asks for"), taskDecide(a, approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
-		taskLogs(a), a.taskResult(), taskArtifacts(a), taskDownload(a), taskPlan(a), taskCancel(a), taskDetach(a), taskDelete(a), taskRunNow(a),
+		taskLogs(a), a.taskResult(), taskArtifacts(a), taskDownload(a), taskPlan(a), taskShow(a), taskTranscript(a), taskDiff(a), taskCancel(a), taskDetach(a), taskDelete(a), taskRunNow(a),
 		taskSuspend(a, "suspend", "Pause schedules, and agents between their iterations", "suspended", true),
 		taskSuspend(a, "resume", "Let suspended tasks go on", "resumed", false),
 	)

@@ -139,11 +139,11 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Names: ownHost(g.SecureServing.Listener, certified(g.SecureServing)),
 		Resources: core.All(core.Options{
 			Options: tokens.apply(task.Options{
-				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
+				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Recordings: st.Recordings, Recording: v1alpha1.RecordingMode(o.RecordingMode), Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
-				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed, Recordings: o.RecordingRetention},
 				TreeTasks: o.TreeTasks,
 			}),
 			Stored:      stored,

@@ -512,6 +512,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskRecording
+	scheme.AddValidationFunc(
+		(*TaskRecording)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskRecording(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskRecording),
+					safe.Cast[*TaskRecording](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -1454,6 +1469,45 @@ func Validate_AgentModel(
 				return oldObj.Fallbacks
 			})
 		errs = append(errs, fn(fldPath.Child("fallbacks"), obj.Fallbacks, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRecording validates an instance of AgentRecording according
+// to declarative validation rules in the API schema.
+func Validate_AgentRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRecording) (errs field.ErrorList) {
+
+	{ // field AgentRecording.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordingMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRecording) *RecordingMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -3392,6 +3446,36 @@ func Validate_AgentSpec(
 				return oldObj.Memory
 			})
 		errs = append(errs, fn(fldPath.Child("memory"), obj.Memory, oldVal, oldObj != nil)...)
+	}
+
+	{ // field AgentSpec.Recording
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRecording,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRecording(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentSpec) *AgentRecording {
+				return oldObj.Recording
+			})
+		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentSpec.RateLimit
@@ -5526,6 +5610,150 @@ func Validate_ConcurrencyPolicy(
 	return errs
 }
 
+// Validate_EventRecording validates an instance of EventRecording according
+// to declarative validation rules in the API schema.
+func Validate_EventRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *EventRecording) (errs field.ErrorList) {
+
+	{ // field EventRecording.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordingMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) *RecordingMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	// field EventRecording.First has no validation
+
+	{ // field EventRecording.Parts
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []RecordedPart,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RecordedPart); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) []RecordedPart {
+				return oldObj.Parts
+			})
+		errs = append(errs, fn(fldPath.Child("parts"), obj.Parts, oldVal, oldObj != nil)...)
+	}
+
+	// field EventRecording.Conversation has no validation
+
+	{ // field EventRecording.Tools
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) *int32 {
+				return oldObj.Tools
+			})
+		errs = append(errs, fn(fldPath.Child("tools"), obj.Tools, oldVal, oldObj != nil)...)
+	}
+
+	{ // field EventRecording.Parameters
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordedParameters,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) *RecordedParameters {
+				return oldObj.Parameters
+			})
+		errs = append(errs, fn(fldPath.Child("parameters"), obj.Parameters, oldVal, oldObj != nil)...)
+	}
+
+	{ // field EventRecording.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) *int32 {
+				return oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	// field EventRecording.ToolCallID has no validation
+	return errs
+}
+
 // Validate_ExecutionCheckpointReference validates an instance of ExecutionCheckpointReference according
 // to declarative validation rules in the API schema.
 func Validate_ExecutionCheckpointReference(
@@ -5912,6 +6140,37 @@ func Validate_ExecutionEvent(
 	// field ExecutionEvent.TaskSeq has no validation
 	// field ExecutionEvent.TaskStreamID has no validation
 	// field ExecutionEvent.DedupKey has no validation
+
+	{ // field ExecutionEvent.Recording
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *EventRecording,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_EventRecording(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *EventRecording {
+				return oldObj.Recording
+			})
+		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 
@@ -9768,6 +10027,215 @@ func Validate_ReasoningEffort(
 	obj, oldObj *ReasoningEffort) (errs field.ErrorList) {
 
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForReasoningEffort, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_RecordedEntry validates an instance of RecordedEntry according
+// to declarative validation rules in the API schema.
+func Validate_RecordedEntry(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RecordedEntry) (errs field.ErrorList) {
+
+	// field RecordedEntry.Seq has no validation
+	// field RecordedEntry.Type has no validation
+	// field RecordedEntry.Attempt has no validation
+
+	{ // field RecordedEntry.Conversation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []RecordedPart,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RecordedPart); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RecordedEntry) []RecordedPart {
+				return oldObj.Conversation
+			})
+		errs = append(errs, fn(fldPath.Child("conversation"), obj.Conversation, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RecordedEntry.Tools
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordedPart,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordedPart(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RecordedEntry) *RecordedPart {
+				return oldObj.Tools
+			})
+		errs = append(errs, fn(fldPath.Child("tools"), obj.Tools, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RecordedEntry.Parameters
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordedParameters,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RecordedEntry) *RecordedParameters {
+				return oldObj.Parameters
+			})
+		errs = append(errs, fn(fldPath.Child("parameters"), obj.Parameters, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RecordedEntry.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordedPart,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordedPart(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RecordedEntry) *RecordedPart {
+				return oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RecordedEntry.ToolCall
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordedToolCall,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RecordedEntry) *RecordedToolCall {
+				return oldObj.ToolCall
+			})
+		errs = append(errs, fn(fldPath.Child("toolCall"), obj.ToolCall, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RecordedPart validates an instance of RecordedPart according
+// to declarative validation rules in the API schema.
+func Validate_RecordedPart(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RecordedPart) (errs field.ErrorList) {
+
+	{ // field RecordedPart.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordedMessage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RecordedPart) *RecordedMessage {
+				return oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	// field RecordedPart.Tools has no validation
+	// field RecordedPart.Digest has no validation
+	// field RecordedPart.Bytes has no validation
+	// field RecordedPart.Omitted has no validation
+	return errs
+}
+
+var symbolsForRecordingMode = sets.New(RecordingDigests, RecordingFull, RecordingOff)
+
+// Validate_RecordingMode validates an instance of RecordingMode according
+// to declarative validation rules in the API schema.
+func Validate_RecordingMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RecordingMode) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRecordingMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
@@ -15245,6 +15713,66 @@ func Validate_TaskQueryStatus(
 	}
 
 	// field TaskQueryStatus.Continue has no validation
+	return errs
+}
+
+// Validate_TaskRecording validates an instance of TaskRecording according
+// to declarative validation rules in the API schema.
+func Validate_TaskRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskRecording) (errs field.ErrorList) {
+
+	// field TaskRecording.TypeMeta has no validation
+
+	{ // field TaskRecording.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskRecording) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskRecording.Bytes has no validation
+
+	{ // field TaskRecording.Entries
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []RecordedEntry,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RecordedEntry); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskRecording) []RecordedEntry {
+				return oldObj.Entries
+			})
+		errs = append(errs, fn(fldPath.Child("entries"), obj.Entries, oldVal, oldObj != nil)...)
+	}
+
+	// field TaskRecording.Continue has no validation
 	return errs
 }
 

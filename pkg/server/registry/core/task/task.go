@@ -36,6 +36,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/progress"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/record"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
@@ -48,6 +49,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/later"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 )
 
@@ -60,6 +62,10 @@ type Options struct {
 	Timelines *timeline.Server
 	// Blobs stores results, logs and artifacts.
 	Blobs *blob.Store
+	// Recordings store what runs said and did. They are also a projection of Log.
+	Recordings *recording.Store
+	// Recording is how much is recorded where an agent does not say it.
+	Recording v1alpha1.RecordingMode
 	// Authorizer decides who may append events that only controllers may write, and who may fork a task.
 	Authorizer authorizer.Authorizer
 	// Clock times conditions and artifacts.
@@ -140,7 +146,7 @@ type rules struct {
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Clock: o.Clock, Policy: o.Retention}}
+	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Recordings: o.Recordings, Clock: o.Clock, Policy: o.Retention}}
 	r.requesters = requester.Requesters{
 		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
@@ -151,9 +157,9 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	r.content = content.New(content.Options{
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
 	})
-	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Release: o.Accounts.Release}
+	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Recordings: o.Recordings, Release: o.Accounts.Release}
 	r.events = events.New(events.Options{
-		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending,
+		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending, Recording: o.Recording,
 	})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
@@ -193,6 +199,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "events", Subpath: true, MaxBody: events.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.serveEvents, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: trace.Traces{Log: o.Log, Clock: o.Clock, HasResult: r.content.HasResult}.Serve, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
+			{Name: "recording", Subpath: true, Methods: []string{http.MethodGet}, Connect: record.Records{Store: o.Recordings}.Serve, New: func() runtime.Object { return &v1alpha1.TaskRecording{} }, Readers: resource.Writers()},
 			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: r.content.Calls, Readers: resource.Users()},
 			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},
