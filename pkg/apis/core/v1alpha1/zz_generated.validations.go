@@ -13,7 +13,6 @@ import (
 	fmt "fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	equality "k8s.io/apimachinery/pkg/api/equality"
 	operation "k8s.io/apimachinery/pkg/api/operation"
 	safe "k8s.io/apimachinery/pkg/api/safe"
@@ -22,7 +21,6 @@ import (
 	validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	types "k8s.io/apimachinery/pkg/types"
-	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	sets "k8s.io/apimachinery/pkg/util/sets"
 	field "k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -512,21 +510,6 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
-	// type TaskRecording
-	scheme.AddValidationFunc(
-		(*TaskRecording)(nil),
-		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
-			switch op.Request.SubresourcePath() {
-			case "/":
-				return Validate_TaskRecording(
-					ctx, op, nil, /* fldPath */
-					obj.(*TaskRecording),
-					safe.Cast[*TaskRecording](oldObj))
-			}
-			return field.ErrorList{
-				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
-			}
-		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -640,9 +623,6 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 func Validate_Agent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Agent) (errs field.ErrorList) {
-
-	// field Agent.TypeMeta has no validation
-
 	{ // field Agent.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -717,7 +697,6 @@ func Validate_Agent(
 func Validate_AgentCodingRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentCodingRuntime) (errs field.ErrorList) {
-
 	{ // field AgentCodingRuntime.Type
 		fn := func(
 			fldPath *field.Path,
@@ -948,35 +927,6 @@ func Validate_AgentCodingRuntime(
 func Validate_AgentCoordination(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentCoordination) (errs field.ErrorList) {
-
-	{ // field AgentCoordination.Enabled
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *bool {
-				return &oldObj.Enabled
-			})
-		errs = append(errs, fn(fldPath.Child("enabled"), &obj.Enabled, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentCoordination.AllowedAgents
 		fn := func(
 			fldPath *field.Path,
@@ -1111,34 +1061,6 @@ func Validate_AgentCoordination(
 		errs = append(errs, fn(fldPath.Child("maxTasks"), obj.MaxTasks, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentCoordination.Autonomous
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *bool {
-				return &oldObj.Autonomous
-			})
-		errs = append(errs, fn(fldPath.Child("autonomous"), &obj.Autonomous, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentCoordination.MaxIterations
 		fn := func(
 			fldPath *field.Path,
@@ -1206,34 +1128,6 @@ func Validate_AgentCoordination(
 		errs = append(errs, fn(fldPath.Child("approvalRequiredTools"), obj.ApprovalRequiredTools, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentCoordination.ApprovalTimeout
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *Duration {
-				return oldObj.ApprovalTimeout
-			})
-		errs = append(errs, fn(fldPath.Child("approvalTimeout"), obj.ApprovalTimeout, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -1242,7 +1136,6 @@ func Validate_AgentCoordination(
 func Validate_AgentMemory(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentMemory) (errs field.ErrorList) {
-
 	{ // field AgentMemory.Recall
 		fn := func(
 			fldPath *field.Path,
@@ -1283,7 +1176,6 @@ func Validate_AgentMemory(
 func Validate_AgentModel(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentModel) (errs field.ErrorList) {
-
 	{ // field AgentModel.Provider
 		fn := func(
 			fldPath *field.Path,
@@ -1343,34 +1235,6 @@ func Validate_AgentModel(
 				return &oldObj.Name
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentModel.Temperature
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *float64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentModel) *float64 {
-				return oldObj.Temperature
-			})
-		errs = append(errs, fn(fldPath.Child("temperature"), obj.Temperature, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentModel.ContextWindow
@@ -1474,53 +1338,11 @@ func Validate_AgentModel(
 	return errs
 }
 
-// Validate_AgentRecording validates an instance of AgentRecording according
-// to declarative validation rules in the API schema.
-func Validate_AgentRecording(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *AgentRecording) (errs field.ErrorList) {
-
-	{ // field AgentRecording.Mode
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordingMode,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRecording) *RecordingMode {
-				return &oldObj.Mode
-			})
-		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 // Validate_AgentRuntime validates an instance of AgentRuntime according
 // to declarative validation rules in the API schema.
 func Validate_AgentRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntime) (errs field.ErrorList) {
-
-	// field AgentRuntime.TypeMeta has no validation
-
 	{ // field AgentRuntime.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -1595,7 +1417,6 @@ func Validate_AgentRuntime(
 func Validate_AgentRuntimeAuth(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeAuth) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeAuth.BearerTokenSecretRef
 		fn := func(
 			fldPath *field.Path,
@@ -1694,7 +1515,6 @@ func Validate_AgentRuntimeAuth(
 func Validate_AgentRuntimeCapabilities(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeCapabilities) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeCapabilities.RuntimeInstanceID
 		fn := func(
 			fldPath *field.Path,
@@ -1754,62 +1574,6 @@ func Validate_AgentRuntimeCapabilities(
 				return oldObj.Profile
 			})
 		errs = append(errs, fn(fldPath.Child("profile"), obj.Profile, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeCapabilities.SupportsDrain
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeCapabilities) *bool {
-				return &oldObj.SupportsDrain
-			})
-		errs = append(errs, fn(fldPath.Child("supportsDrain"), &obj.SupportsDrain, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeCapabilities.SupportsPublicationFinalization
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeCapabilities) *bool {
-				return &oldObj.SupportsPublicationFinalization
-			})
-		errs = append(errs, fn(fldPath.Child("supportsPublicationFinalization"), &obj.SupportsPublicationFinalization, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentRuntimeCapabilities.WorkspaceGovernance
@@ -1910,7 +1674,6 @@ func Validate_AgentRuntimeCapabilities(
 func Validate_AgentRuntimeDeployment(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeDeployment) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeDeployment.Mode
 		fn := func(
 			fldPath *field.Path,
@@ -1982,7 +1745,6 @@ func Validate_AgentRuntimeDeployment(
 func Validate_AgentRuntimeGovernance(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeGovernance) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeGovernance.Mode
 		fn := func(
 			fldPath *field.Path,
@@ -2012,34 +1774,6 @@ func Validate_AgentRuntimeGovernance(
 				return &oldObj.Mode
 			})
 		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeGovernance.Trusted
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeGovernance) *bool {
-				return &oldObj.Trusted
-			})
-		errs = append(errs, fn(fldPath.Child("trusted"), &obj.Trusted, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentRuntimeGovernance.Guarantees
@@ -2088,7 +1822,6 @@ var symbolsForAgentRuntimeGovernanceMode = sets.New(GovernanceStrict, Governance
 func Validate_AgentRuntimeGovernanceMode(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeGovernanceMode) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeGovernanceMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -2101,7 +1834,6 @@ func Validate_AgentRuntimeGovernanceMode(
 func Validate_AgentRuntimeLimits(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeLimits) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeLimits.MaxResidentSessions
 		fn := func(
 			fldPath *field.Path,
@@ -2453,7 +2185,6 @@ var symbolsForAgentRuntimeMode = sets.New(RuntimeExternalEndpoint)
 func Validate_AgentRuntimeMode(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeMode) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -2466,7 +2197,6 @@ func Validate_AgentRuntimeMode(
 func Validate_AgentRuntimeSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeSpec) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeSpec.ContractVersion
 		fn := func(
 			fldPath *field.Path,
@@ -2580,63 +2310,6 @@ func Validate_AgentRuntimeSpec(
 func Validate_AgentRuntimeStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeStatus) (errs field.ErrorList) {
-
-	{ // field AgentRuntimeStatus.Ready
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeStatus) *bool {
-				return &oldObj.Ready
-			})
-		errs = append(errs, fn(fldPath.Child("ready"), &obj.Ready, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeStatus.ObservedGeneration
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeStatus) *int64 {
-				return &oldObj.ObservedGeneration
-			})
-		errs = append(errs, fn(fldPath.Child("observedGeneration"), &obj.ObservedGeneration, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentRuntimeStatus.ObservedCapabilities
 		fn := func(
 			fldPath *field.Path,
@@ -2665,34 +2338,6 @@ func Validate_AgentRuntimeStatus(
 				return oldObj.ObservedCapabilities
 			})
 		errs = append(errs, fn(fldPath.Child("observedCapabilities"), obj.ObservedCapabilities, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeStatus.LastValidated
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeStatus) *v1.Time {
-				return oldObj.LastValidated
-			})
-		errs = append(errs, fn(fldPath.Child("lastValidated"), obj.LastValidated, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentRuntimeStatus.ObservedSecretVersions
@@ -2798,7 +2443,6 @@ func Validate_AgentRuntimeStatus(
 func Validate_AgentRuntimeToolPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeToolPolicy) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeToolPolicy.AllowedTools
 		fn := func(
 			fldPath *field.Path,
@@ -2871,34 +2515,6 @@ func Validate_AgentRuntimeToolPolicy(
 		errs = append(errs, fn(fldPath.Child("disallowedTools"), obj.DisallowedTools, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentRuntimeToolPolicy.AllowBash
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeToolPolicy) *bool {
-				return oldObj.AllowBash
-			})
-		errs = append(errs, fn(fldPath.Child("allowBash"), obj.AllowBash, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentRuntimeToolPolicy.ApprovalRequiredTools
 		fn := func(
 			fldPath *field.Path,
@@ -2945,7 +2561,6 @@ var symbolsForAgentRuntimeType = sets.New(RuntimeClaude, RuntimeCodex, RuntimeCo
 func Validate_AgentRuntimeType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -2958,7 +2573,6 @@ func Validate_AgentRuntimeType(
 func Validate_AgentSandbox(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSandbox) (errs field.ErrorList) {
-
 	{ // field AgentSandbox.Network
 		fn := func(
 			fldPath *field.Path,
@@ -2999,7 +2613,6 @@ func Validate_AgentSandbox(
 func Validate_AgentSession(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSession) (errs field.ErrorList) {
-
 	{ // field AgentSession.Persistence
 		fn := func(
 			fldPath *field.Path,
@@ -3030,34 +2643,6 @@ func Validate_AgentSession(
 				return &oldObj.Persistence
 			})
 		errs = append(errs, fn(fldPath.Child("persistence"), &obj.Persistence, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentSession.TTL
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSession) *Duration {
-				return oldObj.TTL
-			})
-		errs = append(errs, fn(fldPath.Child("ttl"), obj.TTL, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentSession.MaxMessages
@@ -3101,7 +2686,6 @@ func Validate_AgentSession(
 func Validate_AgentSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSpec) (errs field.ErrorList) {
-
 	{ // field AgentSpec.ProviderRef
 		fn := func(
 			fldPath *field.Path,
@@ -3270,34 +2854,6 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("skills"), obj.Skills, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentSpec.Resources
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *corev1.ResourceRequirements,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *corev1.ResourceRequirements {
-				return oldObj.Resources
-			})
-		errs = append(errs, fn(fldPath.Child("resources"), obj.Resources, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentSpec.Execution
 		fn := func(
 			fldPath *field.Path,
@@ -3448,36 +3004,6 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("memory"), obj.Memory, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentSpec.Recording
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *AgentRecording,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_AgentRecording(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *AgentRecording {
-				return oldObj.Recording
-			})
-		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentSpec.RateLimit
 		fn := func(
 			fldPath *field.Path,
@@ -3568,34 +3094,6 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("runtime"), obj.Runtime, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentSpec.TTLAfterLastTask
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *Duration {
-				return oldObj.TTLAfterLastTask
-			})
-		errs = append(errs, fn(fldPath.Child("ttlAfterLastTask"), obj.TTLAfterLastTask, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -3604,39 +3102,6 @@ func Validate_AgentSpec(
 func Validate_AgentStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentStatus) (errs field.ErrorList) {
-
-	// field AgentStatus.ObservedGeneration has no validation
-	// field AgentStatus.Ready has no validation
-	// field AgentStatus.ActiveTasks has no validation
-
-	{ // field AgentStatus.LastUsed
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentStatus) *v1.Time {
-				return oldObj.LastUsed
-			})
-		errs = append(errs, fn(fldPath.Child("lastUsed"), obj.LastUsed, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -3677,35 +3142,6 @@ func Validate_AgentStatus(
 func Validate_AgentSystemPrompt(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSystemPrompt) (errs field.ErrorList) {
-
-	{ // field AgentSystemPrompt.Inline
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSystemPrompt) *string {
-				return &oldObj.Inline
-			})
-		errs = append(errs, fn(fldPath.Child("inline"), &obj.Inline, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentSystemPrompt.ConfigMapRef
 		fn := func(
 			fldPath *field.Path,
@@ -3744,7 +3180,6 @@ func Validate_AgentSystemPrompt(
 func Validate_AgentTool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentTool) (errs field.ErrorList) {
-
 	{ // field AgentTool.Name
 		fn := func(
 			fldPath *field.Path,
@@ -3815,9 +3250,6 @@ func Validate_AgentTool(
 func Validate_Approval(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Approval) (errs field.ErrorList) {
-
-	// field Approval.TypeMeta has no validation
-
 	{ // field Approval.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -3838,28 +3270,6 @@ func Validate_Approval(
 				return &oldObj.ObjectMeta
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
-	}
-
-	{ // field Approval.Spec
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalSpec,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ApprovalSpec(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *Approval) *ApprovalSpec {
-				return &oldObj.Spec
-			})
-		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
 	{ // field Approval.Status
@@ -3887,63 +3297,11 @@ func Validate_Approval(
 	return errs
 }
 
-// Validate_ApprovalBinding validates an instance of ApprovalBinding according
-// to declarative validation rules in the API schema.
-func Validate_ApprovalBinding(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ApprovalBinding) (errs field.ErrorList) {
-
-	// field ApprovalBinding.TaskAttempt has no validation
-	// field ApprovalBinding.Request has no validation
-
-	{ // field ApprovalBinding.Tool
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalTool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalBinding) *ApprovalTool {
-				return oldObj.Tool
-			})
-		errs = append(errs, fn(fldPath.Child("tool"), obj.Tool, oldVal, oldObj != nil)...)
-	}
-
-	// field ApprovalBinding.PromptID has no validation
-	// field ApprovalBinding.CallIDDigest has no validation
-	// field ApprovalBinding.OperationIDDigest has no validation
-	// field ApprovalBinding.RuntimeSessionUID has no validation
-	// field ApprovalBinding.RuntimeSessionGeneration has no validation
-	// field ApprovalBinding.RuntimeInstanceIDDigest has no validation
-	// field ApprovalBinding.SupervisorBootIDDigest has no validation
-	// field ApprovalBinding.ControllerEpoch has no validation
-	// field ApprovalBinding.RequestDigest has no validation
-	return errs
-}
-
 // Validate_ApprovalDecision validates an instance of ApprovalDecision according
 // to declarative validation rules in the API schema.
 func Validate_ApprovalDecision(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalDecision) (errs field.ErrorList) {
-
-	// field ApprovalDecision.TypeMeta has no validation
-
 	{ // field ApprovalDecision.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -3996,7 +3354,6 @@ func Validate_ApprovalDecision(
 func Validate_ApprovalDecisionSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalDecisionSpec) (errs field.ErrorList) {
-
 	{ // field ApprovalDecisionSpec.Decision
 		fn := func(
 			fldPath *field.Path,
@@ -4057,36 +3414,6 @@ func Validate_ApprovalDecisionSpec(
 		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
 	}
 
-	// field ApprovalDecisionSpec.TaskName has no validation
-
-	{ // field ApprovalDecisionSpec.Approval
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalSpec,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalDecisionSpec) *ApprovalSpec {
-				return oldObj.Approval
-			})
-		errs = append(errs, fn(fldPath.Child("approval"), obj.Approval, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -4097,119 +3424,8 @@ var symbolsForApprovalOutcome = sets.New(ApprovalFailed, ApprovalNotStarted, App
 func Validate_ApprovalOutcome(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalOutcome) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForApprovalOutcome, nil); len(e) != 0 {
 		errs = append(errs, e...)
-	}
-
-	return errs
-}
-
-// Validate_ApprovalSpec validates an instance of ApprovalSpec according
-// to declarative validation rules in the API schema.
-func Validate_ApprovalSpec(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ApprovalSpec) (errs field.ErrorList) {
-
-	// field ApprovalSpec.TaskName has no validation
-	// field ApprovalSpec.TaskUID has no validation
-	// field ApprovalSpec.RootTask has no validation
-	// field ApprovalSpec.RootTaskUID has no validation
-	// field ApprovalSpec.RequestedBy has no validation
-	// field ApprovalSpec.Action has no validation
-	// field ApprovalSpec.RiskSummary has no validation
-	// field ApprovalSpec.Severity has no validation
-	// field ApprovalSpec.TargetTool has no validation
-	// field ApprovalSpec.ToolCallID has no validation
-	// field ApprovalSpec.TargetArgsDigest has no validation
-	// field ApprovalSpec.TargetSpecDigest has no validation
-
-	{ // field ApprovalSpec.TargetArgsPreview
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalSpec) *apiextensionsv1.JSON {
-				return oldObj.TargetArgsPreview
-			})
-		errs = append(errs, fn(fldPath.Child("targetArgsPreview"), obj.TargetArgsPreview, oldVal, oldObj != nil)...)
-	}
-
-	// field ApprovalSpec.Timeout has no validation
-
-	{ // field ApprovalSpec.ExpiresAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalSpec) *v1.MicroTime {
-				return oldObj.ExpiresAt
-			})
-		errs = append(errs, fn(fldPath.Child("expiresAt"), obj.ExpiresAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ApprovalSpec.Binding
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalBinding,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ApprovalBinding(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalSpec) *ApprovalBinding {
-				return oldObj.Binding
-			})
-		errs = append(errs, fn(fldPath.Child("binding"), obj.Binding, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -4222,7 +3438,6 @@ var symbolsForApprovalState = sets.New(ApprovalApproved, ApprovalCancelled, Appr
 func Validate_ApprovalState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForApprovalState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -4235,7 +3450,6 @@ func Validate_ApprovalState(
 func Validate_ApprovalStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalStatus) (errs field.ErrorList) {
-
 	{ // field ApprovalStatus.State
 		fn := func(
 			fldPath *field.Path,
@@ -4265,41 +3479,6 @@ func Validate_ApprovalStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
-
-	// field ApprovalStatus.ArgumentsExact has no validation
-	// field ApprovalStatus.RequestedSeq has no validation
-	// field ApprovalStatus.DecisionSeq has no validation
-
-	{ // field ApprovalStatus.DecisionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalStatus) *v1.MicroTime {
-				return oldObj.DecisionTime
-			})
-		errs = append(errs, fn(fldPath.Child("decisionTime"), obj.DecisionTime, oldVal, oldObj != nil)...)
-	}
-
-	// field ApprovalStatus.DecisionReason has no validation
-	// field ApprovalStatus.DecisionActor has no validation
 
 	{ // field ApprovalStatus.ExecutionOutcome
 		fn := func(
@@ -4331,7 +3510,6 @@ func Validate_ApprovalStatus(
 		errs = append(errs, fn(fldPath.Child("executionOutcome"), &obj.ExecutionOutcome, oldVal, oldObj != nil)...)
 	}
 
-	// field ApprovalStatus.ExecutionReason has no validation
 	return errs
 }
 
@@ -4340,7 +3518,6 @@ func Validate_ApprovalStatus(
 func Validate_AzureProvider(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AzureProvider) (errs field.ErrorList) {
-
 	{ // field AzureProvider.DeploymentName
 		fn := func(
 			fldPath *field.Path,
@@ -4416,7 +3593,6 @@ var symbolsForBrokeredToolClass = sets.New(ToolClassCoordination, ToolClassRead,
 func Validate_BrokeredToolClass(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BrokeredToolClass) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBrokeredToolClass, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -4429,9 +3605,6 @@ func Validate_BrokeredToolClass(
 func Validate_Budget(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Budget) (errs field.ErrorList) {
-
-	// field Budget.TypeMeta has no validation
-
 	{ // field Budget.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -4506,7 +3679,6 @@ func Validate_Budget(
 func Validate_BudgetCost(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetCost) (errs field.ErrorList) {
-
 	{ // field BudgetCost.Amount
 		fn := func(
 			fldPath *field.Path,
@@ -4574,53 +3746,11 @@ func Validate_BudgetCost(
 	return errs
 }
 
-// Validate_BudgetIdentity validates an instance of BudgetIdentity according
-// to declarative validation rules in the API schema.
-func Validate_BudgetIdentity(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *BudgetIdentity) (errs field.ErrorList) {
-
-	// field BudgetIdentity.Name has no validation
-	// field BudgetIdentity.Spent has no validation
-	// field BudgetIdentity.Reserved has no validation
-
-	{ // field BudgetIdentity.Cost
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *BudgetMoney,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetIdentity) *BudgetMoney {
-				return oldObj.Cost
-			})
-		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 // Validate_BudgetLimit validates an instance of BudgetLimit according
 // to declarative validation rules in the API schema.
 func Validate_BudgetLimit(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetLimit) (errs field.ErrorList) {
-
 	{ // field BudgetLimit.Tokens
 		fn := func(
 			fldPath *field.Path,
@@ -4690,7 +3820,6 @@ func Validate_BudgetLimit(
 func Validate_BudgetSelector(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSelector) (errs field.ErrorList) {
-
 	{ // field BudgetSelector.TaskLabels
 		fn := func(
 			fldPath *field.Path,
@@ -4839,7 +3968,6 @@ func Validate_BudgetSelector(
 func Validate_BudgetSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSpec) (errs field.ErrorList) {
-
 	{ // field BudgetSpec.Limit
 		fn := func(
 			fldPath *field.Path,
@@ -4923,34 +4051,6 @@ func Validate_BudgetSpec(
 		errs = append(errs, fn(fldPath.Child("selector"), obj.Selector, oldVal, oldObj != nil)...)
 	}
 
-	{ // field BudgetSpec.PerIdentity
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetSpec) *bool {
-				return &oldObj.PerIdentity
-			})
-		errs = append(errs, fn(fldPath.Child("perIdentity"), &obj.PerIdentity, oldVal, oldObj != nil)...)
-	}
-
 	{ // field BudgetSpec.WarnPercent
 		fn := func(
 			fldPath *field.Path,
@@ -4995,127 +4095,6 @@ func Validate_BudgetSpec(
 func Validate_BudgetStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetStatus) (errs field.ErrorList) {
-
-	// field BudgetStatus.Spent has no validation
-	// field BudgetStatus.Reserved has no validation
-	// field BudgetStatus.Limit has no validation
-
-	{ // field BudgetStatus.Cost
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *BudgetMoney,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) *BudgetMoney {
-				return oldObj.Cost
-			})
-		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
-	}
-
-	{ // field BudgetStatus.WindowStart
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) *v1.Time {
-				return oldObj.WindowStart
-			})
-		errs = append(errs, fn(fldPath.Child("windowStart"), obj.WindowStart, oldVal, oldObj != nil)...)
-	}
-
-	{ // field BudgetStatus.RenewsAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) *v1.Time {
-				return oldObj.RenewsAt
-			})
-		errs = append(errs, fn(fldPath.Child("renewsAt"), obj.RenewsAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field BudgetStatus.Identities
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []BudgetIdentity,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_BudgetIdentity); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) []BudgetIdentity {
-				return oldObj.Identities
-			})
-		errs = append(errs, fn(fldPath.Child("identities"), obj.Identities, oldVal, oldObj != nil)...)
-	}
-
 	{ // field BudgetStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -5156,7 +4135,6 @@ func Validate_BudgetStatus(
 func Validate_BudgetSubject(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSubject) (errs field.ErrorList) {
-
 	{ // field BudgetSubject.Kind
 		fn := func(
 			fldPath *field.Path,
@@ -5230,7 +4208,6 @@ var symbolsForBudgetSubjectKind = sets.New(BudgetGroup, BudgetServiceAccount, Bu
 func Validate_BudgetSubjectKind(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSubjectKind) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBudgetSubjectKind, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -5245,7 +4222,6 @@ var symbolsForBudgetWindow = sets.New(BudgetDay, BudgetHour, BudgetMonth, Budget
 func Validate_BudgetWindow(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetWindow) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBudgetWindow, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -5258,9 +4234,6 @@ func Validate_BudgetWindow(
 func Validate_CatalogTool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *CatalogTool) (errs field.ErrorList) {
-
-	// field CatalogTool.TypeMeta has no validation
-
 	{ // field CatalogTool.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5313,11 +4286,6 @@ func Validate_CatalogTool(
 func Validate_CatalogToolSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *CatalogToolSpec) (errs field.ErrorList) {
-
-	// field CatalogToolSpec.Builtin has no validation
-	// field CatalogToolSpec.Description has no validation
-	// field CatalogToolSpec.Parameters has no validation
-
 	{ // field CatalogToolSpec.ToolRef
 		fn := func(
 			fldPath *field.Path,
@@ -5348,8 +4316,6 @@ func Validate_CatalogToolSpec(
 		errs = append(errs, fn(fldPath.Child("toolRef"), obj.ToolRef, oldVal, oldObj != nil)...)
 	}
 
-	// field CatalogToolSpec.URL has no validation
-	// field CatalogToolSpec.Available has no validation
 	return errs
 }
 
@@ -5358,9 +4324,6 @@ func Validate_CatalogToolSpec(
 func Validate_Chat(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Chat) (errs field.ErrorList) {
-
-	// field Chat.TypeMeta has no validation
-
 	{ // field Chat.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5383,30 +4346,6 @@ func Validate_Chat(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field Chat.Spec has no validation
-
-	{ // field Chat.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ChatStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ChatStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *Chat) *ChatStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -5415,9 +4354,6 @@ func Validate_Chat(
 func Validate_ChatConfig(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ChatConfig) (errs field.ErrorList) {
-
-	// field ChatConfig.TypeMeta has no validation
-
 	{ // field ChatConfig.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5440,87 +4376,6 @@ func Validate_ChatConfig(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field ChatConfig.Enabled has no validation
-	// field ChatConfig.Provider has no validation
-	// field ChatConfig.Model has no validation
-	// field ChatConfig.MaxIterations has no validation
-	// field ChatConfig.MaxDuration has no validation
-	// field ChatConfig.ToolTimeout has no validation
-	// field ChatConfig.MaxTasksPerTurn has no validation
-	// field ChatConfig.MaxConcurrent has no validation
-	// field ChatConfig.MaxSessionSize has no validation
-	// field ChatConfig.AvailableTools has no validation
-	return errs
-}
-
-// Validate_ChatStatus validates an instance of ChatStatus according
-// to declarative validation rules in the API schema.
-func Validate_ChatStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ChatStatus) (errs field.ErrorList) {
-
-	// field ChatStatus.SessionID has no validation
-	// field ChatStatus.Provider has no validation
-	// field ChatStatus.Model has no validation
-	// field ChatStatus.Message has no validation
-	// field ChatStatus.Outcome has no validation
-
-	{ // field ChatStatus.ToolCalls
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ChatToolCall,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ChatStatus) []ChatToolCall {
-				return oldObj.ToolCalls
-			})
-		errs = append(errs, fn(fldPath.Child("toolCalls"), obj.ToolCalls, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ChatStatus.Usage
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ChatUsage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ChatStatus) *ChatUsage {
-				return oldObj.Usage
-			})
-		errs = append(errs, fn(fldPath.Child("usage"), obj.Usage, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -5529,7 +4384,6 @@ func Validate_ChatStatus(
 func Validate_ChildTask(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ChildTask) (errs field.ErrorList) {
-
 	{ // field ChildTask.Name
 		fn := func(
 			fldPath *field.Path,
@@ -5558,8 +4412,6 @@ func Validate_ChildTask(
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
 	}
-
-	// field ChildTask.Agent has no validation
 
 	{ // field ChildTask.Phase
 		fn := func(
@@ -5591,7 +4443,6 @@ func Validate_ChildTask(
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
 
-	// field ChildTask.Result has no validation
 	return errs
 }
 
@@ -5602,155 +4453,10 @@ var symbolsForConcurrencyPolicy = sets.New(ConcurrencyAllow, ConcurrencyForbid)
 func Validate_ConcurrencyPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ConcurrencyPolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForConcurrencyPolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
-	return errs
-}
-
-// Validate_EventRecording validates an instance of EventRecording according
-// to declarative validation rules in the API schema.
-func Validate_EventRecording(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *EventRecording) (errs field.ErrorList) {
-
-	{ // field EventRecording.Mode
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordingMode,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *EventRecording) *RecordingMode {
-				return &oldObj.Mode
-			})
-		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
-	}
-
-	// field EventRecording.First has no validation
-
-	{ // field EventRecording.Parts
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []RecordedPart,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RecordedPart); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *EventRecording) []RecordedPart {
-				return oldObj.Parts
-			})
-		errs = append(errs, fn(fldPath.Child("parts"), obj.Parts, oldVal, oldObj != nil)...)
-	}
-
-	// field EventRecording.Conversation has no validation
-
-	{ // field EventRecording.Tools
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *EventRecording) *int32 {
-				return oldObj.Tools
-			})
-		errs = append(errs, fn(fldPath.Child("tools"), obj.Tools, oldVal, oldObj != nil)...)
-	}
-
-	{ // field EventRecording.Parameters
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordedParameters,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *EventRecording) *RecordedParameters {
-				return oldObj.Parameters
-			})
-		errs = append(errs, fn(fldPath.Child("parameters"), obj.Parameters, oldVal, oldObj != nil)...)
-	}
-
-	{ // field EventRecording.Message
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *EventRecording) *int32 {
-				return oldObj.Message
-			})
-		errs = append(errs, fn(fldPath.Child("message"), obj.Message, oldVal, oldObj != nil)...)
-	}
-
-	// field EventRecording.ToolCallID has no validation
 	return errs
 }
 
@@ -5759,7 +4465,6 @@ func Validate_EventRecording(
 func Validate_ExecutionCheckpointReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionCheckpointReference) (errs field.ErrorList) {
-
 	{ // field ExecutionCheckpointReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -5864,9 +4569,6 @@ func Validate_ExecutionCheckpointReference(
 func Validate_ExecutionEvent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionEvent) (errs field.ErrorList) {
-
-	// field ExecutionEvent.TypeMeta has no validation
-
 	{ // field ExecutionEvent.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5889,288 +4591,6 @@ func Validate_ExecutionEvent(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field ExecutionEvent.ID has no validation
-	// field ExecutionEvent.StreamNamespace has no validation
-	// field ExecutionEvent.StreamType has no validation
-	// field ExecutionEvent.StreamID has no validation
-	// field ExecutionEvent.Seq has no validation
-	// field ExecutionEvent.Type has no validation
-	// field ExecutionEvent.Severity has no validation
-	// field ExecutionEvent.CreatedAt has no validation
-	// field ExecutionEvent.Attempt has no validation
-
-	{ // field ExecutionEvent.ElapsedMicros
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.ElapsedMicros
-			})
-		errs = append(errs, fn(fldPath.Child("elapsedMicros"), obj.ElapsedMicros, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.TaskName has no validation
-	// field ExecutionEvent.RootTask has no validation
-	// field ExecutionEvent.SessionName has no validation
-	// field ExecutionEvent.AgentName has no validation
-	// field ExecutionEvent.ToolName has no validation
-	// field ExecutionEvent.ToolCallID has no validation
-	// field ExecutionEvent.Provider has no validation
-	// field ExecutionEvent.Model has no validation
-	// field ExecutionEvent.StopReason has no validation
-
-	{ // field ExecutionEvent.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.CachedInputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.CachedInputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("cachedInputTokens"), obj.CachedInputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.ContextWindowUsed
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.ContextWindowUsed
-			})
-		errs = append(errs, fn(fldPath.Child("contextWindowUsed"), obj.ContextWindowUsed, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.ContextWindowSize
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.ContextWindowSize
-			})
-		errs = append(errs, fn(fldPath.Child("contextWindowSize"), obj.ContextWindowSize, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.Summary has no validation
-
-	{ // field ExecutionEvent.Content
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *apiextensionsv1.JSON {
-				return oldObj.Content
-			})
-		errs = append(errs, fn(fldPath.Child("content"), obj.Content, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.ContentText has no validation
-
-	{ // field ExecutionEvent.Truncation
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *EventTruncation,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *EventTruncation {
-				return oldObj.Truncation
-			})
-		errs = append(errs, fn(fldPath.Child("truncation"), obj.Truncation, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.TaskSeq has no validation
-	// field ExecutionEvent.TaskStreamID has no validation
-	// field ExecutionEvent.DedupKey has no validation
-
-	{ // field ExecutionEvent.Recording
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *EventRecording,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_EventRecording(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *EventRecording {
-				return oldObj.Recording
-			})
-		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -6179,9 +4599,6 @@ func Validate_ExecutionEvent(
 func Validate_ExecutionEventCounts(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionEventCounts) (errs field.ErrorList) {
-
-	// field ExecutionEventCounts.TypeMeta has no validation
-
 	{ // field ExecutionEventCounts.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -6204,101 +4621,6 @@ func Validate_ExecutionEventCounts(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field ExecutionEventCounts.StreamNamespace has no validation
-	// field ExecutionEventCounts.StreamType has no validation
-	// field ExecutionEventCounts.StreamID has no validation
-	// field ExecutionEventCounts.OldestSeq has no validation
-	// field ExecutionEventCounts.LatestSeq has no validation
-	// field ExecutionEventCounts.Total has no validation
-	// field ExecutionEventCounts.Types has no validation
-	// field ExecutionEventCounts.Severities has no validation
-
-	{ // field ExecutionEventCounts.FirstAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventCounts) *v1.MicroTime {
-				return oldObj.FirstAt
-			})
-		errs = append(errs, fn(fldPath.Child("firstAt"), obj.FirstAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEventCounts.LastAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventCounts) *v1.MicroTime {
-				return oldObj.LastAt
-			})
-		errs = append(errs, fn(fldPath.Child("lastAt"), obj.LastAt, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEventCounts.Approximate has no validation
-
-	{ // field ExecutionEventCounts.Buckets
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ExecutionEventBucket,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventCounts) []ExecutionEventBucket {
-				return oldObj.Buckets
-			})
-		errs = append(errs, fn(fldPath.Child("buckets"), obj.Buckets, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -6307,9 +4629,6 @@ func Validate_ExecutionEventCounts(
 func Validate_ExecutionEventPage(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionEventPage) (errs field.ErrorList) {
-
-	// field ExecutionEventPage.TypeMeta has no validation
-
 	{ // field ExecutionEventPage.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -6330,73 +4649,6 @@ func Validate_ExecutionEventPage(
 				return &oldObj.ObjectMeta
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEventPage.StreamNamespace has no validation
-	// field ExecutionEventPage.StreamType has no validation
-	// field ExecutionEventPage.StreamID has no validation
-	// field ExecutionEventPage.StreamUID has no validation
-	// field ExecutionEventPage.AfterSeq has no validation
-	// field ExecutionEventPage.LatestSeq has no validation
-	// field ExecutionEventPage.NextSeq has no validation
-	// field ExecutionEventPage.BeforeSeq has no validation
-	// field ExecutionEventPage.PrevSeq has no validation
-	// field ExecutionEventPage.OldestSeq has no validation
-
-	{ // field ExecutionEventPage.Gap
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *EventGap,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventPage) *EventGap {
-				return oldObj.Gap
-			})
-		errs = append(errs, fn(fldPath.Child("gap"), obj.Gap, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEventPage.Gaps
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []EventGap,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventPage) []EventGap {
-				return oldObj.Gaps
-			})
-		errs = append(errs, fn(fldPath.Child("gaps"), obj.Gaps, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ExecutionEventPage.Events
@@ -6431,7 +4683,6 @@ func Validate_ExecutionEventPage(
 func Validate_ExecutionPlacement(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionPlacement) (errs field.ErrorList) {
-
 	{ // field ExecutionPlacement.RuntimeClassName
 		fn := func(
 			fldPath *field.Path,
@@ -6463,90 +4714,6 @@ func Validate_ExecutionPlacement(
 		errs = append(errs, fn(fldPath.Child("runtimeClassName"), obj.RuntimeClassName, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ExecutionPlacement.NodeSelector
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj map[string]string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalMap(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionPlacement) map[string]string {
-				return oldObj.NodeSelector
-			})
-		errs = append(errs, fn(fldPath.Child("nodeSelector"), obj.NodeSelector, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionPlacement.Tolerations
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []corev1.Toleration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionPlacement) []corev1.Toleration {
-				return oldObj.Tolerations
-			})
-		errs = append(errs, fn(fldPath.Child("tolerations"), obj.Tolerations, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionPlacement.Affinity
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *corev1.Affinity,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionPlacement) *corev1.Affinity {
-				return oldObj.Affinity
-			})
-		errs = append(errs, fn(fldPath.Child("affinity"), obj.Affinity, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -6555,7 +4722,6 @@ func Validate_ExecutionPlacement(
 func Validate_ExecutionWorkspace(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionWorkspace) (errs field.ErrorList) {
-
 	{ // field ExecutionWorkspace.ClassRef
 		fn := func(
 			fldPath *field.Path,
@@ -6584,34 +4750,6 @@ func Validate_ExecutionWorkspace(
 				return oldObj.ClassRef
 			})
 		errs = append(errs, fn(fldPath.Child("classRef"), obj.ClassRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionWorkspace.Enabled
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *bool {
-				return &oldObj.Enabled
-			})
-		errs = append(errs, fn(fldPath.Child("enabled"), &obj.Enabled, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ExecutionWorkspace.Provider
@@ -6827,90 +4965,6 @@ func Validate_ExecutionWorkspace(
 		errs = append(errs, fn(fldPath.Child("onDetach"), &obj.OnDetach, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ExecutionWorkspace.Boot
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *bool {
-				return &oldObj.Boot
-			})
-		errs = append(errs, fn(fldPath.Child("boot"), &obj.Boot, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionWorkspace.Snapshot
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *apiextensionsv1.JSON {
-				return oldObj.Snapshot
-			})
-		errs = append(errs, fn(fldPath.Child("snapshot"), obj.Snapshot, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionWorkspace.Hibernation
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *apiextensionsv1.JSON {
-				return oldObj.Hibernation
-			})
-		errs = append(errs, fn(fldPath.Child("hibernation"), obj.Hibernation, oldVal, oldObj != nil)...)
-	}
-
 	{ // field ExecutionWorkspace.RestoreFrom
 		fn := func(
 			fldPath *field.Path,
@@ -6951,94 +5005,10 @@ var symbolsForExecutionWorkspaceProvider = sets.New(WorkspaceAgentSandbox, Works
 func Validate_ExecutionWorkspaceProvider(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionWorkspaceProvider) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForExecutionWorkspaceProvider, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
-	return errs
-}
-
-// Validate_ForkContext validates an instance of ForkContext according
-// to declarative validation rules in the API schema.
-func Validate_ForkContext(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ForkContext) (errs field.ErrorList) {
-
-	// field ForkContext.SourceNamespace has no validation
-	// field ForkContext.SourceTask has no validation
-	// field ForkContext.AfterSeq has no validation
-
-	{ // field ForkContext.Events
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ForkContextEvent,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_ForkContextEvent); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ForkContext) []ForkContextEvent {
-				return oldObj.Events
-			})
-		errs = append(errs, fn(fldPath.Child("events"), obj.Events, oldVal, oldObj != nil)...)
-	}
-
-	// field ForkContext.Truncated has no validation
-	return errs
-}
-
-// Validate_ForkContextEvent validates an instance of ForkContextEvent according
-// to declarative validation rules in the API schema.
-func Validate_ForkContextEvent(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ForkContextEvent) (errs field.ErrorList) {
-
-	// field ForkContextEvent.Seq has no validation
-	// field ForkContextEvent.Type has no validation
-	// field ForkContextEvent.Severity has no validation
-	// field ForkContextEvent.Summary has no validation
-	// field ForkContextEvent.ToolName has no validation
-	// field ForkContextEvent.ToolCallID has no validation
-
-	{ // field ForkContextEvent.Content
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ForkContextEvent) *apiextensionsv1.JSON {
-				return oldObj.Content
-			})
-		errs = append(errs, fn(fldPath.Child("content"), obj.Content, oldVal, oldObj != nil)...)
-	}
-
-	// field ForkContextEvent.ContentText has no validation
 	return errs
 }
 
@@ -7049,7 +5019,6 @@ var symbolsForForkSession = sets.New(ForkSessionOwn, ForkSessionShared)
 func Validate_ForkSession(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ForkSession) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForForkSession, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -7062,7 +5031,6 @@ func Validate_ForkSession(
 func Validate_KeyReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *KeyReference) (errs field.ErrorList) {
-
 	{ // field KeyReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -7135,7 +5103,6 @@ func Validate_KeyReference(
 func Validate_LocalReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *LocalReference) (errs field.ErrorList) {
-
 	{ // field LocalReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -7176,9 +5143,6 @@ func Validate_LocalReference(
 func Validate_Memory(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Memory) (errs field.ErrorList) {
-
-	// field Memory.TypeMeta has no validation
-
 	{ // field Memory.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7223,28 +5187,6 @@ func Validate_Memory(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	{ // field Memory.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *MemoryStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_MemoryStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *Memory) *MemoryStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -7253,9 +5195,6 @@ func Validate_Memory(
 func Validate_MemoryChange(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryChange) (errs field.ErrorList) {
-
-	// field MemoryChange.TypeMeta has no validation
-
 	{ // field MemoryChange.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7286,9 +5225,6 @@ func Validate_MemoryChange(
 func Validate_MemoryMatch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryMatch) (errs field.ErrorList) {
-
-	// field MemoryMatch.Score has no validation
-
 	{ // field MemoryMatch.Memory
 		fn := func(
 			fldPath *field.Path,
@@ -7319,9 +5255,6 @@ func Validate_MemoryMatch(
 func Validate_MemoryProposal(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposal) (errs field.ErrorList) {
-
-	// field MemoryProposal.TypeMeta has no validation
-
 	{ // field MemoryProposal.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7396,9 +5329,6 @@ func Validate_MemoryProposal(
 func Validate_MemoryProposalApplication(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalApplication) (errs field.ErrorList) {
-
-	// field MemoryProposalApplication.TypeMeta has no validation
-
 	{ // field MemoryProposalApplication.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7451,7 +5381,6 @@ func Validate_MemoryProposalApplication(
 func Validate_MemoryProposalApplicationSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalApplicationSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalApplicationSpec.AppliedBy
 		fn := func(
 			fldPath *field.Path,
@@ -7491,9 +5420,6 @@ func Validate_MemoryProposalApplicationSpec(
 func Validate_MemoryProposalReview(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalReview) (errs field.ErrorList) {
-
-	// field MemoryProposalReview.TypeMeta has no validation
-
 	{ // field MemoryProposalReview.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7546,7 +5472,6 @@ func Validate_MemoryProposalReview(
 func Validate_MemoryProposalReviewSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalReviewSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalReviewSpec.Status
 		fn := func(
 			fldPath *field.Path,
@@ -7648,9 +5573,6 @@ func Validate_MemoryProposalReviewSpec(
 func Validate_MemoryProposalSearch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSearch) (errs field.ErrorList) {
-
-	// field MemoryProposalSearch.TypeMeta has no validation
-
 	{ // field MemoryProposalSearch.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7725,7 +5647,6 @@ func Validate_MemoryProposalSearch(
 func Validate_MemoryProposalSearchSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSearchSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalSearchSpec.Query
 		fn := func(
 			fldPath *field.Path,
@@ -7757,10 +5678,6 @@ func Validate_MemoryProposalSearchSpec(
 		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
 	}
 
-	// field MemoryProposalSearchSpec.TaskName has no validation
-	// field MemoryProposalSearchSpec.AgentName has no validation
-	// field MemoryProposalSearchSpec.Type has no validation
-
 	{ // field MemoryProposalSearchSpec.Status
 		fn := func(
 			fldPath *field.Path,
@@ -7783,7 +5700,6 @@ func Validate_MemoryProposalSearchSpec(
 		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
 	}
 
-	// field MemoryProposalSearchSpec.Limit has no validation
 	return errs
 }
 
@@ -7792,7 +5708,6 @@ func Validate_MemoryProposalSearchSpec(
 func Validate_MemoryProposalSearchStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSearchStatus) (errs field.ErrorList) {
-
 	{ // field MemoryProposalSearchStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -7833,7 +5748,6 @@ func Validate_MemoryProposalSearchStatus(
 func Validate_MemoryProposalSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalSpec.Title
 		fn := func(
 			fldPath *field.Path,
@@ -8095,7 +6009,6 @@ var symbolsForMemoryProposalState = sets.New(ProposalAccepted, ProposalApplied, 
 func Validate_MemoryProposalState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMemoryProposalState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -8108,7 +6021,6 @@ func Validate_MemoryProposalState(
 func Validate_MemoryProposalStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalStatus) (errs field.ErrorList) {
-
 	{ // field MemoryProposalStatus.State
 		fn := func(
 			fldPath *field.Path,
@@ -8139,129 +6051,6 @@ func Validate_MemoryProposalStatus(
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
 
-	{ // field MemoryProposalStatus.UpdatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *v1.Time {
-				return oldObj.UpdatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryProposalStatus.ProposedBy has no validation
-
-	{ // field MemoryProposalStatus.Origin
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *MemoryOrigin,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *MemoryOrigin {
-				return oldObj.Origin
-			})
-		errs = append(errs, fn(fldPath.Child("origin"), obj.Origin, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryProposalStatus.Reviewer has no validation
-	// field MemoryProposalStatus.ReviewedBy has no validation
-	// field MemoryProposalStatus.ReviewNote has no validation
-
-	{ // field MemoryProposalStatus.ReviewedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *v1.Time {
-				return oldObj.ReviewedAt
-			})
-		errs = append(errs, fn(fldPath.Child("reviewedAt"), obj.ReviewedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryProposalStatus.MemoryName has no validation
-	// field MemoryProposalStatus.MemoryUID has no validation
-	// field MemoryProposalStatus.AppliedBy has no validation
-	// field MemoryProposalStatus.Applier has no validation
-
-	{ // field MemoryProposalStatus.AppliedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *v1.Time {
-				return oldObj.AppliedAt
-			})
-		errs = append(errs, fn(fldPath.Child("appliedAt"), obj.AppliedAt, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -8272,7 +6061,6 @@ var symbolsForMemoryScope = sets.New(MemoryScopeAgent, MemoryScopeNamespace, Mem
 func Validate_MemoryScope(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryScope) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMemoryScope, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -8285,9 +6073,6 @@ func Validate_MemoryScope(
 func Validate_MemorySearch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySearch) (errs field.ErrorList) {
-
-	// field MemorySearch.TypeMeta has no validation
-
 	{ // field MemorySearch.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -8362,7 +6147,6 @@ func Validate_MemorySearch(
 func Validate_MemorySearchSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySearchSpec) (errs field.ErrorList) {
-
 	{ // field MemorySearchSpec.Query
 		fn := func(
 			fldPath *field.Path,
@@ -8458,15 +6242,6 @@ func Validate_MemorySearchSpec(
 		errs = append(errs, fn(fldPath.Child("tags"), obj.Tags, oldVal, oldObj != nil)...)
 	}
 
-	// field MemorySearchSpec.Source has no validation
-	// field MemorySearchSpec.SessionName has no validation
-	// field MemorySearchSpec.AgentName has no validation
-	// field MemorySearchSpec.TaskName has no validation
-	// field MemorySearchSpec.ParentTask has no validation
-	// field MemorySearchSpec.IncludeDisabled has no validation
-	// field MemorySearchSpec.IncludeDeleted has no validation
-	// field MemorySearchSpec.Limit has no validation
-
 	{ // field MemorySearchSpec.MaxCharacters
 		fn := func(
 			fldPath *field.Path,
@@ -8528,7 +6303,6 @@ func Validate_MemorySearchSpec(
 		errs = append(errs, fn(fldPath.Child("scope"), &obj.Scope, oldVal, oldObj != nil)...)
 	}
 
-	// field MemorySearchSpec.Recall has no validation
 	return errs
 }
 
@@ -8537,7 +6311,6 @@ func Validate_MemorySearchSpec(
 func Validate_MemorySearchStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySearchStatus) (errs field.ErrorList) {
-
 	{ // field MemorySearchStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -8578,7 +6351,6 @@ func Validate_MemorySearchStatus(
 func Validate_MemorySpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySpec) (errs field.ErrorList) {
-
 	{ // field MemorySpec.Content
 		fn := func(
 			fldPath *field.Path,
@@ -8801,107 +6573,6 @@ func Validate_MemorySpec(
 	return errs
 }
 
-// Validate_MemoryStatus validates an instance of MemoryStatus according
-// to declarative validation rules in the API schema.
-func Validate_MemoryStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *MemoryStatus) (errs field.ErrorList) {
-
-	// field MemoryStatus.Disabled has no validation
-	// field MemoryStatus.Deleted has no validation
-
-	{ // field MemoryStatus.UpdatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryStatus) *v1.Time {
-				return oldObj.UpdatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field MemoryStatus.LastRecalledAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryStatus) *v1.Time {
-				return oldObj.LastRecalledAt
-			})
-		errs = append(errs, fn(fldPath.Child("lastRecalledAt"), obj.LastRecalledAt, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryStatus.RecalledCount has no validation
-	// field MemoryStatus.ProposalName has no validation
-	// field MemoryStatus.ProposalUID has no validation
-	// field MemoryStatus.SessionUID has no validation
-
-	{ // field MemoryStatus.Origin
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *MemoryOrigin,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryStatus) *MemoryOrigin {
-				return oldObj.Origin
-			})
-		errs = append(errs, fn(fldPath.Child("origin"), obj.Origin, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 var symbolsForMessageRole = sets.New(RoleAssistant, RoleSystem, RoleTool, RoleUser)
 
 // Validate_MessageRole validates an instance of MessageRole according
@@ -8909,7 +6580,6 @@ var symbolsForMessageRole = sets.New(RoleAssistant, RoleSystem, RoleTool, RoleUs
 func Validate_MessageRole(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MessageRole) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMessageRole, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -8922,7 +6592,6 @@ func Validate_MessageRole(
 func Validate_ModelFallback(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ModelFallback) (errs field.ErrorList) {
-
 	{ // field ModelFallback.ProviderRef
 		fn := func(
 			fldPath *field.Path,
@@ -8992,7 +6661,6 @@ func Validate_ModelFallback(
 func Validate_NamespacedReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *NamespacedReference) (errs field.ErrorList) {
-
 	{ // field NamespacedReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -9064,7 +6732,6 @@ func Validate_NamespacedReference(
 func Validate_PoolRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *PoolRuntime) (errs field.ErrorList) {
-
 	{ // field PoolRuntime.Image
 		fn := func(
 			fldPath *field.Path,
@@ -9127,9 +6794,6 @@ func Validate_PoolRuntime(
 func Validate_Provider(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Provider) (errs field.ErrorList) {
-
-	// field Provider.TypeMeta has no validation
-
 	{ // field Provider.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -9204,7 +6868,6 @@ func Validate_Provider(
 func Validate_ProviderPrice(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderPrice) (errs field.ErrorList) {
-
 	{ // field ProviderPrice.Model
 		fn := func(
 			fldPath *field.Path,
@@ -9435,7 +7098,6 @@ func Validate_ProviderPrice(
 func Validate_ProviderSecretReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderSecretReference) (errs field.ErrorList) {
-
 	{ // field ProviderSecretReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -9509,7 +7171,6 @@ func Validate_ProviderSecretReference(
 func Validate_ProviderSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderSpec) (errs field.ErrorList) {
-
 	{ // field ProviderSpec.Type
 		fn := func(
 			fldPath *field.Path,
@@ -9623,34 +7284,6 @@ func Validate_ProviderSpec(
 				return &oldObj.DefaultModel
 			})
 		errs = append(errs, fn(fldPath.Child("defaultModel"), &obj.DefaultModel, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ProviderSpec.Probe
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ProviderSpec) *bool {
-				return &oldObj.Probe
-			})
-		errs = append(errs, fn(fldPath.Child("probe"), &obj.Probe, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ProviderSpec.RateLimit
@@ -9791,68 +7424,6 @@ func Validate_ProviderSpec(
 func Validate_ProviderStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderStatus) (errs field.ErrorList) {
-
-	// field ProviderStatus.ObservedGeneration has no validation
-	// field ProviderStatus.Ready has no validation
-
-	{ // field ProviderStatus.LastValidated
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ProviderStatus) *v1.Time {
-				return oldObj.LastValidated
-			})
-		errs = append(errs, fn(fldPath.Child("lastValidated"), obj.LastValidated, oldVal, oldObj != nil)...)
-	}
-
-	// field ProviderStatus.Message has no validation
-
-	{ // field ProviderStatus.CoolDownUntil
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ProviderStatus) *v1.Time {
-				return oldObj.CoolDownUntil
-			})
-		errs = append(errs, fn(fldPath.Child("coolDownUntil"), obj.CoolDownUntil, oldVal, oldObj != nil)...)
-	}
-
 	{ // field ProviderStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -9895,7 +7466,6 @@ var symbolsForProviderType = sets.New(ProviderAnthropic, ProviderAzureOpenAI, Pr
 func Validate_ProviderType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForProviderType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -9908,7 +7478,6 @@ func Validate_ProviderType(
 func Validate_PullRequestReceipt(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *PullRequestReceipt) (errs field.ErrorList) {
-
 	{ // field PullRequestReceipt.ID
 		fn := func(
 			fldPath *field.Path,
@@ -9938,12 +7507,6 @@ func Validate_PullRequestReceipt(
 		errs = append(errs, fn(fldPath.Child("id"), &obj.ID, oldVal, oldObj != nil)...)
 	}
 
-	// field PullRequestReceipt.Number has no validation
-	// field PullRequestReceipt.URL has no validation
-	// field PullRequestReceipt.State has no validation
-	// field PullRequestReceipt.BaseBranch has no validation
-	// field PullRequestReceipt.HeadBranch has no validation
-	// field PullRequestReceipt.HeadSHA has no validation
 	return errs
 }
 
@@ -9952,7 +7515,6 @@ func Validate_PullRequestReceipt(
 func Validate_RateLimit(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RateLimit) (errs field.ErrorList) {
-
 	{ // field RateLimit.RequestsPerMinute
 		fn := func(
 			fldPath *field.Path,
@@ -10025,217 +7587,7 @@ var symbolsForReasoningEffort = sets.New(ReasoningHigh, ReasoningLow, ReasoningM
 func Validate_ReasoningEffort(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ReasoningEffort) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForReasoningEffort, nil); len(e) != 0 {
-		errs = append(errs, e...)
-	}
-
-	return errs
-}
-
-// Validate_RecordedEntry validates an instance of RecordedEntry according
-// to declarative validation rules in the API schema.
-func Validate_RecordedEntry(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *RecordedEntry) (errs field.ErrorList) {
-
-	// field RecordedEntry.Seq has no validation
-	// field RecordedEntry.Type has no validation
-	// field RecordedEntry.Attempt has no validation
-
-	{ // field RecordedEntry.Conversation
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []RecordedPart,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RecordedPart); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RecordedEntry) []RecordedPart {
-				return oldObj.Conversation
-			})
-		errs = append(errs, fn(fldPath.Child("conversation"), obj.Conversation, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RecordedEntry.Tools
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordedPart,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_RecordedPart(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RecordedEntry) *RecordedPart {
-				return oldObj.Tools
-			})
-		errs = append(errs, fn(fldPath.Child("tools"), obj.Tools, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RecordedEntry.Parameters
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordedParameters,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RecordedEntry) *RecordedParameters {
-				return oldObj.Parameters
-			})
-		errs = append(errs, fn(fldPath.Child("parameters"), obj.Parameters, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RecordedEntry.Message
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordedPart,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_RecordedPart(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RecordedEntry) *RecordedPart {
-				return oldObj.Message
-			})
-		errs = append(errs, fn(fldPath.Child("message"), obj.Message, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RecordedEntry.ToolCall
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordedToolCall,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RecordedEntry) *RecordedToolCall {
-				return oldObj.ToolCall
-			})
-		errs = append(errs, fn(fldPath.Child("toolCall"), obj.ToolCall, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_RecordedPart validates an instance of RecordedPart according
-// to declarative validation rules in the API schema.
-func Validate_RecordedPart(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *RecordedPart) (errs field.ErrorList) {
-
-	{ // field RecordedPart.Message
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *RecordedMessage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RecordedPart) *RecordedMessage {
-				return oldObj.Message
-			})
-		errs = append(errs, fn(fldPath.Child("message"), obj.Message, oldVal, oldObj != nil)...)
-	}
-
-	// field RecordedPart.Tools has no validation
-	// field RecordedPart.Digest has no validation
-	// field RecordedPart.Bytes has no validation
-	// field RecordedPart.Omitted has no validation
-	return errs
-}
-
-var symbolsForRecordingMode = sets.New(RecordingDigests, RecordingFull, RecordingOff)
-
-// Validate_RecordingMode validates an instance of RecordingMode according
-// to declarative validation rules in the API schema.
-func Validate_RecordingMode(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *RecordingMode) (errs field.ErrorList) {
-
-	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRecordingMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
@@ -10247,7 +7599,6 @@ func Validate_RecordingMode(
 func Validate_RepositoryIdentity(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RepositoryIdentity) (errs field.ErrorList) {
-
 	{ // field RepositoryIdentity.Provider
 		fn := func(
 			fldPath *field.Path,
@@ -10320,7 +7671,6 @@ func Validate_RepositoryIdentity(
 func Validate_RetryPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RetryPolicy) (errs field.ErrorList) {
-
 	{ // field RetryPolicy.MaxRetries
 		fn := func(
 			fldPath *field.Path,
@@ -10382,34 +7732,6 @@ func Validate_RetryPolicy(
 		errs = append(errs, fn(fldPath.Child("backoffMultiplier"), obj.BackoffMultiplier, oldVal, oldObj != nil)...)
 	}
 
-	{ // field RetryPolicy.InitialDelay
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RetryPolicy) *Duration {
-				return oldObj.InitialDelay
-			})
-		errs = append(errs, fn(fldPath.Child("initialDelay"), obj.InitialDelay, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -10420,7 +7742,6 @@ var symbolsForRuntimeACPProfile = sets.New(ACPProfileV1)
 func Validate_RuntimeACPProfile(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeACPProfile) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimeACPProfile, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -10435,7 +7756,6 @@ var symbolsForRuntimeContractVersion = sets.New(HarnessV1, HarnessV2)
 func Validate_RuntimeContractVersion(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeContractVersion) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimeContractVersion, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -10448,7 +7768,6 @@ func Validate_RuntimeContractVersion(
 func Validate_RuntimeModelLimits(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeModelLimits) (errs field.ErrorList) {
-
 	{ // field RuntimeModelLimits.Context
 		fn := func(
 			fldPath *field.Path,
@@ -10519,9 +7838,6 @@ func Validate_RuntimeModelLimits(
 func Validate_RuntimePool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePool) (errs field.ErrorList) {
-
-	// field RuntimePool.TypeMeta has no validation
-
 	{ // field RuntimePool.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -10598,7 +7914,6 @@ var symbolsForRuntimePoolAdmission = sets.New(PoolAdmissionAccepting, PoolAdmiss
 func Validate_RuntimePoolAdmission(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolAdmission) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimePoolAdmission, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -10613,7 +7928,6 @@ var symbolsForRuntimePoolLifecycle = sets.New(PoolAmbiguous, PoolDegraded, PoolD
 func Validate_RuntimePoolLifecycle(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolLifecycle) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimePoolLifecycle, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -10626,7 +7940,6 @@ func Validate_RuntimePoolLifecycle(
 func Validate_RuntimePoolLimits(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolLimits) (errs field.ErrorList) {
-
 	{ // field RuntimePoolLimits.MaxResidentSessions
 		fn := func(
 			fldPath *field.Path,
@@ -10701,7 +8014,6 @@ func Validate_RuntimePoolLimits(
 func Validate_RuntimePoolReservation(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolReservation) (errs field.ErrorList) {
-
 	{ // field RuntimePoolReservation.TaskName
 		fn := func(
 			fldPath *field.Path,
@@ -10766,34 +8078,6 @@ func Validate_RuntimePoolReservation(
 		errs = append(errs, fn(fldPath.Child("taskUID"), &obj.TaskUID, oldVal, oldObj != nil)...)
 	}
 
-	{ // field RuntimePoolReservation.ExpiresAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolReservation) *v1.Time {
-				return oldObj.ExpiresAt
-			})
-		errs = append(errs, fn(fldPath.Child("expiresAt"), obj.ExpiresAt, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -10802,7 +8086,6 @@ func Validate_RuntimePoolReservation(
 func Validate_RuntimePoolSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolSpec) (errs field.ErrorList) {
-
 	{ // field RuntimePoolSpec.TrustDomain
 		fn := func(
 			fldPath *field.Path,
@@ -11019,35 +8302,6 @@ func Validate_RuntimePoolSpec(
 func Validate_RuntimePoolStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolStatus) (errs field.ErrorList) {
-
-	{ // field RuntimePoolStatus.ObservedGeneration
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolStatus) *int64 {
-				return &oldObj.ObservedGeneration
-			})
-		errs = append(errs, fn(fldPath.Child("observedGeneration"), &obj.ObservedGeneration, oldVal, oldObj != nil)...)
-	}
-
 	{ // field RuntimePoolStatus.Lifecycle
 		fn := func(
 			fldPath *field.Path,
@@ -11240,119 +8494,6 @@ func Validate_RuntimePoolStatus(
 func Validate_RuntimePoolUse(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolUse) (errs field.ErrorList) {
-
-	{ // field RuntimePoolUse.Resident
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Resident
-			})
-		errs = append(errs, fn(fldPath.Child("resident"), &obj.Resident, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RuntimePoolUse.Running
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Running
-			})
-		errs = append(errs, fn(fldPath.Child("running"), &obj.Running, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RuntimePoolUse.Queued
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Queued
-			})
-		errs = append(errs, fn(fldPath.Child("queued"), &obj.Queued, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RuntimePoolUse.Reserved
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Reserved
-			})
-		errs = append(errs, fn(fldPath.Child("reserved"), &obj.Reserved, oldVal, oldObj != nil)...)
-	}
-
 	{ // field RuntimePoolUse.Reservations
 		fn := func(
 			fldPath *field.Path,
@@ -11397,7 +8538,6 @@ func Validate_RuntimePoolUse(
 func Validate_RuntimeProfile(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeProfile) (errs field.ErrorList) {
-
 	{ // field RuntimeProfile.ProtocolVersion
 		fn := func(
 			fldPath *field.Path,
@@ -11843,7 +8983,6 @@ func Validate_RuntimeProfile(
 func Validate_RuntimeTrustDomain(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeTrustDomain) (errs field.ErrorList) {
-
 	{ // field RuntimeTrustDomain.Namespace
 		fn := func(
 			fldPath *field.Path,
@@ -11918,7 +9057,6 @@ var symbolsForSandboxNetwork = sets.New(SandboxNetworkNone, SandboxNetworkPublic
 func Validate_SandboxNetwork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SandboxNetwork) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSandboxNetwork, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -11931,9 +9069,6 @@ func Validate_SandboxNetwork(
 func Validate_Session(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Session) (errs field.ErrorList) {
-
-	// field Session.TypeMeta has no validation
-
 	{ // field Session.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -12003,129 +9138,6 @@ func Validate_Session(
 	return errs
 }
 
-// Validate_SessionExecutionControl validates an instance of SessionExecutionControl according
-// to declarative validation rules in the API schema.
-func Validate_SessionExecutionControl(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *SessionExecutionControl) (errs field.ErrorList) {
-
-	// field SessionExecutionControl.ResourceVersion has no validation
-	// field SessionExecutionControl.SessionUID has no validation
-
-	{ // field SessionExecutionControl.RuntimePoolRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionExecutionControl) *NamespacedReference {
-				return oldObj.RuntimePoolRef
-			})
-		errs = append(errs, fn(fldPath.Child("runtimePoolRef"), obj.RuntimePoolRef, oldVal, oldObj != nil)...)
-	}
-
-	// field SessionExecutionControl.RuntimeProfileDigest has no validation
-	// field SessionExecutionControl.Generation has no validation
-	// field SessionExecutionControl.Lifecycle has no validation
-	// field SessionExecutionControl.Availability has no validation
-	// field SessionExecutionControl.MutationLeaseGeneration has no validation
-	// field SessionExecutionControl.BlockedReason has no validation
-	// field SessionExecutionControl.RelatedPromptAttemptID has no validation
-	// field SessionExecutionControl.RelatedPublicationID has no validation
-
-	{ // field SessionExecutionControl.Lineage
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *SessionLineage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_SessionLineage(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionExecutionControl) *SessionLineage {
-				return oldObj.Lineage
-			})
-		errs = append(errs, fn(fldPath.Child("lineage"), obj.Lineage, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_SessionLineage validates an instance of SessionLineage according
-// to declarative validation rules in the API schema.
-func Validate_SessionLineage(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *SessionLineage) (errs field.ErrorList) {
-
-	// field SessionLineage.NamespaceUID has no validation
-	// field SessionLineage.SessionUID has no validation
-	// field SessionLineage.ContractVersion has no validation
-	// field SessionLineage.Generation has no validation
-	// field SessionLineage.RuntimeIdentity has no validation
-	// field SessionLineage.ConfigDigest has no validation
-
-	{ // field SessionLineage.EstablishedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionLineage) *v1.Time {
-				return oldObj.EstablishedAt
-			})
-		errs = append(errs, fn(fldPath.Child("establishedAt"), obj.EstablishedAt, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 var symbolsForSessionPersistence = sets.New(PersistenceConfigMap, PersistenceNone, PersistencePVC)
 
 // Validate_SessionPersistence validates an instance of SessionPersistence according
@@ -12133,7 +9145,6 @@ var symbolsForSessionPersistence = sets.New(PersistenceConfigMap, PersistenceNon
 func Validate_SessionPersistence(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionPersistence) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSessionPersistence, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -12146,7 +9157,6 @@ func Validate_SessionPersistence(
 func Validate_SessionSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionSpec) (errs field.ErrorList) {
-
 	{ // field SessionSpec.SessionType
 		fn := func(
 			fldPath *field.Path,
@@ -12191,12 +9201,6 @@ func Validate_SessionSpec(
 func Validate_SessionStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionStatus) (errs field.ErrorList) {
-
-	// field SessionStatus.ActiveTask has no validation
-	// field SessionStatus.ActiveTaskUID has no validation
-	// field SessionStatus.WaitingTasks has no validation
-	// field SessionStatus.WaitingCount has no validation
-
 	{ // field SessionStatus.MessageCount
 		fn := func(
 			fldPath *field.Path,
@@ -12226,123 +9230,6 @@ func Validate_SessionStatus(
 				return &oldObj.MessageCount
 			})
 		errs = append(errs, fn(fldPath.Child("messageCount"), &obj.MessageCount, oldVal, oldObj != nil)...)
-	}
-
-	{ // field SessionStatus.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field SessionStatus.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	// field SessionStatus.Cancelled has no validation
-	// field SessionStatus.LastTurn has no validation
-
-	{ // field SessionStatus.UpdatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *v1.Time {
-				return oldObj.UpdatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field SessionStatus.ExecutionControl
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *SessionExecutionControl,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_SessionExecutionControl(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *SessionExecutionControl {
-				return oldObj.ExecutionControl
-			})
-		errs = append(errs, fn(fldPath.Child("executionControl"), obj.ExecutionControl, oldVal, oldObj != nil)...)
 	}
 
 	{ // field SessionStatus.Conditions
@@ -12387,7 +9274,6 @@ var symbolsForSessionType = sets.New(SessionTypeChat, SessionTypeGateway, Sessio
 func Validate_SessionType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSessionType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -12400,9 +9286,6 @@ func Validate_SessionType(
 func Validate_Skill(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Skill) (errs field.ErrorList) {
-
-	// field Skill.TypeMeta has no validation
-
 	{ // field Skill.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -12477,7 +9360,6 @@ func Validate_Skill(
 func Validate_SkillContent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillContent) (errs field.ErrorList) {
-
 	{ // field SkillContent.Inline
 		fn := func(
 			fldPath *field.Path,
@@ -12549,7 +9431,6 @@ var symbolsForSkillPhase = sets.New(SkillError, SkillReady)
 func Validate_SkillPhase(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillPhase) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSkillPhase, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -12562,7 +9443,6 @@ func Validate_SkillPhase(
 func Validate_SkillReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillReference) (errs field.ErrorList) {
-
 	{ // field SkillReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -12632,7 +9512,6 @@ func Validate_SkillReference(
 func Validate_SkillSource(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillSource) (errs field.ErrorList) {
-
 	{ // field SkillSource.GitHub
 		fn := func(
 			fldPath *field.Path,
@@ -12734,7 +9613,6 @@ func Validate_SkillSource(
 func Validate_SkillSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillSpec) (errs field.ErrorList) {
-
 	{ // field SkillSpec.DisplayName
 		fn := func(
 			fldPath *field.Path,
@@ -12956,9 +9834,6 @@ func Validate_SkillSpec(
 func Validate_SkillStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillStatus) (errs field.ErrorList) {
-
-	// field SkillStatus.ObservedGeneration has no validation
-
 	{ // field SkillStatus.Phase
 		fn := func(
 			fldPath *field.Path,
@@ -12988,8 +9863,6 @@ func Validate_SkillStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
-
-	// field SkillStatus.ContentHash has no validation
 
 	{ // field SkillStatus.Conditions
 		fn := func(
@@ -13031,9 +9904,6 @@ func Validate_SkillStatus(
 func Validate_Task(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Task) (errs field.ErrorList) {
-
-	// field Task.TypeMeta has no validation
-
 	{ // field Task.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13108,7 +9978,6 @@ func Validate_Task(
 func Validate_TaskAI(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskAI) (errs field.ErrorList) {
-
 	{ // field TaskAI.ProviderRef
 		fn := func(
 			fldPath *field.Path,
@@ -13198,90 +10067,6 @@ func Validate_TaskAI(
 				return &oldObj.Model
 			})
 		errs = append(errs, fn(fldPath.Child("model"), &obj.Model, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskAI.Prompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAI) *string {
-				return &oldObj.Prompt
-			})
-		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskAI.SystemPrompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAI) *string {
-				return &oldObj.SystemPrompt
-			})
-		errs = append(errs, fn(fldPath.Child("systemPrompt"), &obj.SystemPrompt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskAI.Temperature
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *float64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAI) *float64 {
-				return oldObj.Temperature
-			})
-		errs = append(errs, fn(fldPath.Child("temperature"), obj.Temperature, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskAI.MaxTokens
@@ -13421,55 +10206,11 @@ func Validate_TaskAI(
 	return errs
 }
 
-// Validate_TaskAgentExecutionBinding validates an instance of TaskAgentExecutionBinding according
-// to declarative validation rules in the API schema.
-func Validate_TaskAgentExecutionBinding(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskAgentExecutionBinding) (errs field.ErrorList) {
-
-	// field TaskAgentExecutionBinding.AgentName has no validation
-	// field TaskAgentExecutionBinding.AgentNamespace has no validation
-	// field TaskAgentExecutionBinding.AgentUID has no validation
-	// field TaskAgentExecutionBinding.AgentGeneration has no validation
-	// field TaskAgentExecutionBinding.ConfigDigest has no validation
-
-	{ // field TaskAgentExecutionBinding.RecordedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAgentExecutionBinding) *v1.Time {
-				return oldObj.RecordedAt
-			})
-		errs = append(errs, fn(fldPath.Child("recordedAt"), obj.RecordedAt, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 // Validate_TaskAgentRuntime validates an instance of TaskAgentRuntime according
 // to declarative validation rules in the API schema.
 func Validate_TaskAgentRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskAgentRuntime) (errs field.ErrorList) {
-
 	{ // field TaskAgentRuntime.MaxTurns
 		fn := func(
 			fldPath *field.Path,
@@ -13568,34 +10309,6 @@ func Validate_TaskAgentRuntime(
 		errs = append(errs, fn(fldPath.Child("disallowedTools"), obj.DisallowedTools, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskAgentRuntime.AllowBash
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAgentRuntime) *bool {
-				return oldObj.AllowBash
-			})
-		errs = append(errs, fn(fldPath.Child("allowBash"), obj.AllowBash, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -13604,9 +10317,6 @@ func Validate_TaskAgentRuntime(
 func Validate_TaskArtifactList(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskArtifactList) (errs field.ErrorList) {
-
-	// field TaskArtifactList.TypeMeta has no validation
-
 	{ // field TaskArtifactList.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13629,7 +10339,6 @@ func Validate_TaskArtifactList(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskArtifactList.Artifacts has no validation
 	return errs
 }
 
@@ -13638,9 +10347,6 @@ func Validate_TaskArtifactList(
 func Validate_TaskCallList(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskCallList) (errs field.ErrorList) {
-
-	// field TaskCallList.TypeMeta has no validation
-
 	{ // field TaskCallList.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13663,7 +10369,6 @@ func Validate_TaskCallList(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskCallList.Calls has no validation
 	return errs
 }
 
@@ -13672,9 +10377,6 @@ func Validate_TaskCallList(
 func Validate_TaskCancellation(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskCancellation) (errs field.ErrorList) {
-
-	// field TaskCancellation.TypeMeta has no validation
-
 	{ // field TaskCancellation.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13728,7 +10430,6 @@ func Validate_TaskCancellation(
 		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskCancellation.DescendantsOnly has no validation
 	return errs
 }
 
@@ -13737,12 +10438,6 @@ func Validate_TaskCancellation(
 func Validate_TaskDelegation(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDelegation) (errs field.ErrorList) {
-
-	// field TaskDelegation.Parent has no validation
-	// field TaskDelegation.ParentUID has no validation
-	// field TaskDelegation.Root has no validation
-	// field TaskDelegation.RootUID has no validation
-
 	{ // field TaskDelegation.Depth
 		fn := func(
 			fldPath *field.Path,
@@ -13798,40 +10493,6 @@ func Validate_TaskDelegation(
 		errs = append(errs, fn(fldPath.Child("maxTasks"), &obj.MaxTasks, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskDelegation.Ancestors has no validation
-	// field TaskDelegation.Requests has no validation
-	// field TaskDelegation.ApprovalRequiredTools has no validation
-
-	{ // field TaskDelegation.Deadline
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskDelegation) *v1.Time {
-				return oldObj.Deadline
-			})
-		errs = append(errs, fn(fldPath.Child("deadline"), obj.Deadline, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskDelegation.Detached has no validation
-
 	{ // field TaskDelegation.Network
 		fn := func(
 			fldPath *field.Path,
@@ -13870,7 +10531,6 @@ func Validate_TaskDelegation(
 func Validate_TaskDelivery(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDelivery) (errs field.ErrorList) {
-
 	{ // field TaskDelivery.State
 		fn := func(
 			fldPath *field.Path,
@@ -13900,8 +10560,6 @@ func Validate_TaskDelivery(
 			})
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskDelivery.PublicationID has no validation
 
 	{ // field TaskDelivery.SourceRepository
 		fn := func(
@@ -13963,43 +10621,6 @@ func Validate_TaskDelivery(
 		errs = append(errs, fn(fldPath.Child("publicationRepository"), obj.PublicationRepository, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskDelivery.Branch has no validation
-	// field TaskDelivery.StartingSHA has no validation
-
-	{ // field TaskDelivery.RemoteBeforeSHA
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskDelivery) *string {
-				return oldObj.RemoteBeforeSHA
-			})
-		errs = append(errs, fn(fldPath.Child("remoteBeforeSHA"), obj.RemoteBeforeSHA, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskDelivery.TreeSHA has no validation
-	// field TaskDelivery.ExpectedCommitSHA has no validation
-	// field TaskDelivery.VerifiedRemoteSHA has no validation
-	// field TaskDelivery.SupersedingRemoteSHA has no validation
-	// field TaskDelivery.ArtifactDigest has no validation
-
 	{ // field TaskDelivery.PRReceipt
 		fn := func(
 			fldPath *field.Path,
@@ -14030,7 +10651,6 @@ func Validate_TaskDelivery(
 		errs = append(errs, fn(fldPath.Child("prReceipt"), obj.PRReceipt, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskDelivery.Message has no validation
 	return errs
 }
 
@@ -14041,7 +10661,6 @@ var symbolsForTaskDeliveryState = sets.New(DeliveryCancelledBeforePublish, Deliv
 func Validate_TaskDeliveryState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDeliveryState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskDeliveryState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -14054,9 +10673,6 @@ func Validate_TaskDeliveryState(
 func Validate_TaskDetachment(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDetachment) (errs field.ErrorList) {
-
-	// field TaskDetachment.TypeMeta has no validation
-
 	{ // field TaskDetachment.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14118,7 +10734,6 @@ func Validate_TaskDetachment(
 func Validate_TaskExecutionOutcome(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionOutcome) (errs field.ErrorList) {
-
 	{ // field TaskExecutionOutcome.Phase
 		fn := func(
 			fldPath *field.Path,
@@ -14149,65 +10764,6 @@ func Validate_TaskExecutionOutcome(
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskExecutionOutcome.Attempt has no validation
-
-	{ // field TaskExecutionOutcome.ResultRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskResultReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionOutcome) *TaskResultReference {
-				return oldObj.ResultRef
-			})
-		errs = append(errs, fn(fldPath.Child("resultRef"), obj.ResultRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskExecutionOutcome.RecordedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionOutcome) *v1.Time {
-				return oldObj.RecordedAt
-			})
-		errs = append(errs, fn(fldPath.Child("recordedAt"), obj.RecordedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskExecutionOutcome.Message has no validation
 	return errs
 }
 
@@ -14216,7 +10772,6 @@ func Validate_TaskExecutionOutcome(
 func Validate_TaskExecutionSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionSpec) (errs field.ErrorList) {
-
 	{ // field TaskExecutionSpec.ExecutionPlacement
 		fn := func(
 			fldPath *field.Path,
@@ -14279,7 +10834,6 @@ var symbolsForTaskExecutionState = sets.New(ExecutionAccepted, ExecutionCancelle
 func Validate_TaskExecutionState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskExecutionState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -14292,7 +10846,6 @@ func Validate_TaskExecutionState(
 func Validate_TaskExecutionStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionStatus) (errs field.ErrorList) {
-
 	{ // field TaskExecutionStatus.State
 		fn := func(
 			fldPath *field.Path,
@@ -14322,23 +10875,6 @@ func Validate_TaskExecutionStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskExecutionStatus.Outcome has no validation
-	// field TaskExecutionStatus.Reason has no validation
-	// field TaskExecutionStatus.Attempt has no validation
-	// field TaskExecutionStatus.PromptID has no validation
-	// field TaskExecutionStatus.RuntimePoolName has no validation
-	// field TaskExecutionStatus.RuntimePoolUID has no validation
-	// field TaskExecutionStatus.AgentRuntimeName has no validation
-	// field TaskExecutionStatus.AgentRuntimeUID has no validation
-	// field TaskExecutionStatus.RuntimeInstanceID has no validation
-	// field TaskExecutionStatus.SessionDigest has no validation
-	// field TaskExecutionStatus.RequestDigest has no validation
-	// field TaskExecutionStatus.ControllerEpoch has no validation
-	// field TaskExecutionStatus.ReadCredentialResourceVersion has no validation
-	// field TaskExecutionStatus.PublicationReadCredentialResourceVersion has no validation
-	// field TaskExecutionStatus.PublicationCredentialResourceVersion has no validation
-	// field TaskExecutionStatus.ForgeCredentialResourceVersion has no validation
 
 	{ // field TaskExecutionStatus.Message
 		fn := func(
@@ -14371,34 +10907,6 @@ func Validate_TaskExecutionStatus(
 		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskExecutionStatus.LastTransitionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionStatus) *v1.Time {
-				return oldObj.LastTransitionTime
-			})
-		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14407,7 +10915,6 @@ func Validate_TaskExecutionStatus(
 func Validate_TaskExecutionWorkspaceStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionWorkspaceStatus) (errs field.ErrorList) {
-
 	{ // field TaskExecutionWorkspaceStatus.Provider
 		fn := func(
 			fldPath *field.Path,
@@ -14490,39 +10997,6 @@ func Validate_TaskExecutionWorkspaceStatus(
 		errs = append(errs, fn(fldPath.Child("workspaceRef"), obj.WorkspaceRef, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskExecutionWorkspaceStatus.UID has no validation
-	// field TaskExecutionWorkspaceStatus.Slot has no validation
-	// field TaskExecutionWorkspaceStatus.State has no validation
-	// field TaskExecutionWorkspaceStatus.Message has no validation
-
-	{ // field TaskExecutionWorkspaceStatus.LastTransitionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionWorkspaceStatus) *v1.Time {
-				return oldObj.LastTransitionTime
-			})
-		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14531,9 +11005,6 @@ func Validate_TaskExecutionWorkspaceStatus(
 func Validate_TaskFork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskFork) (errs field.ErrorList) {
-
-	// field TaskFork.TypeMeta has no validation
-
 	{ // field TaskFork.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14578,28 +11049,6 @@ func Validate_TaskFork(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskFork.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskForkStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskForkStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskFork) *TaskForkStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14608,35 +11057,6 @@ func Validate_TaskFork(
 func Validate_TaskForkSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskForkSpec) (errs field.ErrorList) {
-
-	{ // field TaskForkSpec.AfterSeq
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *intstr.IntOrString,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkSpec) *intstr.IntOrString {
-				return oldObj.AfterSeq
-			})
-		errs = append(errs, fn(fldPath.Child("afterSeq"), obj.AfterSeq, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskForkSpec.NewTaskName
 		fn := func(
 			fldPath *field.Path,
@@ -14696,62 +11116,6 @@ func Validate_TaskForkSpec(
 				return oldObj.AgentRef
 			})
 		errs = append(errs, fn(fldPath.Child("agentRef"), obj.AgentRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskForkSpec.Prompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkSpec) *string {
-				return &oldObj.Prompt
-			})
-		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskForkSpec.Workspace
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskWorkspace,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkSpec) *TaskWorkspace {
-				return oldObj.Workspace
-			})
-		errs = append(errs, fn(fldPath.Child("workspace"), obj.Workspace, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskForkSpec.ExecutionCheckpoint
@@ -14848,98 +11212,11 @@ func Validate_TaskForkSpec(
 	return errs
 }
 
-// Validate_TaskForkStatus validates an instance of TaskForkStatus according
-// to declarative validation rules in the API schema.
-func Validate_TaskForkStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskForkStatus) (errs field.ErrorList) {
-
-	// field TaskForkStatus.Namespace has no validation
-	// field TaskForkStatus.SourceTaskName has no validation
-	// field TaskForkStatus.NewTaskName has no validation
-	// field TaskForkStatus.AfterSeq has no validation
-	// field TaskForkStatus.Replayed has no validation
-
-	{ // field TaskForkStatus.ForkContext
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ForkContext,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkStatus) *ForkContext {
-				return oldObj.ForkContext
-			})
-		errs = append(errs, fn(fldPath.Child("forkContext"), obj.ForkContext, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_TaskHarnessRuntime validates an instance of TaskHarnessRuntime according
-// to declarative validation rules in the API schema.
-func Validate_TaskHarnessRuntime(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskHarnessRuntime) (errs field.ErrorList) {
-
-	// field TaskHarnessRuntime.Type has no validation
-	// field TaskHarnessRuntime.ContractVersion has no validation
-
-	{ // field TaskHarnessRuntime.RuntimeRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *LocalReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskHarnessRuntime) *LocalReference {
-				return oldObj.RuntimeRef
-			})
-		errs = append(errs, fn(fldPath.Child("runtimeRef"), obj.RuntimeRef, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskHarnessRuntime.ProfileDigest has no validation
-	return errs
-}
-
 // Validate_TaskInbox validates an instance of TaskInbox according
 // to declarative validation rules in the API schema.
 func Validate_TaskInbox(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskInbox) (errs field.ErrorList) {
-
-	// field TaskInbox.TypeMeta has no validation
-
 	{ // field TaskInbox.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14984,28 +11261,6 @@ func Validate_TaskInbox(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskInbox.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskInboxStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskInboxStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskInbox) *TaskInboxStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -15014,7 +11269,6 @@ func Validate_TaskInbox(
 func Validate_TaskInboxSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskInboxSpec) (errs field.ErrorList) {
-
 	{ // field TaskInboxSpec.MarkRead
 		fn := func(
 			fldPath *field.Path,
@@ -15045,46 +11299,6 @@ func Validate_TaskInboxSpec(
 		errs = append(errs, fn(fldPath.Child("markRead"), obj.MarkRead, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskInboxSpec.Through has no validation
-	// field TaskInboxSpec.ParentTask has no validation
-	return errs
-}
-
-// Validate_TaskInboxStatus validates an instance of TaskInboxStatus according
-// to declarative validation rules in the API schema.
-func Validate_TaskInboxStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskInboxStatus) (errs field.ErrorList) {
-
-	{ // field TaskInboxStatus.Messages
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ReceivedMessage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskInboxStatus) []ReceivedMessage {
-				return oldObj.Messages
-			})
-		errs = append(errs, fn(fldPath.Child("messages"), obj.Messages, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskInboxStatus.Unread has no validation
 	return errs
 }
 
@@ -15093,9 +11307,6 @@ func Validate_TaskInboxStatus(
 func Validate_TaskMessage(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskMessage) (errs field.ErrorList) {
-
-	// field TaskMessage.TypeMeta has no validation
-
 	{ // field TaskMessage.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -15118,95 +11329,6 @@ func Validate_TaskMessage(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskMessage.Spec has no validation
-
-	{ // field TaskMessage.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskMessageStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskMessageStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskMessage) *TaskMessageStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_TaskMessageStatus validates an instance of TaskMessageStatus according
-// to declarative validation rules in the API schema.
-func Validate_TaskMessageStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskMessageStatus) (errs field.ErrorList) {
-
-	{ // field TaskMessageStatus.Recipients
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskMessageStatus) []string {
-				return oldObj.Recipients
-			})
-		errs = append(errs, fn(fldPath.Child("recipients"), obj.Recipients, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskMessageStatus.Full
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskMessageStatus) []string {
-				return oldObj.Full
-			})
-		errs = append(errs, fn(fldPath.Child("full"), obj.Full, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -15217,7 +11339,6 @@ var symbolsForTaskOrder = sets.New(TasksByCreated, TasksByDuration, TasksByName,
 func Validate_TaskOrder(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskOrder) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskOrder, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -15232,7 +11353,6 @@ var symbolsForTaskPhase = sets.New(TaskCancelled, TaskFailed, TaskFinalizing, Ta
 func Validate_TaskPhase(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskPhase) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskPhase, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -15245,9 +11365,6 @@ func Validate_TaskPhase(
 func Validate_TaskPlan(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskPlan) (errs field.ErrorList) {
-
-	// field TaskPlan.TypeMeta has no validation
-
 	{ // field TaskPlan.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -15269,9 +11386,6 @@ func Validate_TaskPlan(
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskPlan.Summary has no validation
-	// field TaskPlan.PlanDocument has no validation
 
 	{ // field TaskPlan.ProgressPct
 		fn := func(
@@ -15307,10 +11421,6 @@ func Validate_TaskPlan(
 		errs = append(errs, fn(fldPath.Child("progressPct"), obj.ProgressPct, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskPlan.GoalComplete has no validation
-	// field TaskPlan.Iteration has no validation
-	// field TaskPlan.CreatedAt has no validation
-	// field TaskPlan.UpdatedAt has no validation
 	return errs
 }
 
@@ -15319,9 +11429,6 @@ func Validate_TaskPlan(
 func Validate_TaskQuery(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskQuery) (errs field.ErrorList) {
-
-	// field TaskQuery.TypeMeta has no validation
-
 	{ // field TaskQuery.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -15396,9 +11503,6 @@ func Validate_TaskQuery(
 func Validate_TaskQuerySpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskQuerySpec) (errs field.ErrorList) {
-
-	// field TaskQuerySpec.LabelSelector has no validation
-
 	{ // field TaskQuerySpec.Phases
 		fn := func(
 			fldPath *field.Path,
@@ -15430,8 +11534,6 @@ func Validate_TaskQuerySpec(
 			})
 		errs = append(errs, fn(fldPath.Child("phases"), obj.Phases, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskQuerySpec.Agent has no validation
 
 	{ // field TaskQuerySpec.Text
 		fn := func(
@@ -15526,34 +11628,6 @@ func Validate_TaskQuerySpec(
 		errs = append(errs, fn(fldPath.Child("startedBefore"), &obj.StartedBefore, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskQuerySpec.MinDuration
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskQuerySpec) *Duration {
-				return oldObj.MinDuration
-			})
-		errs = append(errs, fn(fldPath.Child("minDuration"), obj.MinDuration, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskQuerySpec.MinTokens
 		fn := func(
 			fldPath *field.Path,
@@ -15615,9 +11689,6 @@ func Validate_TaskQuerySpec(
 		errs = append(errs, fn(fldPath.Child("orderBy"), &obj.OrderBy, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskQuerySpec.Descending has no validation
-	// field TaskQuerySpec.Limit has no validation
-
 	{ // field TaskQuerySpec.Continue
 		fn := func(
 			fldPath *field.Path,
@@ -15657,7 +11728,6 @@ func Validate_TaskQuerySpec(
 func Validate_TaskQueryStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskQueryStatus) (errs field.ErrorList) {
-
 	{ // field TaskQueryStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -15682,97 +11752,6 @@ func Validate_TaskQueryStatus(
 		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskQueryStatus.Matched has no validation
-
-	{ // field TaskQueryStatus.AsOf
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskQueryStatus) *v1.Time {
-				return oldObj.AsOf
-			})
-		errs = append(errs, fn(fldPath.Child("asOf"), obj.AsOf, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskQueryStatus.Continue has no validation
-	return errs
-}
-
-// Validate_TaskRecording validates an instance of TaskRecording according
-// to declarative validation rules in the API schema.
-func Validate_TaskRecording(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskRecording) (errs field.ErrorList) {
-
-	// field TaskRecording.TypeMeta has no validation
-
-	{ // field TaskRecording.ObjectMeta
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.ObjectMeta,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskRecording) *v1.ObjectMeta {
-				return &oldObj.ObjectMeta
-			})
-		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskRecording.Bytes has no validation
-
-	{ // field TaskRecording.Entries
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []RecordedEntry,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_RecordedEntry); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskRecording) []RecordedEntry {
-				return oldObj.Entries
-			})
-		errs = append(errs, fn(fldPath.Child("entries"), obj.Entries, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskRecording.Continue has no validation
 	return errs
 }
 
@@ -15781,9 +11760,6 @@ func Validate_TaskRecording(
 func Validate_TaskResult(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskResult) (errs field.ErrorList) {
-
-	// field TaskResult.TypeMeta has no validation
-
 	{ // field TaskResult.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -15806,7 +11782,6 @@ func Validate_TaskResult(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskResult.Result has no validation
 	return errs
 }
 
@@ -15815,7 +11790,6 @@ func Validate_TaskResult(
 func Validate_TaskSessionReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskSessionReference) (errs field.ErrorList) {
-
 	{ // field TaskSessionReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -15846,34 +11820,6 @@ func Validate_TaskSessionReference(
 				return &oldObj.Name
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSessionReference.Create
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSessionReference) *bool {
-				return &oldObj.Create
-			})
-		errs = append(errs, fn(fldPath.Child("create"), &obj.Create, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSessionReference.Append
@@ -15970,34 +11916,6 @@ func Validate_TaskSessionReference(
 		errs = append(errs, fn(fldPath.Child("throughMessageId"), &obj.ThroughMessageID, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskSessionReference.PromptIncluded
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSessionReference) *bool {
-				return &oldObj.PromptIncluded
-			})
-		errs = append(errs, fn(fldPath.Child("promptIncluded"), &obj.PromptIncluded, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -16006,7 +11924,6 @@ func Validate_TaskSessionReference(
 func Validate_TaskSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskSpec) (errs field.ErrorList) {
-
 	{ // field TaskSpec.Type
 		fn := func(
 			fldPath *field.Path,
@@ -16073,62 +11990,6 @@ func Validate_TaskSpec(
 		errs = append(errs, fn(fldPath.Child("image"), &obj.Image, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskSpec.Command
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) []string {
-				return oldObj.Command
-			})
-		errs = append(errs, fn(fldPath.Child("command"), obj.Command, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Args
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) []string {
-				return oldObj.Args
-			})
-		errs = append(errs, fn(fldPath.Child("args"), obj.Args, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskSpec.Env
 		fn := func(
 			fldPath *field.Path,
@@ -16160,34 +12021,6 @@ func Validate_TaskSpec(
 				return oldObj.Env
 			})
 		errs = append(errs, fn(fldPath.Child("env"), obj.Env, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Resources
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *corev1.ResourceRequirements,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *corev1.ResourceRequirements {
-				return oldObj.Resources
-			})
-		errs = append(errs, fn(fldPath.Child("resources"), obj.Resources, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSpec.SecretRef
@@ -16248,34 +12081,6 @@ func Validate_TaskSpec(
 				return oldObj.Execution
 			})
 		errs = append(errs, fn(fldPath.Child("execution"), obj.Execution, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Timeout
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *Duration {
-				return oldObj.Timeout
-			})
-		errs = append(errs, fn(fldPath.Child("timeout"), obj.Timeout, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSpec.Priority
@@ -16433,34 +12238,6 @@ func Validate_TaskSpec(
 				return oldObj.AgentRef
 			})
 		errs = append(errs, fn(fldPath.Child("agentRef"), obj.AgentRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Prompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *string {
-				return &oldObj.Prompt
-			})
-		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSpec.AI
@@ -16778,34 +12555,6 @@ func Validate_TaskSpec(
 		errs = append(errs, fn(fldPath.Child("failedRunsHistoryLimit"), obj.FailedRunsHistoryLimit, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskSpec.Suspend
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *bool {
-				return &oldObj.Suspend
-			})
-		errs = append(errs, fn(fldPath.Child("suspend"), &obj.Suspend, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskSpec.RequestedBy
 		fn := func(
 			fldPath *field.Path,
@@ -16861,8 +12610,6 @@ func Validate_TaskSpec(
 			if earlyReturn {
 				return // do not proceed
 			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskTransaction(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
@@ -16880,9 +12627,6 @@ func Validate_TaskSpec(
 func Validate_TaskStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskStatus) (errs field.ErrorList) {
-
-	// field TaskStatus.ObservedGeneration has no validation
-
 	{ // field TaskStatus.CreationRevision
 		fn := func(
 			fldPath *field.Path,
@@ -16944,64 +12688,6 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskStatus.Message has no validation
-
-	{ // field TaskStatus.StartTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.StartTime
-			})
-		errs = append(errs, fn(fldPath.Child("startTime"), obj.StartTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.CompletionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.CompletionTime
-			})
-		errs = append(errs, fn(fldPath.Child("completionTime"), obj.CompletionTime, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskStatus.Attempts
 		fn := func(
 			fldPath *field.Path,
@@ -17033,34 +12719,6 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("attempts"), &obj.Attempts, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskStatus.NextAttemptTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.NextAttemptTime
-			})
-		errs = append(errs, fn(fldPath.Child("nextAttemptTime"), obj.NextAttemptTime, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskStatus.Iteration
 		fn := func(
 			fldPath *field.Path,
@@ -17090,72 +12748,6 @@ func Validate_TaskStatus(
 				return &oldObj.Iteration
 			})
 		errs = append(errs, fn(fldPath.Child("iteration"), &obj.Iteration, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskStatus.JobName has no validation
-	// field TaskStatus.JobUID has no validation
-	// field TaskStatus.PodName has no validation
-	// field TaskStatus.PodUID has no validation
-	// field TaskStatus.AgentName has no validation
-	// field TaskStatus.Provider has no validation
-	// field TaskStatus.Model has no validation
-
-	{ // field TaskStatus.Usage
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskUsage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskUsage(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskUsage {
-				return oldObj.Usage
-			})
-		errs = append(errs, fn(fldPath.Child("usage"), obj.Usage, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.ResultRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskResultReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskResultReference {
-				return oldObj.ResultRef
-			})
-		errs = append(errs, fn(fldPath.Child("resultRef"), obj.ResultRef, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskStatus.ExecutionOutcome
@@ -17248,96 +12840,6 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("delivery"), obj.Delivery, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskStatus.ExecutionWorkspace
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskExecutionWorkspaceStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskExecutionWorkspaceStatus {
-				return oldObj.ExecutionWorkspace
-			})
-		errs = append(errs, fn(fldPath.Child("executionWorkspace"), obj.ExecutionWorkspace, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.HarnessRuntime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskHarnessRuntime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskHarnessRuntime(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskHarnessRuntime {
-				return oldObj.HarnessRuntime
-			})
-		errs = append(errs, fn(fldPath.Child("harnessRuntime"), obj.HarnessRuntime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.AgentExecutionBinding
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskAgentExecutionBinding,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskAgentExecutionBinding(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskAgentExecutionBinding {
-				return oldObj.AgentExecutionBinding
-			})
-		errs = append(errs, fn(fldPath.Child("agentExecutionBinding"), obj.AgentExecutionBinding, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskStatus.ConnectionBindings has no validation
-
 	{ // field TaskStatus.Delegation
 		fn := func(
 			fldPath *field.Path,
@@ -17367,9 +12869,6 @@ func Validate_TaskStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("delegation"), obj.Delegation, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskStatus.ApprovalRequiredTools has no validation
-	// field TaskStatus.HasChildren has no validation
 
 	{ // field TaskStatus.ChildTasks
 		fn := func(
@@ -17401,92 +12900,6 @@ func Validate_TaskStatus(
 				return oldObj.ChildTasks
 			})
 		errs = append(errs, fn(fldPath.Child("childTasks"), obj.ChildTasks, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskStatus.WebhookDelivered has no validation
-
-	{ // field TaskStatus.ScheduleSince
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.ScheduleSince
-			})
-		errs = append(errs, fn(fldPath.Child("scheduleSince"), obj.ScheduleSince, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.LastScheduleTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.LastScheduleTime
-			})
-		errs = append(errs, fn(fldPath.Child("lastScheduleTime"), obj.LastScheduleTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.NextScheduleTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.NextScheduleTime
-			})
-		errs = append(errs, fn(fldPath.Child("nextScheduleTime"), obj.NextScheduleTime, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskStatus.Conditions
@@ -17529,10 +12942,6 @@ func Validate_TaskStatus(
 func Validate_TaskSummary(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskSummary) (errs field.ErrorList) {
-
-	// field TaskSummary.Name has no validation
-	// field TaskSummary.UID has no validation
-
 	{ // field TaskSummary.Type
 		fn := func(
 			fldPath *field.Path,
@@ -17555,229 +12964,6 @@ func Validate_TaskSummary(
 		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskSummary.Phase has no validation
-	// field TaskSummary.Agent has no validation
-	// field TaskSummary.Model has no validation
-	// field TaskSummary.Parent has no validation
-	// field TaskSummary.CreationTimestamp has no validation
-
-	{ // field TaskSummary.StartTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *v1.Time {
-				return oldObj.StartTime
-			})
-		errs = append(errs, fn(fldPath.Child("startTime"), obj.StartTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.CompletionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *v1.Time {
-				return oldObj.CompletionTime
-			})
-		errs = append(errs, fn(fldPath.Child("completionTime"), obj.CompletionTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.DurationSeconds
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.DurationSeconds
-			})
-		errs = append(errs, fn(fldPath.Child("durationSeconds"), obj.DurationSeconds, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.TotalTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.TotalTokens
-			})
-		errs = append(errs, fn(fldPath.Child("totalTokens"), obj.TotalTokens, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskSummary.UnreportedRequests has no validation
-	return errs
-}
-
-// Validate_TaskTransaction validates an instance of TaskTransaction according
-// to declarative validation rules in the API schema.
-func Validate_TaskTransaction(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskTransaction) (errs field.ErrorList) {
-
-	// field TaskTransaction.Profile has no validation
-	// field TaskTransaction.ID has no validation
-	// field TaskTransaction.Issuer has no validation
-	// field TaskTransaction.Audience has no validation
-	// field TaskTransaction.Subject has no validation
-	// field TaskTransaction.RequestingWorkload has no validation
-	// field TaskTransaction.Scope has no validation
-	// field TaskTransaction.Scopes has no validation
-	// field TaskTransaction.ContextDigest has no validation
-	// field TaskTransaction.RequesterContextDigest has no validation
-
-	{ // field TaskTransaction.Context
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskTransaction) *apiextensionsv1.JSON {
-				return oldObj.Context
-			})
-		errs = append(errs, fn(fldPath.Child("context"), obj.Context, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -17788,106 +12974,10 @@ var symbolsForTaskType = sets.New(TaskTypeAI, TaskTypeAgent, TaskTypeContainer)
 func Validate_TaskType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
-	return errs
-}
-
-// Validate_TaskUsage validates an instance of TaskUsage according
-// to declarative validation rules in the API schema.
-func Validate_TaskUsage(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskUsage) (errs field.ErrorList) {
-
-	{ // field TaskUsage.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskUsage) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskUsage.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskUsage) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskUsage.CachedInputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskUsage) *int64 {
-				return oldObj.CachedInputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("cachedInputTokens"), obj.CachedInputTokens, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskUsage.ModelRequests has no validation
-	// field TaskUsage.UnreportedRequests has no validation
 	return errs
 }
 
@@ -17896,7 +12986,6 @@ func Validate_TaskUsage(
 func Validate_TaskWorkspace(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskWorkspace) (errs field.ErrorList) {
-
 	{ // field TaskWorkspace.Intent
 		fn := func(
 			fldPath *field.Path,
@@ -18324,34 +13413,6 @@ func Validate_TaskWorkspace(
 		errs = append(errs, fn(fldPath.Child("expectedRemoteSHA"), &obj.ExpectedRemoteSHA, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskWorkspace.CreatePR
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.CreatePR
-			})
-		errs = append(errs, fn(fldPath.Child("createPR"), &obj.CreatePR, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskWorkspace.PRBaseBranch
 		fn := func(
 			fldPath *field.Path,
@@ -18508,90 +13569,6 @@ func Validate_TaskWorkspace(
 		errs = append(errs, fn(fldPath.Child("allowedPaths"), obj.AllowedPaths, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskWorkspace.DenyRepositoryControlPaths
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.DenyRepositoryControlPaths
-			})
-		errs = append(errs, fn(fldPath.Child("denyRepositoryControlPaths"), &obj.DenyRepositoryControlPaths, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskWorkspace.RejectBinaryFiles
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.RejectBinaryFiles
-			})
-		errs = append(errs, fn(fldPath.Child("rejectBinaryFiles"), &obj.RejectBinaryFiles, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskWorkspace.RejectSecretLikeContent
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.RejectSecretLikeContent
-			})
-		errs = append(errs, fn(fldPath.Child("rejectSecretLikeContent"), &obj.RejectSecretLikeContent, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -18600,9 +13577,6 @@ func Validate_TaskWorkspace(
 func Validate_Tool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Tool) (errs field.ErrorList) {
-
-	// field Tool.TypeMeta has no validation
-
 	{ // field Tool.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -18672,75 +13646,6 @@ func Validate_Tool(
 	return errs
 }
 
-// Validate_ToolActorStatus validates an instance of ToolActorStatus according
-// to declarative validation rules in the API schema.
-func Validate_ToolActorStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ToolActorStatus) (errs field.ErrorList) {
-
-	// field ToolActorStatus.Provider has no validation
-	// field ToolActorStatus.ActorID has no validation
-	// field ToolActorStatus.RouteHost has no validation
-
-	{ // field ToolActorStatus.TemplateRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolActorStatus) *NamespacedReference {
-				return oldObj.TemplateRef
-			})
-		errs = append(errs, fn(fldPath.Child("templateRef"), obj.TemplateRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolActorStatus.PoolRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolActorStatus) *NamespacedReference {
-				return oldObj.PoolRef
-			})
-		errs = append(errs, fn(fldPath.Child("poolRef"), obj.PoolRef, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 var symbolsForToolAuthInject = sets.New(AuthInjectBody, AuthInjectHeader)
 
 // Validate_ToolAuthInject validates an instance of ToolAuthInject according
@@ -18748,7 +13653,6 @@ var symbolsForToolAuthInject = sets.New(AuthInjectBody, AuthInjectHeader)
 func Validate_ToolAuthInject(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolAuthInject) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForToolAuthInject, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -18761,9 +13665,6 @@ func Validate_ToolAuthInject(
 func Validate_ToolCall(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolCall) (errs field.ErrorList) {
-
-	// field ToolCall.TypeMeta has no validation
-
 	{ // field ToolCall.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -18808,7 +13709,6 @@ func Validate_ToolCall(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolCall.Status has no validation
 	return errs
 }
 
@@ -18817,7 +13717,6 @@ func Validate_ToolCall(
 func Validate_ToolCallSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolCallSpec) (errs field.ErrorList) {
-
 	{ // field ToolCallSpec.TaskName
 		fn := func(
 			fldPath *field.Path,
@@ -18913,39 +13812,6 @@ func Validate_ToolCallSpec(
 		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ToolCallSpec.Arguments
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *apiextensionsv1.JSON {
-				return oldObj.Arguments
-			})
-		errs = append(errs, fn(fldPath.Child("arguments"), obj.Arguments, oldVal, oldObj != nil)...)
-	}
-
-	// field ToolCallSpec.Sensitive has no validation
-	// field ToolCallSpec.Policies has no validation
-	// field ToolCallSpec.Task has no validation
-	// field ToolCallSpec.Source has no validation
-
 	{ // field ToolCallSpec.Class
 		fn := func(
 			fldPath *field.Path,
@@ -18968,150 +13834,6 @@ func Validate_ToolCallSpec(
 		errs = append(errs, fn(fldPath.Child("class"), &obj.Class, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolCallSpec.Strings has no validation
-	// field ToolCallSpec.Numbers has no validation
-	// field ToolCallSpec.Booleans has no validation
-
-	{ // field ToolCallSpec.CodeExec
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *CodeExecArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *CodeExecArguments {
-				return oldObj.CodeExec
-			})
-		errs = append(errs, fn(fldPath.Child("codeExec"), obj.CodeExec, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.FileRead
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *FileReadArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *FileReadArguments {
-				return oldObj.FileRead
-			})
-		errs = append(errs, fn(fldPath.Child("fileRead"), obj.FileRead, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.FileWrite
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *FileWriteArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *FileWriteArguments {
-				return oldObj.FileWrite
-			})
-		errs = append(errs, fn(fldPath.Child("fileWrite"), obj.FileWrite, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.WebFetch
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *WebFetchArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *WebFetchArguments {
-				return oldObj.WebFetch
-			})
-		errs = append(errs, fn(fldPath.Child("webFetch"), obj.WebFetch, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.WebSearch
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *WebSearchArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *WebSearchArguments {
-				return oldObj.WebSearch
-			})
-		errs = append(errs, fn(fldPath.Child("webSearch"), obj.WebSearch, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -19120,9 +13842,6 @@ func Validate_ToolCallSpec(
 func Validate_ToolCallTask(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolCallTask) (errs field.ErrorList) {
-
-	// field ToolCallTask.UID has no validation
-
 	{ // field ToolCallTask.Type
 		fn := func(
 			fldPath *field.Path,
@@ -19145,11 +13864,6 @@ func Validate_ToolCallTask(
 		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolCallTask.AgentName has no validation
-	// field ToolCallTask.Labels has no validation
-	// field ToolCallTask.Attempt has no validation
-	// field ToolCallTask.CreatedBy has no validation
-	// field ToolCallTask.RequestedBy has no validation
 	return errs
 }
 
@@ -19158,7 +13872,6 @@ func Validate_ToolCallTask(
 func Validate_ToolHTTP(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolHTTP) (errs field.ErrorList) {
-
 	{ // field ToolHTTP.URL
 		fn := func(
 			fldPath *field.Path,
@@ -19220,34 +13933,6 @@ func Validate_ToolHTTP(
 				return &oldObj.Method
 			})
 		errs = append(errs, fn(fldPath.Child("method"), &obj.Method, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolHTTP.Headers
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj map[string]string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalMap(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolHTTP) map[string]string {
-				return oldObj.Headers
-			})
-		errs = append(errs, fn(fldPath.Child("headers"), obj.Headers, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ToolHTTP.Timeout
@@ -19411,7 +14096,6 @@ func Validate_ToolHTTP(
 func Validate_ToolMCP(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMCP) (errs field.ErrorList) {
-
 	{ // field ToolMCP.Path
 		fn := func(
 			fldPath *field.Path,
@@ -19543,7 +14227,6 @@ func Validate_ToolMCP(
 func Validate_ToolMCPRemote(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMCPRemote) (errs field.ErrorList) {
-
 	{ // field ToolMCPRemote.URL
 		fn := func(
 			fldPath *field.Path,
@@ -19615,7 +14298,6 @@ func Validate_ToolMCPRemote(
 func Validate_ToolMCPWorkspace(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMCPWorkspace) (errs field.ErrorList) {
-
 	{ // field ToolMCPWorkspace.ClassRef
 		fn := func(
 			fldPath *field.Path,
@@ -19683,7 +14365,6 @@ var symbolsForToolMethod = sets.New(ToolDelete, ToolGet, ToolPatch, ToolPost, To
 func Validate_ToolMethod(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMethod) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForToolMethod, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -19696,7 +14377,6 @@ func Validate_ToolMethod(
 func Validate_ToolSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolSpec) (errs field.ErrorList) {
-
 	{ // field ToolSpec.Description
 		fn := func(
 			fldPath *field.Path,
@@ -19727,34 +14407,6 @@ func Validate_ToolSpec(
 				return &oldObj.Description
 			})
 		errs = append(errs, fn(fldPath.Child("description"), &obj.Description, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolSpec.Parameters
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolSpec) *apiextensionsv1.JSON {
-				return oldObj.Parameters
-			})
-		errs = append(errs, fn(fldPath.Child("parameters"), obj.Parameters, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ToolSpec.BrokeredToolClass
@@ -19855,41 +14507,6 @@ func Validate_ToolSpec(
 func Validate_ToolStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolStatus) (errs field.ErrorList) {
-
-	// field ToolStatus.ObservedGeneration has no validation
-	// field ToolStatus.Available has no validation
-
-	{ // field ToolStatus.LastCheck
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolStatus) *v1.Time {
-				return oldObj.LastCheck
-			})
-		errs = append(errs, fn(fldPath.Child("lastCheck"), obj.LastCheck, oldVal, oldObj != nil)...)
-	}
-
-	// field ToolStatus.Error has no validation
-	// field ToolStatus.Endpoint has no validation
-
 	{ // field ToolStatus.Workspace
 		fn := func(
 			fldPath *field.Path,
@@ -19918,36 +14535,6 @@ func Validate_ToolStatus(
 				return oldObj.Workspace
 			})
 		errs = append(errs, fn(fldPath.Child("workspace"), obj.Workspace, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolStatus.Actor
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ToolActorStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ToolActorStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolStatus) *ToolActorStatus {
-				return oldObj.Actor
-			})
-		errs = append(errs, fn(fldPath.Child("actor"), obj.Actor, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ToolStatus.Conditions
@@ -19990,7 +14577,6 @@ func Validate_ToolStatus(
 func Validate_ToolSubstrateActor(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolSubstrateActor) (errs field.ErrorList) {
-
 	{ // field ToolSubstrateActor.TemplateRef
 		fn := func(
 			fldPath *field.Path,
@@ -20043,34 +14629,6 @@ func Validate_ToolSubstrateActor(
 		errs = append(errs, fn(fldPath.Child("poolRef"), obj.PoolRef, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ToolSubstrateActor.Boot
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolSubstrateActor) *bool {
-				return &oldObj.Boot
-			})
-		errs = append(errs, fn(fldPath.Child("boot"), &obj.Boot, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -20079,65 +14637,6 @@ func Validate_ToolSubstrateActor(
 func Validate_ToolWorkspaceStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolWorkspaceStatus) (errs field.ErrorList) {
-
-	{ // field ToolWorkspaceStatus.ClassRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *LocalReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolWorkspaceStatus) *LocalReference {
-				return oldObj.ClassRef
-			})
-		errs = append(errs, fn(fldPath.Child("classRef"), obj.ClassRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolWorkspaceStatus.WorkspaceRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolWorkspaceStatus) *NamespacedReference {
-				return oldObj.WorkspaceRef
-			})
-		errs = append(errs, fn(fldPath.Child("workspaceRef"), obj.WorkspaceRef, oldVal, oldObj != nil)...)
-	}
-
-	// field ToolWorkspaceStatus.State has no validation
-
 	{ // field ToolWorkspaceStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -20178,11 +14677,6 @@ func Validate_ToolWorkspaceStatus(
 func Validate_TranscriptMatch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptMatch) (errs field.ErrorList) {
-
-	// field TranscriptMatch.SessionName has no validation
-	// field TranscriptMatch.MessageID has no validation
-	// field TranscriptMatch.StableMessageID has no validation
-
 	{ // field TranscriptMatch.Role
 		fn := func(
 			fldPath *field.Path,
@@ -20205,38 +14699,6 @@ func Validate_TranscriptMatch(
 		errs = append(errs, fn(fldPath.Child("role"), &obj.Role, oldVal, oldObj != nil)...)
 	}
 
-	// field TranscriptMatch.Name has no validation
-	// field TranscriptMatch.Snippet has no validation
-
-	{ // field TranscriptMatch.CreatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TranscriptMatch) *v1.Time {
-				return oldObj.CreatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("createdAt"), obj.CreatedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field TranscriptMatch.Score has no validation
 	return errs
 }
 
@@ -20245,9 +14707,6 @@ func Validate_TranscriptMatch(
 func Validate_TranscriptSearch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptSearch) (errs field.ErrorList) {
-
-	// field TranscriptSearch.TypeMeta has no validation
-
 	{ // field TranscriptSearch.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -20322,7 +14781,6 @@ func Validate_TranscriptSearch(
 func Validate_TranscriptSearchSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptSearchSpec) (errs field.ErrorList) {
-
 	{ // field TranscriptSearchSpec.Query
 		fn := func(
 			fldPath *field.Path,
@@ -20354,9 +14812,6 @@ func Validate_TranscriptSearchSpec(
 			})
 		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
 	}
-
-	// field TranscriptSearchSpec.SessionName has no validation
-	// field TranscriptSearchSpec.ExcludeSessionName has no validation
 
 	{ // field TranscriptSearchSpec.Roles
 		fn := func(
@@ -20394,8 +14849,6 @@ func Validate_TranscriptSearchSpec(
 		errs = append(errs, fn(fldPath.Child("roles"), obj.Roles, oldVal, oldObj != nil)...)
 	}
 
-	// field TranscriptSearchSpec.Limit has no validation
-	// field TranscriptSearchSpec.MaxSnippetLength has no validation
 	return errs
 }
 
@@ -20404,7 +14857,6 @@ func Validate_TranscriptSearchSpec(
 func Validate_TranscriptSearchStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptSearchStatus) (errs field.ErrorList) {
-
 	{ // field TranscriptSearchStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -20445,9 +14897,6 @@ func Validate_TranscriptSearchStatus(
 func Validate_UsageBreakdown(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageBreakdown) (errs field.ErrorList) {
-
-	// field UsageBreakdown.Name has no validation
-
 	{ // field UsageBreakdown.Usage
 		fn := func(
 			fldPath *field.Path,
@@ -20480,7 +14929,6 @@ var symbolsForUsageBreakdownBy = sets.New(UsageByAgent, UsageByDay, UsageByModel
 func Validate_UsageBreakdownBy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageBreakdownBy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageBreakdownBy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20495,7 +14943,6 @@ var symbolsForUsageCategory = sets.New(UsageOtherRequests, UsageReviewOnly, Usag
 func Validate_UsageCategory(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageCategory) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageCategory, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20510,7 +14957,6 @@ var symbolsForUsageCompleteness = sets.New(UsageComplete, UsagePartial, UsageUna
 func Validate_UsageCompleteness(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageCompleteness) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageCompleteness, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20523,7 +14969,6 @@ func Validate_UsageCompleteness(
 func Validate_UsageCost(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageCost) (errs field.ErrorList) {
-
 	{ // field UsageCost.Completeness
 		fn := func(
 			fldPath *field.Path,
@@ -20546,8 +14991,6 @@ func Validate_UsageCost(
 		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageCost.UnpricedMeasurements has no validation
-	// field UsageCost.Amounts has no validation
 	return errs
 }
 
@@ -20558,7 +15001,6 @@ var symbolsForUsageKind = sets.New(UsageOfIssue, UsageOfPullRequest)
 func Validate_UsageKind(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageKind) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageKind, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20571,9 +15013,6 @@ func Validate_UsageKind(
 func Validate_UsageLink(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLink) (errs field.ErrorList) {
-
-	// field UsageLink.TypeMeta has no validation
-
 	{ // field UsageLink.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -20628,7 +15067,6 @@ var symbolsForUsageLinkOrigin = sets.New(UsageLinkAssisted, UsageLinkCreated, Us
 func Validate_UsageLinkOrigin(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLinkOrigin) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkOrigin, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20641,7 +15079,6 @@ func Validate_UsageLinkOrigin(
 func Validate_UsageLinkSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLinkSpec) (errs field.ErrorList) {
-
 	{ // field UsageLinkSpec.TaskUID
 		fn := func(
 			fldPath *field.Path,
@@ -20726,8 +15163,6 @@ func Validate_UsageLinkSpec(
 			})
 		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageLinkSpec.GitHubID has no validation
 
 	{ // field UsageLinkSpec.URL
 		fn := func(
@@ -20884,8 +15319,6 @@ func Validate_UsageLinkSpec(
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageLinkSpec.Ready has no validation
-
 	{ // field UsageLinkSpec.ReadinessReason
 		fn := func(
 			fldPath *field.Path,
@@ -20917,118 +15350,6 @@ func Validate_UsageLinkSpec(
 		errs = append(errs, fn(fldPath.Child("readinessReason"), &obj.ReadinessReason, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageLinkSpec.CreatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.Time {
-				return oldObj.CreatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("createdAt"), obj.CreatedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageLinkSpec.MergedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.Time {
-				return oldObj.MergedAt
-			})
-		errs = append(errs, fn(fldPath.Child("mergedAt"), obj.MergedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageLinkSpec.ClosedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.Time {
-				return oldObj.ClosedAt
-			})
-		errs = append(errs, fn(fldPath.Child("closedAt"), obj.ClosedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageLinkSpec.ObservedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.MicroTime {
-				return oldObj.ObservedAt
-			})
-		errs = append(errs, fn(fldPath.Child("observedAt"), obj.ObservedAt, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -21039,7 +15360,6 @@ var symbolsForUsageLinkState = sets.New(UsageLinkClosed, UsageLinkMerged, UsageL
 func Validate_UsageLinkState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLinkState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -21052,19 +15372,6 @@ func Validate_UsageLinkState(
 func Validate_UsageMeasured(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageMeasured) (errs field.ErrorList) {
-
-	// field UsageMeasured.ID has no validation
-	// field UsageMeasured.AttemptID has no validation
-	// field UsageMeasured.Scope has no validation
-	// field UsageMeasured.Source has no validation
-	// field UsageMeasured.Provider has no validation
-	// field UsageMeasured.Model has no validation
-	// field UsageMeasured.InputTokens has no validation
-	// field UsageMeasured.OutputTokens has no validation
-	// field UsageMeasured.CachedInputTokens has no validation
-	// field UsageMeasured.CacheWriteInputTokens has no validation
-	// field UsageMeasured.Status has no validation
-
 	{ // field UsageMeasured.Completeness
 		fn := func(
 			fldPath *field.Path,
@@ -21087,37 +15394,6 @@ func Validate_UsageMeasured(
 		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageMeasured.Gap has no validation
-
-	{ // field UsageMeasured.Cost
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *UsageAmount,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageMeasured) *UsageAmount {
-				return oldObj.Cost
-			})
-		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
-	}
-
-	// field UsageMeasured.ObservedAt has no validation
 	return errs
 }
 
@@ -21126,9 +15402,6 @@ func Validate_UsageMeasured(
 func Validate_UsageMeasurement(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageMeasurement) (errs field.ErrorList) {
-
-	// field UsageMeasurement.TypeMeta has no validation
-
 	{ // field UsageMeasurement.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -21151,8 +15424,6 @@ func Validate_UsageMeasurement(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageMeasurement.Spec has no validation
-	// field UsageMeasurement.Status has no validation
 	return errs
 }
 
@@ -21161,7 +15432,6 @@ func Validate_UsageMeasurement(
 func Validate_UsageOtherWork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageOtherWork) (errs field.ErrorList) {
-
 	{ // field UsageOtherWork.Category
 		fn := func(
 			fldPath *field.Path,
@@ -21184,8 +15454,6 @@ func Validate_UsageOtherWork(
 		errs = append(errs, fn(fldPath.Child("category"), &obj.Category, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageOtherWork.Explanation has no validation
-
 	{ // field UsageOtherWork.Usage
 		fn := func(
 			fldPath *field.Path,
@@ -21207,8 +15475,6 @@ func Validate_UsageOtherWork(
 			})
 		errs = append(errs, fn(fldPath.Child("usage"), &obj.Usage, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageOtherWork.TaskCount has no validation
 
 	{ // field UsageOtherWork.Tasks
 		fn := func(
@@ -21234,34 +15500,6 @@ func Validate_UsageOtherWork(
 		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageOtherWork.Page
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *UsagePage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageOtherWork) *UsagePage {
-				return oldObj.Page
-			})
-		errs = append(errs, fn(fldPath.Child("page"), obj.Page, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -21270,9 +15508,6 @@ func Validate_UsageOtherWork(
 func Validate_UsageReport(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReport) (errs field.ErrorList) {
-
-	// field UsageReport.TypeMeta has no validation
-
 	{ // field UsageReport.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -21349,7 +15584,6 @@ var symbolsForUsageReportMode = sets.New(UsageOfWork, UsageOther, UsageSummary)
 func Validate_UsageReportMode(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReportMode) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageReportMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -21362,7 +15596,6 @@ func Validate_UsageReportMode(
 func Validate_UsageReportSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReportSpec) (errs field.ErrorList) {
-
 	{ // field UsageReportSpec.Mode
 		fn := func(
 			fldPath *field.Path,
@@ -21673,9 +15906,6 @@ func Validate_UsageReportSpec(
 		errs = append(errs, fn(fldPath.Child("asOf"), &obj.AsOf, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageReportSpec.Limit has no validation
-	// field UsageReportSpec.Offset has no validation
-
 	{ // field UsageReportSpec.By
 		fn := func(
 			fldPath *field.Path,
@@ -21714,10 +15944,6 @@ func Validate_UsageReportSpec(
 func Validate_UsageReportStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReportStatus) (errs field.ErrorList) {
-
-	// field UsageReportStatus.Selection has no validation
-	// field UsageReportStatus.RetainedSince has no validation
-
 	{ // field UsageReportStatus.Summary
 		fn := func(
 			fldPath *field.Path,
@@ -21904,34 +16130,6 @@ func Validate_UsageReportStatus(
 		errs = append(errs, fn(fldPath.Child("breakdown"), obj.Breakdown, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageReportStatus.Page
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *UsagePage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageReportStatus) *UsagePage {
-				return oldObj.Page
-			})
-		errs = append(errs, fn(fldPath.Child("page"), obj.Page, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -21940,7 +16138,6 @@ func Validate_UsageReportStatus(
 func Validate_UsageSummaryOf(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageSummaryOf) (errs field.ErrorList) {
-
 	{ // field UsageSummaryOf.UsageTotals
 		fn := func(
 			fldPath *field.Path,
@@ -21963,15 +16160,6 @@ func Validate_UsageSummaryOf(
 		errs = append(errs, fn(safe.Value(fldPath, func() *field.Path { return fldPath.Child("UsageTotals") }), &obj.UsageTotals, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageSummaryOf.WorkRequests has no validation
-	// field UsageSummaryOf.UnfinishedWork has no validation
-	// field UsageSummaryOf.PRsOpened has no validation
-	// field UsageSummaryOf.PRsReady has no validation
-	// field UsageSummaryOf.PRsMerged has no validation
-	// field UsageSummaryOf.PRsClosed has no validation
-	// field UsageSummaryOf.PRsAssisted has no validation
-	// field UsageSummaryOf.TokensPerPROpened has no validation
-	// field UsageSummaryOf.TokensPerPRMerged has no validation
 	return errs
 }
 
@@ -21980,23 +16168,6 @@ func Validate_UsageSummaryOf(
 func Validate_UsageTask(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageTask) (errs field.ErrorList) {
-
-	// field UsageTask.Namespace has no validation
-	// field UsageTask.NamespaceUID has no validation
-	// field UsageTask.TaskUID has no validation
-	// field UsageTask.TaskName has no validation
-	// field UsageTask.SessionName has no validation
-	// field UsageTask.ParentTaskUID has no validation
-	// field UsageTask.WorkID has no validation
-	// field UsageTask.Repository has no validation
-	// field UsageTask.PRNumber has no validation
-	// field UsageTask.Phase has no validation
-	// field UsageTask.Role has no validation
-	// field UsageTask.Runtime has no validation
-	// field UsageTask.Agent has no validation
-	// field UsageTask.StartedAt has no validation
-	// field UsageTask.GatewayOwner has no validation
-
 	{ // field UsageTask.Usage
 		fn := func(
 			fldPath *field.Path,
@@ -22043,7 +16214,6 @@ func Validate_UsageTask(
 		errs = append(errs, fn(fldPath.Child("measurements"), obj.Measurements, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageTask.Shared has no validation
 	return errs
 }
 
@@ -22052,9 +16222,6 @@ func Validate_UsageTask(
 func Validate_UsageTeam(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageTeam) (errs field.ErrorList) {
-
-	// field UsageTeam.Namespace has no validation
-
 	{ // field UsageTeam.Summary
 		fn := func(
 			fldPath *field.Path,
@@ -22085,22 +16252,6 @@ func Validate_UsageTeam(
 func Validate_UsageTotals(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageTotals) (errs field.ErrorList) {
-
-	// field UsageTotals.InputTokens has no validation
-	// field UsageTotals.OutputTokens has no validation
-	// field UsageTotals.CachedInputTokens has no validation
-	// field UsageTotals.CacheWriteInputTokens has no validation
-	// field UsageTotals.TotalTokens has no validation
-	// field UsageTotals.EstimatedTokens has no validation
-	// field UsageTotals.CachedUsageReported has no validation
-	// field UsageTotals.CacheWriteUsageReported has no validation
-	// field UsageTotals.Measurements has no validation
-	// field UsageTotals.ReportedMeasurements has no validation
-	// field UsageTotals.MissingMeasurements has no validation
-	// field UsageTotals.PartialMeasurements has no validation
-	// field UsageTotals.Calls has no validation
-	// field UsageTotals.Attempts has no validation
-
 	{ // field UsageTotals.Completeness
 		fn := func(
 			fldPath *field.Path,
@@ -22122,8 +16273,6 @@ func Validate_UsageTotals(
 			})
 		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageTotals.ModelCost has no validation
 
 	{ // field UsageTotals.Cost
 		fn := func(
@@ -22155,14 +16304,6 @@ func Validate_UsageTotals(
 func Validate_UsageWork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageWork) (errs field.ErrorList) {
-
-	// field UsageWork.ID has no validation
-	// field UsageWork.Namespace has no validation
-	// field UsageWork.NamespaceUID has no validation
-	// field UsageWork.MonitorName has no validation
-	// field UsageWork.MonitorUID has no validation
-	// field UsageWork.Repository has no validation
-
 	{ // field UsageWork.Kind
 		fn := func(
 			fldPath *field.Path,
@@ -22184,9 +16325,6 @@ func Validate_UsageWork(
 			})
 		errs = append(errs, fn(fldPath.Child("kind"), &obj.Kind, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageWork.Number has no validation
-	// field UsageWork.StartedAt has no validation
 
 	{ // field UsageWork.Summary
 		fn := func(
@@ -22234,8 +16372,6 @@ func Validate_UsageWork(
 		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageWork.PullRequests has no validation
-	// field UsageWork.Models has no validation
 	return errs
 }
 
@@ -22246,7 +16382,6 @@ var symbolsForWorkspaceCleanupPolicy = sets.New(WorkspaceCleanupDelete, Workspac
 func Validate_WorkspaceCleanupPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceCleanupPolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceCleanupPolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -22259,7 +16394,6 @@ func Validate_WorkspaceCleanupPolicy(
 func Validate_WorkspaceCredentialReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceCredentialReference) (errs field.ErrorList) {
-
 	{ // field WorkspaceCredentialReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -22335,7 +16469,6 @@ var symbolsForWorkspaceDetachPolicy = sets.New(WorkspaceDetachDelete, WorkspaceD
 func Validate_WorkspaceDetachPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceDetachPolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceDetachPolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -22350,7 +16483,6 @@ var symbolsForWorkspaceIntent = sets.New(WorkspaceRead, WorkspaceWrite)
 func Validate_WorkspaceIntent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceIntent) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceIntent, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -22365,7 +16497,6 @@ var symbolsForWorkspaceReusePolicy = sets.New(WorkspaceReuseNone, WorkspaceReuse
 func Validate_WorkspaceReusePolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceReusePolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceReusePolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
