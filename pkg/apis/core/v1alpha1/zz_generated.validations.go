@@ -510,6 +510,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskRecording
+	scheme.AddValidationFunc(
+		(*TaskRecording)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskRecording(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskRecording),
+					safe.Cast[*TaskRecording](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -1333,6 +1348,44 @@ func Validate_AgentModel(
 				return oldObj.Fallbacks
 			})
 		errs = append(errs, fn(fldPath.Child("fallbacks"), obj.Fallbacks, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_AgentRecording validates an instance of AgentRecording according
+// to declarative validation rules in the API schema.
+func Validate_AgentRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRecording) (errs field.ErrorList) {
+	{ // field AgentRecording.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordingMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRecording) *RecordingMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -3004,6 +3057,36 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("memory"), obj.Memory, oldVal, oldObj != nil)...)
 	}
 
+	{ // field AgentSpec.Recording
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRecording,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRecording(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentSpec) *AgentRecording {
+				return oldObj.Recording
+			})
+		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
+	}
+
 	{ // field AgentSpec.RateLimit
 		fn := func(
 			fldPath *field.Path,
@@ -4460,6 +4543,36 @@ func Validate_ConcurrencyPolicy(
 	return errs
 }
 
+// Validate_EventRecording validates an instance of EventRecording according
+// to declarative validation rules in the API schema.
+func Validate_EventRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *EventRecording) (errs field.ErrorList) {
+	{ // field EventRecording.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordingMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) *RecordingMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_ExecutionCheckpointReference validates an instance of ExecutionCheckpointReference according
 // to declarative validation rules in the API schema.
 func Validate_ExecutionCheckpointReference(
@@ -4589,6 +4702,36 @@ func Validate_ExecutionEvent(
 				return &oldObj.ObjectMeta
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ExecutionEvent.Recording
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *EventRecording,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_EventRecording(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ExecutionEvent) *EventRecording {
+				return oldObj.Recording
+			})
+		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -7588,6 +7731,20 @@ func Validate_ReasoningEffort(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ReasoningEffort) (errs field.ErrorList) {
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForReasoningEffort, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForRecordingMode = sets.New(RecordingDigests, RecordingFull, RecordingOff)
+
+// Validate_RecordingMode validates an instance of RecordingMode according
+// to declarative validation rules in the API schema.
+func Validate_RecordingMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RecordingMode) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRecordingMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
@@ -11750,6 +11907,36 @@ func Validate_TaskQueryStatus(
 				return oldObj.Items
 			})
 		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskRecording validates an instance of TaskRecording according
+// to declarative validation rules in the API schema.
+func Validate_TaskRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskRecording) (errs field.ErrorList) {
+	{ // field TaskRecording.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskRecording) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
 	return errs
