@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 func (r Row) segments() []string { return strings.Split(r.Path[1:], "/") }
@@ -51,7 +53,7 @@ func (f *Facade) wants(row Row, r *http.Request) bool {
 // Given is for rows that serve requests with one of the query parameters. An empty value asks for nothing.
 func Given(names ...string) func(*http.Request, string) bool {
 	return func(r *http.Request, _ string) bool {
-		q := r.URL.Query()
+		q := wellformed.Query(r)
 		return slices.ContainsFunc(names, func(name string) bool { return q.Get(name) != "" })
 	}
 }
@@ -60,7 +62,7 @@ func Given(names ...string) func(*http.Request, string) bool {
 // native side refuses it.
 func On(name string) func(*http.Request, string) bool {
 	return func(r *http.Request, _ string) bool {
-		value := r.URL.Query().Get(name)
+		value := wellformed.Query(r).Get(name)
 		on, err := strconv.ParseBool(value)
 		return on || err != nil && value != ""
 	}
