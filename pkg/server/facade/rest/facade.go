@@ -13,7 +13,9 @@
 //
 //	row.go       what a row can say
 //	route.go     finding the row of a request
-//	serve.go     carrying out a row
+//	serve.go     one row: its parameters, its namespace and its answers
+//	handler.go   carrying out the native requests of a row
+//	query.go     native objects that are made of query parameters
 //	call.go      one REST request, and the native requests that it makes
 //	body.go      reading the request's body, once its caller is known
 //	object.go    JSON bodies on their way to the chain
