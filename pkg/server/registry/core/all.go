@@ -88,11 +88,11 @@ func All(o Options) []resource.Resource {
 		return guard.RecallScope(ctx, workers, t)
 	}
 	memories := memory.New(memory.Options{
-		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
+		Stored: st.Memories, Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
 		Session: st.Sessions.Get,
 	})
 	proposals := memoryproposal.New(memoryproposal.Options{
-		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
+		Stored: st.Proposals, Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: st.Memories.Get,
 		Guard: workers.MemoryProposals(), Task: tasks.Get,
 		History: func(ctx context.Context, name string, after int64) (transcript.Page, error) {
 			s, err := st.Sessions.Get(ctx, name)

@@ -19,6 +19,8 @@ type Stored struct {
 	Tools     *resource.Stored[*v1alpha1.Tool]
 	Providers *resource.Stored[*v1alpha1.Provider]
 	Budgets   *resource.Stored[*v1alpha1.Budget]
+	Memories  *resource.Stored[*v1alpha1.Memory]
+	Proposals *resource.Stored[*v1alpha1.MemoryProposal]
 }
 
 // NewStored returns what is stored of the resources of one server, which All binds.
@@ -30,6 +32,8 @@ func NewStored() *Stored {
 		Tools:     resource.NewStored[*v1alpha1.Tool](v1alpha1.Resource("tools")),
 		Providers: resource.NewStored[*v1alpha1.Provider](v1alpha1.Resource("providers")),
 		Budgets:   resource.NewStored[*v1alpha1.Budget](v1alpha1.Resource("budgets")),
+		Memories:  resource.NewStored[*v1alpha1.Memory](v1alpha1.Resource("memories")),
+		Proposals: resource.NewStored[*v1alpha1.MemoryProposal](v1alpha1.Resource("memoryproposals")),
 	}
 }
 
