@@ -56,6 +56,8 @@ var (
 )
 
 // Config configures the loop of one run.
+//
+//large:fields each is one thing that the two callers of the loop, worker and chat, set differently
 type Config struct {
 	// Candidates are the model and its fallbacks; at least one.
 	Candidates []llm.Candidate
@@ -155,7 +157,7 @@ func Run(ctx context.Context, c Config, messages []llm.Message) (Result, error) 
 	return Result{Text: text, StopReason: l.stop, Iterations: l.asked, Usage: l.usage, Messages: l.messages}, err
 }
 
-// loop is the state of one Run. It has many methods because each step of a turn is one, over the same conversation.
+// loop is the state of one Run. Each step of a turn is a method, over the same conversation.
 type loop struct {
 	c        Config
 	messages []llm.Message

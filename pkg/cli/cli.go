@@ -42,8 +42,9 @@ type Streams struct {
 	Become func(path string, args, env []string) error
 }
 
-// app is the state that all commands share. It has many methods because each command is one, and so is each part of
-// its output.
+// app is the state that all commands share.
+//
+//large:lines each command is a method, and so is each part of its output
 type app struct {
 	Streams
 	screen    *visible.Writer // Out; Err has the same colours

@@ -135,7 +135,7 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	return m.plan, nil
 }
 
-// maker makes one Plan. It has many methods because each part of a plan is made by one, from the same task and reads.
+// maker makes one Plan. Each part of a plan is made by a method, from the same task and reads.
 type maker struct {
 	reader Reader
 	place  Place

@@ -5,8 +5,10 @@ package redact
 
 import "strings"
 
-// scanner is one pass over s. Bytes before done are already in out. It has many methods because each form of a secret is
-// recognised by one, at the same position in s.
+// scanner is one pass over s. Bytes before done are already in out.
+//
+//large:fields the places before which no secret of a form can begin are kept for each form, so that a text is read once
+//large:lines each form of a secret is recognised by a method at the same position of one text
 type scanner struct {
 	s    string
 	out  strings.Builder

@@ -91,7 +91,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
-		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: object.Changed(st.Objects),
+		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: st.Objects.Changed,
 		Drain: o.ModelDrainTime,
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	stored := core.NewStored()
 	limits := models.NewLimits(models.LimitReaders{
 		Budgets: budget.Of(stored.Budgets), Provider: stored.Providers.Get, Agent: stored.Agents.Get,
-	}, st.Accounts, o.Clock, o.Chat.Shares, ends, object.Changed(st.Objects))
+	}, st.Accounts, o.Clock, o.Chat.Shares, ends, st.Objects.Changed)
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
 	answering, err := chat.New(chat.Options{
 		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,

@@ -29,7 +29,7 @@ const (
 
 // AwaitFiles waits until the process can open the files of a server. Meanwhile the server is alive and not ready. It returns an error if
 // ctx ends first.
-func AwaitFiles(ctx context.Context, o *Options) error {
+func (o *Options) AwaitFiles(ctx context.Context) error {
 	s := &standby{o: o}
 	defer s.done()
 	return s.files(ctx, openable)

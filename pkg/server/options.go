@@ -23,6 +23,8 @@
 //	config.go    the resources of the platform over the stores
 //	restore.go   the command that unpacks a backup
 //	run.go       a server as a process: parts that live and end together
+//
+//large:imports it puts the parts of a server together, for both hosts
 package server
 
 import (
@@ -51,6 +53,9 @@ import (
 const defaultStreamWriteTimeout = 45 * time.Second
 
 // Options are the options of every server of the platform.
+//
+//large:fields each is a flag, or a group of flags, of both hosts
+//large:lines each rule of a flag and each part that both hosts share is made from the flags
 type Options struct {
 	// DataDir is the directory of everything the server stores. It is created if it does not exist.
 	DataDir string

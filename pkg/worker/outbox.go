@@ -40,6 +40,8 @@ const (
 //
 // With a journal, items are on disk before they are sent, and stay there until the server has
 // accepted or refused them.
+//
+//large:fields how a queue sends, and the queue with all that changes with it under one lock
 type outbox[T any] struct {
 	name string
 	// journal keeps what is queued; nil for none. encode makes a record of an item.

@@ -112,7 +112,7 @@ func giveUp(ctx context.Context, terminationLog string, err error) int {
 	return f.Exit
 }
 
-// worker is one run. It has many methods because each step of a run, from its spool to its last upload, works on the same few clients.
+// worker is one run.
 type worker struct {
 	config *Config
 	api    *client.API

@@ -77,7 +77,6 @@ spec:
 func at(manifests, port string) string { return strings.ReplaceAll(manifests, "PORT", port) }
 
 // Server is a platform-apiserver on a folder and a port of its own, registered with the cluster for its group.
-// It has many methods because each asks the API or the process for one thing.
 type Server struct {
 	*kit.Process
 	host.Host // kube-apiserver

@@ -24,7 +24,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	hostinstall "github.com/platform-ai/platform/pkg/server/host/install"
 	"github.com/platform-ai/platform/pkg/server/host/review"
-	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/version"
 )
 
@@ -39,7 +38,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Name = o.ServiceName
-	if server.AwaitFiles(ctx, &o.Options) != nil {
+	if o.AwaitFiles(ctx) != nil {
 		return nil // asked to stop while it waited
 	}
 	memlimit.Set(ctx)
@@ -72,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return err
 	}
-	server.GiveBackMemory(ctx, o.Clock, object.Dropped(st.Objects))
+	server.GiveBackMemory(ctx, o.Clock, st.Objects.Dropped)
 	a := &assembly{Options: &o, config: config, host: host, authorities: authorities}
 	if o.Pod != "" {
 		a.place = &place{host.CoreV1().Pods(o.Namespace), o.Pod}

@@ -59,6 +59,8 @@ const (
 )
 
 // Config describes what the server serves.
+//
+//large:fields each is one thing that the two hosts give to the same server
 type Config struct {
 	// Generic holds what every API server has. NewGeneric makes one with the platform's defaults.
 	Generic *genericapiserver.Config

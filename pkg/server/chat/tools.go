@@ -72,7 +72,7 @@ func (s *Service) toolbox(o Toolset) (*toolbox, error) {
 	return &toolbox{Toolset: o, caller: caller, own: s.own, limits: &s.o.Limits, clock: s.o.Clock, uncovered: s.o.Uncovered}, nil
 }
 
-// toolbox is what the tools of one turn work with. It has many methods because each tool is one.
+// toolbox is what the tools of one turn work with. Each tool is a method.
 type toolbox struct {
 	Toolset
 	caller versioned.Interface // acts as the caller; every operation of a tool goes through it

@@ -36,8 +36,8 @@ const timeoutText = "I had to stop here, because this turn took as long as the s
 // ends when its client disconnects, and any turn after Limits.MaxDuration from its beginning, or when its session is deleted, which
 // waits for it. A turn that ends, also one that failed, is added to its session as a whole.
 //
-// It is for one goroutine. It has many methods because each step of its life is one:
-// what can refuse it, the hooks of the loop, its end, and its continuation after a restart.
+// It is for one goroutine. Each step of its life is a method: what can refuse it, the hooks of the loop, its end, and its
+// continuation after a restart.
 type Turn struct {
 	service *Service
 	request Request

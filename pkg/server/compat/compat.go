@@ -55,6 +55,8 @@
 // are still free (package fair); others get 429. One write to a client may take Options.WriteTimeout (package pace).
 //
 // No request goes on with what a vendor keeps (state.go). Failures are told in the form of the client's API (failure.go).
+//
+//large:imports it is where three protocols of vendors meet the models, the tools and the limits of this server
 package compat
 
 import (

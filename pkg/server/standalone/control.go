@@ -54,7 +54,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		return fmt.Errorf("executor: %w", err)
 	}
 	defer func() {
-		n := process.Running(e)
+		n := e.Running()
 		err = errors.Join(err, e.Close(), goOn(o.Out, n, o.DataDir))
 	}()
 	options := task.Options{

@@ -10,7 +10,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/server"
-	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // Run runs a server until ctx ends; then it returns nil after everything has stopped.
@@ -18,7 +17,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.complete(); err != nil {
 		return err
 	}
-	if server.AwaitFiles(ctx, &o.Options) != nil {
+	if o.AwaitFiles(ctx) != nil {
 		return nil // asked to stop while it waited
 	}
 	memlimit.Set(ctx)
@@ -39,7 +38,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return err
 	}
-	server.GiveBackMemory(ctx, o.Clock, object.Dropped(st.Objects))
+	server.GiveBackMemory(ctx, o.Clock, st.Objects.Dropped)
 	return server.Run(ctx, st, func(ctx context.Context) (*server.Process, error) {
 		a, err := o.assemble(ctx, st)
 		if err != nil {

@@ -76,8 +76,7 @@ type File struct {
 	CreatedAt time.Time
 }
 
-// Store stores blobs in an engine. It has many methods because the files, the log and the calls of an owner share one lock
-// and one total.
+// Store stores blobs in an engine. The files, the log and the calls of an owner share one lock and one total.
 type Store struct {
 	engine engine.Engine
 	limits Limits

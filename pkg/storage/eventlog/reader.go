@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// Reader is the reading side of a log. It reads only published state and never makes a writer wait. It has many methods because
-// each way to read a log is one.
+// Reader is the reading side of a log. It reads only published state and never makes a writer wait.
 type Reader struct {
 	*shared
 	watches *watches

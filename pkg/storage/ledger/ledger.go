@@ -169,7 +169,7 @@ func (c *Call) End(out usage.Outcome, status usage.Status) error {
 	o := c.o
 	o.Status = status
 	o.Settle(out)
-	err := c.ledger.commit(engine.Free, func(b engine.Batch) error { return end(c.ledger, b, &o, c.ledger.clock.Now()) })
+	err := c.ledger.commit(engine.Free, func(b engine.Batch) error { return c.ledger.end(b, &o, c.ledger.clock.Now()) })
 	if err != nil {
 		return fmt.Errorf("record the end of a model request: %w", err)
 	}

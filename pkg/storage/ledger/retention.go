@@ -117,7 +117,7 @@ func cohorts(v usage.View) (map[*cohort]bool, error) {
 }
 
 func (l Retention) expireNamespace(ctx context.Context, namespace string, inactive time.Time) (removed int, err error) {
-	v, err := openView(ctx, l.Ledger, namespace, l.clock.Now())
+	v, err := l.openView(ctx, namespace, l.clock.Now())
 	if err != nil {
 		return 0, err
 	}

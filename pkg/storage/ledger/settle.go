@@ -95,7 +95,7 @@ func (s *endings) record(l *Ledger, to engine.Batch, only *batch) (*batch, error
 	}
 	var err error
 	for _, e := range b.ends {
-		err = errors.Join(err, end(l, to, &e.call.o, e.at))
+		err = errors.Join(err, l.end(to, &e.call.o, e.at))
 	}
 	return b, err
 }
@@ -127,7 +127,7 @@ func (b *batch) finish(err error) {
 }
 
 // end writes the last state of a request that ended at a time. It runs on the commit leader.
-func end(l *Ledger, b engine.Batch, o *usage.Observation, at time.Time) error {
+func (l *Ledger) end(b engine.Batch, o *usage.Observation, at time.Time) error {
 	at, err := l.stamp(b, at)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ var _ usage.Reader = (*Ledger)(nil)
 // read, which costs no write to the disk.
 func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usage.View, error) {
 	l.views.RLock()
-	v, err := openView(ctx, l, namespace, asOf)
+	v, err := l.openView(ctx, namespace, asOf)
 	if err != nil {
 		l.views.RUnlock()
 		return nil, err
@@ -31,7 +31,7 @@ func (l *Ledger) At(ctx context.Context, namespace string, asOf time.Time) (usag
 }
 
 // openView is At for a caller that removes records.
-func openView(ctx context.Context, l *Ledger, namespace string, asOf time.Time) (*view, error) {
+func (l *Ledger) openView(ctx context.Context, namespace string, asOf time.Time) (*view, error) {
 	l.Drain()
 	err := l.commit(engine.Nothing, func(engine.Batch) error {
 		l.last = max(l.last, asOf.UnixNano())

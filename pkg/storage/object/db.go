@@ -165,7 +165,7 @@ func Open(ctx context.Context, e engine.Engine, o Options) (*DB, error) {
 	db.wg.Add(3)
 	go func() { defer db.wg.Done(); db.runCompactor() }()
 	go func() { defer db.wg.Done(); db.runSweeper() }()
-	go func() { defer db.wg.Done(); runIdler(db) }()
+	go func() { defer db.wg.Done(); db.runIdler() }()
 	return db, nil
 }
 

@@ -89,7 +89,7 @@ func (db *DB) sweep(now int64) error {
 			continue
 		}
 		w := &write{topic: t, key: d.key, expect: d.rev}
-		deriveExpiry(db, w)
+		db.deriveExpiry(w)
 		// On a conflict the object was written again, with a new time to live or none.
 		if err := w.commit(); err != nil && !errors.Is(err, errConflict) {
 			return fmt.Errorf("delete expired %s: %w", d.key, err)
@@ -113,7 +113,7 @@ func (db *DB) sweep(now int64) error {
 
 // deriveExpiry sets what is derived from the expired object of w, which leaves with it. An object that cannot be read leaves its rows,
 // as it does when it is deleted.
-func deriveExpiry(db *DB, w *write) {
+func (db *DB) deriveExpiry(w *write) {
 	db.mu.Lock()
 	var s *Store
 	for other := range db.stores {

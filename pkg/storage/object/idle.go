@@ -5,7 +5,7 @@ package object
 
 // runIdler gives memory back that has been idle for between one and two intervals, until the DB is closed: decoded objects
 // that nobody read, and events that all watches have passed. Both can be read from the engine again.
-func runIdler(db *DB) {
+func (db *DB) runIdler() {
 	tick := db.opts.Clock.NewTicker(db.opts.IdleAfter)
 	defer tick.Stop()
 	var before uint64 // the revision at the tick before
@@ -23,8 +23,8 @@ func runIdler(db *DB) {
 	}
 }
 
-// Dropped returns a func that returns about how many bytes have left memory because they were idle, since the DB was opened.
-func Dropped(db *DB) func() uint64 { return db.dropped.Load }
+// Dropped returns about how many bytes have left memory because they were idle, since the DB was opened.
+func (db *DB) Dropped() uint64 { return db.dropped.Load() }
 
 // dropIdle drops the events at or before rev, and the decoded objects that were not read since the last call. Watches that wait
 // are woken one call earlier, so that they have read what leaves the ring. It returns about how many bytes that were.

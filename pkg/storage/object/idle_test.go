@@ -58,7 +58,7 @@ func TestIdle(t *testing.T) {
 	if read.obj.Load() == nil {
 		t.Error("an object that was read has left memory")
 	}
-	kit.Await(t, "what left memory is counted", func() bool { return Dropped(h.db)() >= uint64(2*eventOverhead)+decodedSize*uint64(unread.size) })
+	kit.Await(t, "what left memory is counted", func() bool { return h.db.Dropped() >= uint64(2*eventOverhead)+decodedSize*uint64(unread.size) })
 	kit.Await(t, "the events leave memory", func() bool { return events() == 0 })
 	get("unread")
 	late := watchFrom(t, h, 1)

@@ -46,8 +46,7 @@ type Config struct {
 // versioner reads and writes resource versions, which are decimal revisions.
 var versioner storage.APIObjectVersioner
 
-// Store is the storage.Interface of one resource. It has many methods because that interface has them, and reads with and
-// without decoded objects in memory are apart.
+// Store is the storage.Interface of one resource. Reads with and without decoded objects in memory are apart.
 type Store struct {
 	db             *DB
 	topic          *topic

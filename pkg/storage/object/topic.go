@@ -48,8 +48,8 @@ func byKey(a, b *entry) bool { return a.key < b.key }
 // order touches little memory.
 const treeDegree = 64
 
-// topic is the part of the key space that serves one resource. It has many methods because all that is done under its lock
-// is one: reads at a revision, writes, watches and the caches.
+// topic is the part of the key space that serves one resource. Reads at a revision, writes, watches and the caches
+// share its lock.
 type topic struct {
 	db       *DB
 	prefix   string // of all its keys, with a trailing slash

@@ -26,8 +26,7 @@ import (
 	"github.com/platform-ai/platform/test/kit"
 )
 
-// Platform is a server at work, and what tests want of its namespace default. It has many methods because
-// each does or awaits one thing.
+// Platform is a server at work, and what tests want of its namespace default.
 type Platform struct {
 	*Server
 	T *testing.T

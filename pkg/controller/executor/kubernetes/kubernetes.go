@@ -134,8 +134,9 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Executor runs workers as Jobs. All methods but OnWaiting and OnExit work without Run. It has many methods because each
-// part of a Job and of its Pod is built by one, from the same options.
+// Executor runs workers as Jobs. All methods but OnWaiting and OnExit work without Run.
+//
+//large:lines each part of a Job and of its Pod is built by a method from the same options
 type Executor struct {
 	opts         Options
 	exits, waits executor.Listeners

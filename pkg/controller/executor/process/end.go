@@ -18,7 +18,7 @@ func End(ctx context.Context, dir string, c clock.WithTicker) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	runs := running(e)
+	runs := e.running()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -38,10 +38,10 @@ func End(ctx context.Context, dir string, c clock.WithTicker) (int, error) {
 	return len(runs), err
 }
 
-// Running returns how many runs of an executor are not over.
-func Running(e *Executor) int { return len(running(e)) }
+// Running returns how many runs are not over.
+func (e *Executor) Running() int { return len(e.running()) }
 
-func running(e *Executor) []*run {
+func (e *Executor) running() []*run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	runs := make([]*run, 0, len(e.live))

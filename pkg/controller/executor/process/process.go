@@ -215,7 +215,7 @@ func Open(ctx context.Context, o Options) (*Executor, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	if o.Standby {
-		e.standbys = newStandbys(o.Clock, e.log, func() (*standby, error) { return startStandby(e) })
+		e.standbys = newStandbys(o.Clock, e.log, e.startStandby)
 		e.watches.Go(func() { e.standbys.keep(e.closing) })
 	}
 	return e, nil

@@ -48,7 +48,7 @@ func TestEndOfWhatGoesOn(t *testing.T) {
 	run := newRunSpec()
 	f.start(run)
 	pids := f.pids(run, 6)
-	if n := Running(f.Executor); n != 1 {
+	if n := f.Running(); n != 1 {
 		t.Errorf("%d runs, want 1", n)
 	}
 	if _, err := End(t.Context(), f.opts.Dir, f.opts.Clock); !errors.Is(err, ErrLocked) {

@@ -155,13 +155,13 @@ func (k *standbys) dismissAll() {
 }
 
 // startStandby starts a worker for a later run of a container task.
-func startStandby(e *Executor) (*standby, error) {
+func (e *Executor) startStandby() (*standby, error) {
 	nothing, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = nothing.Close() }()
-	env := environ(e)
+	env := e.environ()
 	env[runspec.EnvStandby] = "true"
 	s := &standby{}
 	if s.process, s.pidfd, s.stdin, err = startWorker(e.opts.ContainerCommand, e.opts.Dir, env, nothing); err != nil {

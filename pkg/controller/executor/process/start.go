@@ -180,7 +180,7 @@ func (r *run) spawn(spec executor.Run) (stdin *os.File, err error) {
 	if isCommand(spec) {
 		command = r.e.opts.ContainerCommand
 	}
-	env := environ(r.e)
+	env := r.e.environ()
 	maps.Copy(env, r.variables(spec))
 	r.child, r.pidfd, stdin, err = startWorker(command, filepath.Join(r.dir, workName), env, log)
 	if err == nil {
@@ -303,7 +303,7 @@ func inherited() []string {
 }
 
 // environ returns the variables that all workers of this server get.
-func environ(e *Executor) map[string]string {
+func (e *Executor) environ() map[string]string {
 	env := map[string]string{}
 	for _, name := range inherited() {
 		if v, ok := os.LookupEnv(name); ok {

@@ -31,9 +31,7 @@ import (
 )
 
 // View is the current state of all roles and bindings. The zero value is not
-// ready; use NewView. Objects passed to it must not be modified afterwards. It has
-// many methods because roles and bindings, of namespaces and of the cluster, are
-// each read, written and listed, all under one lock.
+// ready; use NewView. Objects passed to it must not be modified afterwards.
 type View struct {
 	mu sync.RWMutex // guards everything below
 	// objects are all objects of the four kinds.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package core lists the resources of the group core.platform.ai.
+//
+//large:imports it lists every resource, and each is a package
 package core
 
 import (

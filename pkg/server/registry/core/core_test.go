@@ -20,7 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/coretest"
 )
 
-// server is one with more that the tests of this package need: it has many methods because each asks the API for one thing.
+// server is one with more that the tests of this package need.
 type server struct {
 	*coretest.Server
 	t testing.TB

@@ -25,6 +25,8 @@ import (
 
 // Kept is the shape of an object that is stored and served with every verb. Hooks must not retain the objects passed
 // to them.
+//
+//large:fields each is a rule or a hook that a kind may set, and nearly all kinds set few of them
 type Kept[T Object] struct {
 	// Default fills in unset fields on create and on update, before anything else reads the object.
 	Default func(obj T)

@@ -126,8 +126,10 @@ func (o *Options) ensureDefaults(log logr.Logger) {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Engine implements engine.Engine. All methods may be called concurrently. It has many methods because the interface has
-// them, and each phase of a commit and each rule of a full disk is one.
+// Engine implements engine.Engine. All methods may be called concurrently.
+//
+//large:fields the phases of a commit, the rules of a full disk and the history share one lock, one queue and one state
+//large:lines the interface has many operations, and each phase of a commit is one more
 type Engine struct {
 	opts          Options
 	log           logr.Logger

@@ -12,6 +12,8 @@ import (
 )
 
 // metrics is the store's prometheus.Collector.
+//
+//large:fields each is a metric
 type metrics struct {
 	engine *Engine
 

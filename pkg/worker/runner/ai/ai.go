@@ -174,7 +174,7 @@ func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := childToken(r)
+	tokens, err := r.childToken()
 	if err != nil {
 		return nil, err
 	}

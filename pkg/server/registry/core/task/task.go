@@ -3,6 +3,8 @@
 
 // Package task serves tasks. What belongs to them has packages of its own in the folders of this one, each of which is given what it
 // needs: stored tasks (package stored), stores, and funcs. This package puts them together.
+//
+//large:imports it puts the subresources of tasks together, and each is a package
 package task
 
 import (
@@ -104,8 +106,8 @@ type Resources struct {
 	Gate *modelgate.Gate
 }
 
-// Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. It has many methods
-// because other resources read and change tasks through it. What a subresource does is the method of a type of its own.
+// Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. Other resources read
+// and change tasks through it. What a subresource does is the method of a type of its own.
 type Resource struct {
 	resource.Resource
 
