@@ -44,8 +44,10 @@ type Toolset struct {
 	// that the tools create.
 	Prefix string
 	Labels map[string]string
-	// Words are what the user says. They decide which of the tools that manage objects are offered.
+	// Words are what the user says. They decide which of the tools that manage objects are offered. Said is what the user has said in the
+	// conversation, for load_tools.
 	Words string
+	Said  []string
 	// In is where the tools are offered: Chats or APIs.
 	In builtin.Place
 	// More are offered besides, within the limit of time for one call.
@@ -85,6 +87,8 @@ type toolbox struct {
 	created int32
 	// call identifies the call that is made now; empty if it is not made again after a crash.
 	call string
+	// offered are the tools that the model has.
+	offered *tool.Catalogue
 }
 
 // binding is a tool of the catalogue with the code that carries it out.
@@ -114,6 +118,7 @@ func bindings() []binding {
 		operation(builtin.ChatListAgents, (*toolbox).listAgents),
 		operation(builtin.ChatListTools, (*toolbox).listTools),
 		operation(builtin.ChatListTasks, (*toolbox).listTasks),
+		operation(builtin.ChatLoadTools, (*toolbox).loadTools),
 		operation(builtin.ChatCreateAgent, (*toolbox).createAgent),
 		operation(builtin.ChatUpdateAgent, (*toolbox).updateAgent),
 		operation(builtin.ChatDeleteAgent, (*toolbox).deleteAgent),
@@ -164,11 +169,26 @@ func toolNames() []string {
 
 // catalogue returns the tools that are offered for what the user says.
 func (b *toolbox) catalogue(ctx context.Context) (*tool.Catalogue, error) {
+	tools, err := b.serve(ctx, func(of *builtin.Tool) bool {
+		if of == builtin.ChatLoadTools {
+			return slices.ContainsFunc(loadable, func(of builtin.Intent) bool { return !wanted(of, b.Words) })
+		}
+		return wanted(of.Asked, b.Words)
+	}, b.More)
+	if err != nil {
+		return nil, err
+	}
+	b.offered, err = tool.NewCatalogue(tools...)
+	return b.offered, err
+}
+
+// serve makes tools of the catalogue, and more beside them, as they are offered to the caller.
+func (b *toolbox) serve(ctx context.Context, which func(*builtin.Tool) bool, more []tool.Tool) ([]tool.Tool, error) {
 	var tools []tool.Tool
 	var own, served []string
 	all := bindings()
 	for _, of := range builtin.In(b.In) {
-		if of.In&builtin.Runs != 0 || !wanted(of.Asked, b.Words) {
+		if of.In&builtin.Runs != 0 || !which(of) {
 			continue
 		}
 		t, err := carriedOut(b, of, all)
@@ -177,7 +197,7 @@ func (b *toolbox) catalogue(ctx context.Context) (*tool.Catalogue, error) {
 		}
 		tools, own = append(tools, t), append(own, of.Name)
 	}
-	for _, t := range b.More {
+	for _, t := range more {
 		tools, served = append(tools, t), append(served, t.Definition().Name)
 	}
 	if b.uncovered != nil {
@@ -190,7 +210,7 @@ func (b *toolbox) catalogue(ctx context.Context) (*tool.Catalogue, error) {
 			tools[i] = b.Wrap(tools[i])
 		}
 	}
-	return tool.NewCatalogue(tools...)
+	return tools, nil
 }
 
 // bounded limits how long a call may take.

@@ -119,6 +119,7 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 	t.tools, err = t.service.toolbox(Toolset{
 		Caller: t.request.Caller, Namespace: t.request.Namespace, Provider: t.candidates[0].Provider, Model: t.candidates[0].Name,
 		In: builtin.Chats, Session: t.session.Name, Prefix: taskPrefix(t.session), Labels: labels(t.session), Words: intent(t.request.Spec.Message, history),
+		Said: saidByUser(history, t.request.Spec.Message),
 	})
 	if err != nil {
 		return err
@@ -126,6 +127,7 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 	if t.catalogue, err = t.tools.catalogue(ctx); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
+	t.loadAgain(ctx)
 	// System messages that somebody put into the session are not instructions of the orchestrator, and are left out.
 	_, before := agentloop.Replay(history)
 	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: t.prompt(ctx)}}, before...)
