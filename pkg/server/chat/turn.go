@@ -118,10 +118,11 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 	}
 	scope := toolbox.ForSession(t.session)
 	scope.Caller, scope.Provider, scope.Model = t.request.Caller, t.candidates[0].Provider, t.candidates[0].Name
-	scope.Words, scope.Created = toolbox.Words(t.request.Spec.Message, history), t.created
+	scope.Words, scope.Said, scope.Created = toolbox.Words(t.request.Spec.Message, history), toolbox.Said(t.request.Spec.Message, history), t.created
 	if t.tools, err = t.service.o.Tools.Make(ctx, scope); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
+	t.tools.LoadAgain(ctx, t.said)
 	// System messages that somebody put into the session are not instructions of the orchestrator, and are left out.
 	_, before := agentloop.Replay(history)
 	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: t.prompt(ctx)}}, before...)

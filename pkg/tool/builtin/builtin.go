@@ -128,7 +128,7 @@ var all = []*Tool{
 	DetachTask, CodeExec, FileRead, FileWrite,
 
 	ChatCreateAITask, ChatCreateContainerTask, ChatCreateAgentTask, ChatCheckTaskProgress, ChatFetchTaskOutput, ChatWaitForTask, ChatCancelTask,
-	ChatListAgents, ChatListTools, ChatListTasks,
+	ChatListAgents, ChatListTools, ChatListTasks, ChatLoadTools,
 	ChatCreateAgent, ChatUpdateAgent, ChatDeleteAgent, ChatCreateTool, ChatDeleteTool, ChatDeleteSession,
 	ChatCreatePRMonitor, ChatCodeExec,
 	ChatCreatePullRequest, ChatCheckPullRequestCI, ChatFileRead, ChatFileWrite,

@@ -6,6 +6,7 @@
 //	toolbox.go    the tools that are offered, within their limits
 //	caller.go     requests to this server as the caller
 //	intent.go     which tools are offered for what the user says
+//	load.go       tools that the model asks for, in the user's words
 //	made.go       what the tools create: names, labels, marks
 //	running.go    tasks that a conversation has not finished with
 //	explain.go    errors of the API in words for the model
@@ -84,8 +85,10 @@ type Scope struct {
 	// that the tools create.
 	Prefix string
 	Labels map[string]string
-	// Words are what the user says. They decide which of the tools that manage objects are offered.
+	// Words are what the user says. They decide which of the tools that manage objects are offered. Said is what the user has said in the
+	// conversation, for load_tools.
 	Words string
+	Said  []string
 	// In is where the tools are offered: Chats or APIs.
 	In builtin.Place
 	// More are offered besides, within the limit of time for one call.
@@ -160,6 +163,7 @@ func bindings() []binding {
 		operation(builtin.ChatListAgents, (*Box).listAgents),
 		operation(builtin.ChatListTools, (*Box).listTools),
 		operation(builtin.ChatListTasks, (*Box).listTasks),
+		operation(builtin.ChatLoadTools, (*Box).loadTools),
 		operation(builtin.ChatCreateAgent, (*Box).createAgent),
 		operation(builtin.ChatUpdateAgent, (*Box).updateAgent),
 		operation(builtin.ChatDeleteAgent, (*Box).deleteAgent),
@@ -210,11 +214,25 @@ func Names() []string {
 
 // offered returns the tools that are offered for what the user says.
 func (b *Box) offered(ctx context.Context) (*tool.Catalogue, error) {
+	tools, err := b.serve(ctx, func(of *builtin.Tool) bool {
+		if of == builtin.ChatLoadTools {
+			return slices.ContainsFunc(loadable, func(of builtin.Intent) bool { return !wanted(of, b.Words) })
+		}
+		return wanted(of.Asked, b.Words)
+	}, b.More)
+	if err != nil {
+		return nil, err
+	}
+	return tool.NewCatalogue(tools...)
+}
+
+// serve makes tools of the catalogue, and more beside them, as they are offered to the caller.
+func (b *Box) serve(ctx context.Context, which func(*builtin.Tool) bool, more []tool.Tool) ([]tool.Tool, error) {
 	var tools []tool.Tool
 	var own, served []string
 	all := bindings()
 	for _, of := range builtin.In(b.In) {
-		if of.In&builtin.Runs != 0 || !wanted(of.Asked, b.Words) {
+		if of.In&builtin.Runs != 0 || !which(of) {
 			continue
 		}
 		t, err := carriedOut(b, of, all)
@@ -223,7 +241,7 @@ func (b *Box) offered(ctx context.Context) (*tool.Catalogue, error) {
 		}
 		tools, own = append(tools, t), append(own, of.Name)
 	}
-	for _, t := range b.More {
+	for _, t := range more {
 		tools, served = append(tools, t), append(served, t.Definition().Name)
 	}
 	if b.o.Uncovered != nil {
@@ -236,7 +254,7 @@ func (b *Box) offered(ctx context.Context) (*tool.Catalogue, error) {
 			tools[i] = b.Wrap(tools[i])
 		}
 	}
-	return tool.NewCatalogue(tools...)
+	return tools, nil
 }
 
 // bounded limits how long a call may take.
