@@ -67,6 +67,7 @@ type Readers struct {
 // Options are what model requests need.
 type Options struct {
 	Readers
+
 	Clock clock.PassiveClock
 	// Shares divides rate limits among namespaces. The zero value gives all the same.
 	Shares fairshare.Shares

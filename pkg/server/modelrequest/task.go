@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,17 +84,23 @@ type requestEvent struct {
 // startsAndEnds returns those of the events that begin or end model requests. The Agent of the task and the tasks above it are read
 // at most once for all of them.
 func (r *Tasks) startsAndEnds(ctx context.Context, t *v1alpha1.Task, events eventlog.Sanitized) []requestEvent {
+	if !slices.ContainsFunc(events.Events(), startsOrEnds) {
+		return nil
+	}
 	var list []requestEvent
 	agent := sync.OnceValues(func() (*v1alpha1.Agent, error) { return r.all.o.Agent.Of(ctx, t) })
 	above := sync.OnceValues(func() ([]*v1alpha1.Task, error) { return r.above(ctx, t) })
 	for i, e := range events.Events() {
-		switch e.Type {
-		case v1alpha1.EventModelRequestStarted, v1alpha1.EventModelRequestCompleted, v1alpha1.EventModelRequestFailed:
+		if startsOrEnds(e) {
 			c := callOf(e)
 			list = append(list, requestEvent{e, c, i, sync.OnceValues(func() (*ask, error) { return r.ask(ctx, t, c, agent, above) })})
 		}
 	}
 	return list
+}
+
+func startsOrEnds(e *v1alpha1.ExecutionEvent) bool {
+	return e.Type == v1alpha1.EventModelRequestStarted || e.Type == v1alpha1.EventModelRequestCompleted || e.Type == v1alpha1.EventModelRequestFailed
 }
 
 // call is what a model event says about its request.
