@@ -38,7 +38,8 @@ func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, n
 	if err := a.conditions(t); err != nil {
 		return err
 	}
-	children, err := c.Tasks(namespace).List(ctx, metav1.ListOptions{LabelSelector: childrenOf(name)})
+	labels, fields := childrenOf(t)
+	children, err := c.Tasks(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields})
 	if err != nil {
 		return err
 	}

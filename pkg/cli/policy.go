@@ -72,6 +72,11 @@ func policyTest(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if tried == nil {
+			if err := a.awaitPolicies(cmd.Context(), c.RESTClient()); err != nil {
+				return err
+			}
+		}
 		for i := range calls {
 			if err := calls[i].judge(cmd.Context(), c, namespace, tried); err != nil {
 				return err

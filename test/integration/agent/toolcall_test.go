@@ -127,6 +127,24 @@ func TestToolCallPolicies(t *testing.T) {
 	}
 }
 
+// TestPolicyTestCountsTheNewestPolicy: a policy that was written just now judges the calls of the command that tries it.
+func TestPolicyTestCountsTheNewestPolicy(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	s.RESTTask(t, "t")
+	file := filepath.Join(t.TempDir(), "calls.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: core.platform.ai/v1alpha1\nkind: ToolCall\nspec: {taskName: t, toolName: file_read, arguments: {path: a}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	never := host.Policy("never", "false", "nothing is read here")
+	never.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"toolcalls"}
+	host.Install(t, s.Kubernetes(t), never, host.Deny("never"))
+	out, errs, code := standalone.Command(t.Context(), s.Kubeconfig, "policy", "test", "--calls", file)
+	if code != 2 || !strings.Contains(out, "never: nothing is read here") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
 // Policies hold back the calls of a real agent: one is denied, one waits for a person, one is made.
 func TestPoliciesHoldCallsBack(t *testing.T) {
 	t.Parallel()
