@@ -62,6 +62,7 @@ func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *refusal
 		{"spec.secretRef", s.SecretRef != nil},
 		{"spec.session", s.Session != nil},
 		{"spec.memory", s.Memory != nil},
+		{"spec.recording", s.Recording != nil},
 		{"spec.rateLimit", s.RateLimit != nil},
 		{"spec.runtime", s.Runtime != nil},
 		{"spec.ttlAfterLastTask", s.TTLAfterLastTask != nil},
@@ -138,7 +139,7 @@ func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc)
 }
 
 // CompleteMade gives an agent that CheckMade accepts what it inherits from the maker's agent: its rate limit, what it may
-// recall, the tools that need an approval, and the limits of its coordination. It also records who made it: only that task may delete
+// recall, how it is recorded, the tools that need an approval, and the limits of its coordination. It also records who made it: only that task may delete
 // the agent. Its owner is the task at the top of the tree, so both go together.
 func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	root, name := Root(maker)
@@ -150,6 +151,7 @@ func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	made.Finalizers = nil
 	from := coordinator.Spec.Coordination
 	made.Spec.RateLimit, made.Spec.Memory = coordinator.Spec.RateLimit.DeepCopy(), coordinator.Spec.Memory.DeepCopy()
+	made.Spec.Recording = coordinator.Spec.Recording.DeepCopy()
 	c := made.Spec.Coordination
 	if c == nil {
 		c = &v1alpha1.AgentCoordination{}

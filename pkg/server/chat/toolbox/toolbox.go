@@ -112,7 +112,8 @@ func (m *Maker) Make(ctx context.Context, s Scope) (*Box, error) {
 }
 
 // Box holds the tools of one turn, and what they work with. It is for one goroutine.
-// Each tool is a method.
+//
+//large:lines each tool of the orchestrator is a method of it
 type Box struct {
 	Scope
 	o      *Options
