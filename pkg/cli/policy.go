@@ -72,15 +72,8 @@ func policyTest(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if tried == nil {
-			if err := a.awaitPolicies(cmd.Context(), c.RESTClient()); err != nil {
-				return err
-			}
-		}
-		for i := range calls {
-			if err := calls[i].judge(cmd.Context(), c, namespace, tried); err != nil {
-				return err
-			}
+		if err := a.judgeAll(cmd.Context(), c, namespace, calls, tried); err != nil {
+			return err
 		}
 		if *f == asTable {
 			err = a.showCalls(calls)
@@ -90,6 +83,21 @@ func policyTest(a *app) *cobra.Command {
 		return cmp.Or(err, denied(calls))
 	}
 	return cmd
+}
+
+// judgeAll asks the server about calls, by its policies or by others.
+func (a *app) judgeAll(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, calls []testedCall, tried []apiextensionsv1.JSON) error {
+	if tried == nil {
+		if err := a.awaitPolicies(ctx, c.RESTClient()); err != nil {
+			return err
+		}
+	}
+	for i := range calls {
+		if err := calls[i].judge(ctx, c, namespace, tried); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // testedCall is a call, and what policies said and say about it.
