@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -300,6 +301,13 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	get("/api/v1/tasks/a/plan")
 
 	// Tasks, of which a has ended.
+	recorded := kit.Must[*v1alpha1.ExecutionEvent](t)(client.Tasks("default").AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{
+		Type:      v1alpha1.EventModelRequestCompleted,
+		Recording: &v1alpha1.EventRecording{Parts: []v1alpha1.RecordedPart{{Message: &v1alpha1.RecordedMessage{Role: "assistant", Text: "Done."}}}, Message: new(int32(0))},
+	}, metav1.CreateOptions{}))
+	get("/api/v1/tasks/a/recording")
+	get("/api/v1/tasks/a/recording?after=0&limit=1")
+	get(fmt.Sprintf("/api/v1/tasks/a/recording/%d", recorded.Seq))
 	kit.Must[*v1alpha1.ExecutionEvent](t)(client.Tasks("default").AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded}, metav1.CreateOptions{}))
 	ended := kit.Must[*v1alpha1.Task](t)(client.Tasks("default").Get(t.Context(), "a", metav1.GetOptions{}))
 	ended.Status.Phase = v1alpha1.TaskSucceeded
