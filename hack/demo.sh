@@ -58,6 +58,10 @@ show kubectl get tasks
 show kubectl get --raw /apis/core.platform.ai/v1alpha1/namespaces/default/tasks/primes/result
 echo
 
+say 'What the agent ran, and what that printed'
+ran=$(kubectl get executionevents --field-selector taskName=primes -o jsonpath='{range .items[?(@.toolName=="code_exec")]}{.seq}{"\n"}{end}')
+for seq in $ran; do show platform task show primes "$seq"; done
+
 say 'A task that asks before it acts: its agent may run commands only when a person agrees'
 show kubectl apply -f "$root/artifacts/demo/approval.yaml"
 show kubectl wait --for=condition=WaitingForApproval --timeout=300s task/rotate

@@ -42,7 +42,7 @@ for image in "$@"; do
 done
 mkdir -p "$out/bin"
 # shellcheck disable=SC2086 # flags are words
-go build ${IMAGE_GOFLAGS:-} -ldflags "-s -w -X github.com/platform-ai/platform/pkg/version.version=$version" -o "$out/bin/" "${packages[@]}"
+go build ${IMAGE_GOFLAGS:-} -tags=grpcnotrace -ldflags "-s -w -X github.com/platform-ai/platform/pkg/version.version=$version" -o "$out/bin/" "${packages[@]}"
 (cd hack/images && GOARCH='' go build -o "../../$out/bin/images" .)
 
 for image in "$@"; do

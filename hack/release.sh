@@ -21,7 +21,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   name=platform_${version}_linux_$arch
   stage=$out/stage/$name
   mkdir -p "$stage"
-  go build -trimpath -ldflags "-s -w -X github.com/platform-ai/platform/pkg/version.version=$version" -o "$stage/" ./cmd/...
+  go build -trimpath -tags=grpcnotrace -ldflags "-s -w -X github.com/platform-ai/platform/pkg/version.version=$version" -o "$stage/" ./cmd/...
   ln -s platform "$stage/kubectl-platform"
   cp LICENSE README.md "$stage/"
   tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw --format=gnu \

@@ -39,10 +39,12 @@ func (l *loop) modelContent(a llm.Attempt) content {
 }
 
 // requestStart returns the event for the start of an attempt.
-func (l *loop) requestStart(a llm.Attempt, tools []tool.Definition) *v1alpha1.ExecutionEvent {
+func (l *loop) requestStart(a llm.Attempt, req *llm.Request) *v1alpha1.ExecutionEvent {
 	c := l.modelContent(a)
-	c["messageCount"], c["toolCount"], c["maxInputTokens"] = len(l.messages), len(tools), (&llm.Request{Messages: l.messages, Tools: tools}).MaxInput()
-	return event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(l.messages)), c)
+	c["messageCount"], c["toolCount"], c["maxInputTokens"] = len(req.Messages), len(req.Tools), (&llm.Request{Messages: req.Messages, Tools: req.Tools}).MaxInput()
+	e := event.New(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("asking %s (%d messages)", a.Model, len(req.Messages)), c)
+	e.Recording = l.c.Recording.request(req)
+	return e
 }
 
 // requestEnded records an attempt with the usage that was reported, if any. A failed attempt
@@ -84,7 +86,9 @@ func (l *loop) requestEnded(a llm.Attempt) {
 		return
 	}
 	c["stopReason"], c["toolCalls"] = a.Response.StopReason, len(a.Response.ToolCalls)
-	l.record(event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", usageText(a), c))
+	e := event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", usageText(a), c)
+	e.Recording = l.c.Recording.answer(&a.Response)
+	l.record(e)
 }
 
 // unsent reports whether the vendor did not get the request.
@@ -138,7 +142,9 @@ func (l *loop) toolStarted(call llm.ToolCall) { l.record(l.toolStart(call, "")) 
 // toolStart returns the event for the start of a call. If the call was approved, this event and
 // the one for its end name the approval.
 func (l *loop) toolStart(call llm.ToolCall, approvalID string) *v1alpha1.ExecutionEvent {
-	return l.toolEvent(v1alpha1.EventToolCallStarted, v1alpha1.SeverityInfo, call, approvalID, "calling "+call.Name, content{"argumentBytes": len(call.Arguments)})
+	e := l.toolEvent(v1alpha1.EventToolCallStarted, v1alpha1.SeverityInfo, call, approvalID, "calling "+call.Name, content{"argumentBytes": len(call.Arguments)})
+	e.Recording = l.c.Recording.call(call)
+	return e
 }
 
 func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, took time.Duration) {
@@ -150,7 +156,9 @@ func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, to
 		if r.ErrorType == tool.TypeOutcomeUnknown {
 			text = call.Name + " may have been carried out: its outcome is unknown"
 		}
-		l.record(l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, text, c))
+		e := l.toolEvent(v1alpha1.EventToolCallFailed, v1alpha1.SeverityWarning, call, approvalID, text, c)
+		e.Recording = l.c.Recording.result(call, r)
+		l.record(e)
 		return
 	}
 	if r.Program != "" {
@@ -162,7 +170,9 @@ func (l *loop) toolEnded(call llm.ToolCall, approvalID string, r tool.Result, to
 			c["agent"] = r.Child.Agent
 		}
 	}
-	l.record(l.toolEvent(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, approvalID, call.Name+" completed", c))
+	e := l.toolEvent(v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, call, approvalID, call.Name+" completed", c)
+	e.Recording = l.c.Recording.result(call, r)
+	l.record(e)
 }
 
 func (l *loop) toolEvent(t v1alpha1.EventType, s v1alpha1.EventSeverity, call llm.ToolCall, approvalID, summary string, c content) *v1alpha1.ExecutionEvent {

@@ -76,6 +76,8 @@ type Config struct {
 	// Begin stores the event that a model request starts, before the request is sent, and waits until the request may
 	// be sent. An error ends the run. If it is nil, the Recorder is used.
 	Begin func(ctx context.Context, e *v1alpha1.ExecutionEvent) error
+	// Recording is what makes what is recorded beside the events; nil for nothing.
+	Recording *Recording
 	// AgentName is the agent's name in events.
 	AgentName string
 	// MaxIterations defaults to plan.DefaultMaxIterations.
@@ -306,6 +308,7 @@ func (l *loop) shorten(shorter []llm.Message, ok bool) bool {
 }
 
 func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response, error) {
+	req := llm.Request{Messages: l.messages, Tools: tools, Temperature: l.c.Temperature, MaxTokens: l.c.MaxTokens, Format: l.c.Format}
 	o := llm.Options{
 		Candidates: l.c.Candidates, Policy: l.c.Policy, Clock: l.c.Clock, Cooling: &l.cooling,
 		Observer: llm.Observer{
@@ -314,7 +317,7 @@ func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response,
 					l.c.Restart()
 				}
 				if l.c.Begin == nil {
-					l.record(l.requestStart(a, tools))
+					l.record(l.requestStart(a, &req))
 				}
 			},
 			Ended: func(a llm.Attempt) {
@@ -326,14 +329,12 @@ func (l *loop) call(ctx context.Context, tools []tool.Definition) (llm.Response,
 	}
 	if begin := l.c.Begin; begin != nil {
 		o.Begin = func(ctx context.Context, a llm.Attempt) error {
-			e := l.requestStart(a, tools)
+			e := l.requestStart(a, &req)
 			e.AgentName = l.c.AgentName
 			return begin(ctx, e)
 		}
 	}
-	resp, err := llm.Call(ctx, o, llm.Request{
-		Messages: l.messages, Tools: tools, Temperature: l.c.Temperature, MaxTokens: l.c.MaxTokens, Format: l.c.Format,
-	})
+	resp, err := llm.Call(ctx, o, req)
 	if err == nil {
 		l.stop = resp.StopReason
 		l.message(resp)

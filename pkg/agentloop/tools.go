@@ -61,7 +61,7 @@ func (l *loop) oneCall(ctx context.Context, c llm.ToolCall, resp llm.Response, a
 	if f := l.c.Called; f != nil {
 		f(c, result)
 	}
-	l.add(llm.Message{Role: llm.RoleTool, ToolCallID: c.ID, Text: result.Text})
+	l.add(resultOf(c, result))
 	err = l.save(ctx)
 	if ctx.Err() != nil {
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}

@@ -10,9 +10,10 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// childrenOf returns the selector of the tasks that a task delegated, and of the runs of a schedule.
-func childrenOf(task string) string {
-	return v1alpha1.LabelParentTask + "=" + v1alpha1.LabelValue(task)
+// childrenOf returns the selectors, of labels and of fields, of the tasks that a task delegated, and of the runs of a schedule. The label
+// alone may be anybody's.
+func childrenOf(t *v1alpha1.Task) (labels, fields string) {
+	return v1alpha1.LabelParentTask + "=" + v1alpha1.LabelValue(t.Name), "parentTaskUID=" + string(t.UID)
 }
 
 func taskChildren(api *server, term *terminal) *cobra.Command {
@@ -28,10 +29,12 @@ func taskChildren(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := c.Tasks(namespace).Get(cmd.Context(), args[0], metav1.GetOptions{}); err != nil {
+		t, err := c.Tasks(namespace).Get(cmd.Context(), args[0], metav1.GetOptions{})
+		if err != nil {
 			return err // an unknown task has no children, but an empty list would mislead
 		}
-		return printList(cmd.Context(), api, term, "tasks", &listFlags{selector: childrenOf(args[0]), follow: follow}, *f)
+		labels, fields := childrenOf(t)
+		return printList(cmd.Context(), api, term, "tasks", &listFlags{selector: labels, fields: fields, follow: follow}, *f)
 	}
 	return cmd
 }

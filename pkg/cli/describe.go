@@ -38,7 +38,8 @@ func describeTask(ctx context.Context, api *server, term *terminal, c typed.Core
 	if err := printConditions(term, t); err != nil {
 		return err
 	}
-	children, err := c.Tasks(namespace).List(ctx, metav1.ListOptions{LabelSelector: childrenOf(name)})
+	labels, fields := childrenOf(t)
+	children, err := c.Tasks(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields})
 	if err != nil {
 		return err
 	}

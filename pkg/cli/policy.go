@@ -72,6 +72,11 @@ func policyTest(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if tried == nil {
+			if err := awaitPolicies(cmd.Context(), term.clock, c.RESTClient()); err != nil {
+				return err
+			}
+		}
 		for i := range calls {
 			if err := calls[i].judge(cmd.Context(), c, namespace, tried); err != nil {
 				return err

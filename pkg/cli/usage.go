@@ -142,14 +142,24 @@ func (h *helper) help(cmd *cobra.Command, args []string) {
 	h.print(cmd, args)
 }
 
+// usage prints the usage of a command. A group is runnable only to report unknown commands, so its usage shows only the line
+// about its commands. A template would say so in one line, and the program would keep all methods of all its types for it.
+func usage(cmd *cobra.Command, standard func(*cobra.Command) error) error {
+	if cmd.HasAvailableSubCommands() && isGroup(cmd) {
+		run, runE := cmd.Run, cmd.RunE
+		cmd.Run, cmd.RunE = nil, nil
+		defer func() { cmd.Run, cmd.RunE = run, runE }()
+	}
+	return standard(cmd)
+}
+
 // execute runs the command with these rules.
 func execute(run func() error, root *cobra.Command) error {
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	// A group is runnable only to report unknown commands, so its usage shows only the line about
-	// its commands.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (or (not .HasAvailableSubCommands) (ne .Use .Name))}}", 1))
+	standard := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return usage(cmd, standard) })
 	root.SetFlagErrorFunc(flagError)
 	h := &helper{print: root.HelpFunc()}
 	root.SetHelpFunc(h.help)

@@ -34,7 +34,7 @@ func TestUsageErrorsFail(t *testing.T) {
 		{"task aprove --help", `platform: unknown command "aprove" for "platform task"; did you mean "platform task approve"?`},
 		{"approve rotate", `platform: unknown command "approve" for "platform"; did you mean "platform approval approve" or "platform task approve"?`},
 		{"session frobnicate", `platform: unknown command "frobnicate" for "platform session"; "platform session --help" lists the commands`},
-		{"approval show", `platform: unknown command "show" for "platform approval"; "platform approval --help" lists the commands`},
+		{"approval view", `platform: unknown command "view" for "platform approval"; "platform approval --help" lists the commands`},
 		{"completion tcsh", `platform: unknown command "tcsh" for "platform completion"; did you mean`},
 		{"help frobnicate", `platform: unknown command "frobnicate" for "platform"`},
 		{"help task frobnicate", `platform: unknown command "frobnicate" for "platform task"`},

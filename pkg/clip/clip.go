@@ -18,6 +18,17 @@ func Text(s string, limit int) string {
 	return s[:limit]
 }
 
+// Mark ends a text of which more was left out.
+const Mark = " … [shortened]"
+
+// Marked is Text. A text that is cut ends with Mark, which the limit includes.
+func Marked(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return Text(s, limit-len(Mark)) + Mark
+}
+
 // Whole returns text that was cut at its end without the part of a character there.
 func Whole(text []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {

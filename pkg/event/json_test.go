@@ -34,6 +34,7 @@ func filled(t *testing.T, text string) *v1alpha1.ExecutionEvent {
 			f.Set(reflect.ValueOf(metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 67000, time.FixedZone("x", 3600)))))
 		case **apiextensionsv1.JSON:
 			f.Set(reflect.ValueOf(&apiextensionsv1.JSON{Raw: []byte(`{"a":[1,"b",null]}`)}))
+		case **v1alpha1.EventRecording: // no stored event has it
 		case **v1alpha1.EventTruncation:
 			f.Set(reflect.ValueOf(&v1alpha1.EventTruncation{SummaryTruncated: true, SummaryOriginalChars: n}))
 		case **int64:

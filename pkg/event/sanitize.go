@@ -54,6 +54,14 @@ func SanitizeAfter(e *v1alpha1.ExecutionEvent, seen *redact.Seen) Report {
 		e.ContentText = r.text(plain)
 	}
 	r.content(e)
+	if e.Recording != nil {
+		for i := range e.Recording.Parts {
+			CleanPart(&e.Recording.Parts[i], seen)
+		}
+		if p := e.Recording.Parameters; p != nil {
+			p.Format = r.text(p.Format)
+		}
+	}
 	e.Summary, e.ContentText = seen.Remove(e.Summary), seen.Remove(e.ContentText) // what content holds
 	for _, l := range labels(e) {
 		*l.value = seen.Remove(*l.value) // what the texts hold

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
@@ -22,7 +23,7 @@ type AgentPlan struct {
 
 // CheckAgent decides what Make would decide for a task that names the Agent and nothing else. It accepts an Agent
 // that leaves something for the task to name, a model for example. It does not check whether the keys of Providers
-// and Tools exist. The error is a *RefusedError, or comes from the Reader.
+// and Tools exist. The error is a *refusal.Error, or comes from the Reader.
 func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (*AgentPlan, error) {
 	m := &maker{reader: r, place: place, namespace: a.Namespace, withoutKeys: true, anyModel: true, plan: &Plan{Agent: a}}
 	task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI}}
@@ -46,7 +47,7 @@ func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (
 		return nil, err
 	}
 	if gaps := support.Refused(support.Agent(&a.Spec)); len(gaps) > 0 {
-		return nil, refuse(v1alpha1.ReasonNotSupported, "%s", gaps[0])
+		return nil, refusal.New(v1alpha1.ReasonNotSupported, "%s", gaps[0])
 	}
 	p := &AgentPlan{Skills: m.skills}
 	for _, c := range m.plan.Candidates {
@@ -58,11 +59,11 @@ func CheckAgent(ctx context.Context, r Reader, place Place, a *v1alpha1.Agent) (
 func (m *maker) agentModels(ctx context.Context, uses *Uses, a *v1alpha1.Agent) error {
 	switch {
 	case a.Spec.Runtime != nil && a.Spec.ProviderRef != nil:
-		return refuse(v1alpha1.ReasonIncompatibleAgent, "providerRef and runtime are both set")
+		return refusal.New(v1alpha1.ReasonIncompatibleAgent, "providerRef and runtime are both set")
 	case a.Spec.Runtime != nil:
 		return m.fallbacks(ctx, nil, uses.Fallbacks)
 	case uses.Provider == nil:
-		return refuse(v1alpha1.ReasonNoProvider, "neither providerRef, model.provider nor runtime is set")
+		return refusal.New(v1alpha1.ReasonNoProvider, "neither providerRef, model.provider nor runtime is set")
 	}
 	return m.models(ctx, uses, nil)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/command"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // Limits of coordination where the Agent sets none.
@@ -111,32 +112,32 @@ func Depth(t *v1alpha1.Task) int32 {
 // The child's agent is nil if it has none or it does not exist. An agent that the parent itself created may always be
 // delegated to, because it has nothing that the parent lacks. Any other has its own Provider, tools and Secrets, so allowedAgents
 // grants these to whoever may delegate to it, and an empty list grants none.
-func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent, depth int32) *RefusedError {
+func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent, depth int32) *refusal.Error {
 	if coordinator == nil {
-		return refuse(v1alpha1.ReasonCoordinationDisabled, "the parent has no agent that may delegate")
+		return refusal.New(v1alpha1.ReasonCoordinationDisabled, "the parent has no agent that may delegate")
 	}
 	c := coordinator.Spec.Coordination
 	if c == nil || !c.Enabled {
-		return refuse(v1alpha1.ReasonCoordinationDisabled, "agent %q may not delegate: its spec.coordination.enabled is not set", coordinator.Name)
+		return refusal.New(v1alpha1.ReasonCoordinationDisabled, "agent %q may not delegate: its spec.coordination.enabled is not set", coordinator.Name)
 	}
 	if limit := MaxDepth(coordinator); depth > limit {
-		return refuse(v1alpha1.ReasonDepthExceeded, "the task would be %d levels below the root, and agent %q allows %d (spec.coordination.maxDepth)", depth, coordinator.Name, limit)
+		return refusal.New(v1alpha1.ReasonDepthExceeded, "the task would be %d levels below the root, and agent %q allows %d (spec.coordination.maxDepth)", depth, coordinator.Name, limit)
 	}
 	ref := child.Spec.AgentRef
 	if ref == nil {
 		if child.Spec.Type == v1alpha1.TaskTypeContainer {
 			return nil
 		}
-		return refuse(v1alpha1.ReasonAgentNotAllowed, "a delegated task of type %s needs spec.agentRef", child.Spec.Type)
+		return refusal.New(v1alpha1.ReasonAgentNotAllowed, "a delegated task of type %s needs spec.agentRef", child.Spec.Type)
 	}
 	key, list := refer(child.Namespace, ref).NamespacedName, allowedAgents(coordinator)
 	switch {
 	case MadeBy(agent, parent) || list.admit(key):
 		return incompatible(child, agent)
 	case len(list) == 0:
-		return refuse(v1alpha1.ReasonAgentNotAllowed, "agent %q may not be delegated to: spec.coordination.allowedAgents of agent %q is empty, which admits none; it has to name the agent, or %q for all", key, coordinator.Name, v1alpha1.AnyAgent)
+		return refusal.New(v1alpha1.ReasonAgentNotAllowed, "agent %q may not be delegated to: spec.coordination.allowedAgents of agent %q is empty, which admits none; it has to name the agent, or %q for all", key, coordinator.Name, v1alpha1.AnyAgent)
 	}
-	return refuse(v1alpha1.ReasonAgentNotAllowed, "agent %q is not among those that agent %q may delegate to (spec.coordination.allowedAgents): %s", key, coordinator.Name, list)
+	return refusal.New(v1alpha1.ReasonAgentNotAllowed, "agent %q is not among those that agent %q may delegate to (spec.coordination.allowedAgents): %s", key, coordinator.Name, list)
 }
 
 // ChildNetwork returns what the command of a container task may connect to that a task delegates: what programs of the
@@ -154,10 +155,10 @@ func ChildNetwork(parent *v1alpha1.Task, coordinator *v1alpha1.Agent) v1alpha1.S
 
 // CheckChild returns why a task may not be a child of the parent: a child gets no more than its agent and its parent
 // have. The child's agent is nil if it has none or it does not exist yet.
-func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent) []*RefusedError {
-	var list []*RefusedError
+func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent) []*refusal.Error {
+	var list []*refusal.Error
 	forbid := func(field, format string, args ...any) {
-		list = append(list, &RefusedError{Reason: v1alpha1.ReasonRefused, Field: field, Message: fmt.Sprintf(format, args...)})
+		list = append(list, &refusal.Error{Reason: v1alpha1.ReasonRefused, Field: field, Message: fmt.Sprintf(format, args...)})
 	}
 	s := &child.Spec
 	for _, f := range []struct {
@@ -193,7 +194,7 @@ func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 }
 
 // checkTools refuses tools that neither the child's agent nor its parent has.
-func checkTools(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent) []*RefusedError {
+func checkTools(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent) []*refusal.Error {
 	var has []string
 	bare := child.DeepCopy()
 	bare.Spec.AI.Tools = nil
@@ -202,10 +203,10 @@ func checkTools(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 			has = append(has, key.Name)
 		}
 	}
-	var list []*RefusedError
+	var list []*refusal.Error
 	for i, name := range child.Spec.AI.Tools {
 		if !slices.Contains(has, name) {
-			list = append(list, &RefusedError{
+			list = append(list, &refusal.Error{
 				Reason: v1alpha1.ReasonRefused, Field: fmt.Sprintf("spec.ai.tools[%d]", i),
 				Message: fmt.Sprintf("neither the agent of the delegated task nor its parent has the tool %q", name),
 			})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
@@ -39,12 +40,12 @@ func Root(t *v1alpha1.Task) (types.UID, string) {
 
 // CheckMade returns why a task, whose agent is coordinator, may not create an agent: an agent that a task creates gets no
 // provider, tool, Secret or permission that the task lacks. The coordinator is nil if the task has no agent.
-func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *RefusedError {
-	forbid := func(field, format string, args ...any) *RefusedError {
-		return &RefusedError{Reason: v1alpha1.ReasonRefused, Field: field, Message: fmt.Sprintf(format, args...)}
+func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *refusal.Error {
+	forbid := func(field, format string, args ...any) *refusal.Error {
+		return &refusal.Error{Reason: v1alpha1.ReasonRefused, Field: field, Message: fmt.Sprintf(format, args...)}
 	}
 	if !coordinates(maker, coordinator) {
-		return refuse(v1alpha1.ReasonCoordinationDisabled, "only a task whose agent has spec.coordination.enabled may create agents")
+		return refusal.New(v1alpha1.ReasonCoordinationDisabled, "only a task whose agent has spec.coordination.enabled may create agents")
 	}
 	s := &made.Spec
 	m := s.Model
@@ -61,6 +62,7 @@ func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *Refused
 		{"spec.secretRef", s.SecretRef != nil},
 		{"spec.session", s.Session != nil},
 		{"spec.memory", s.Memory != nil},
+		{"spec.recording", s.Recording != nil},
 		{"spec.rateLimit", s.RateLimit != nil},
 		{"spec.runtime", s.Runtime != nil},
 		{"spec.ttlAfterLastTask", s.TTLAfterLastTask != nil},
@@ -90,10 +92,10 @@ func CheckMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) *Refused
 	return checkMadeCoordination(coordinator, made, forbid)
 }
 
-type forbidFunc = func(field, format string, args ...any) *RefusedError
+type forbidFunc = func(field, format string, args ...any) *refusal.Error
 
 // checkProvider refuses a Provider that the maker does not use.
-func checkProvider(uses *Uses, made *v1alpha1.Agent, forbid forbidFunc) *RefusedError {
+func checkProvider(uses *Uses, made *v1alpha1.Agent, forbid forbidFunc) *refusal.Error {
 	var has []types.NamespacedName
 	var names []string
 	add := func(key types.NamespacedName) {
@@ -119,7 +121,7 @@ func checkProvider(uses *Uses, made *v1alpha1.Agent, forbid forbidFunc) *Refused
 
 // checkMadeCoordination refuses coordination that goes beyond that of the maker's agent. Numbers are limited by
 // CompleteMade instead.
-func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc) *RefusedError {
+func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc) *refusal.Error {
 	c := made.Spec.Coordination
 	if c == nil {
 		return nil
@@ -137,7 +139,7 @@ func checkMadeCoordination(coordinator, made *v1alpha1.Agent, forbid forbidFunc)
 }
 
 // CompleteMade gives an agent that CheckMade accepts what it inherits from the maker's agent: its rate limit, what it may
-// recall, the tools that need an approval, and the limits of its coordination. It also records who made it: only that task may delete
+// recall, how it is recorded, the tools that need an approval, and the limits of its coordination. It also records who made it: only that task may delete
 // the agent. Its owner is the task at the top of the tree, so both go together.
 func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	root, name := Root(maker)
@@ -149,6 +151,7 @@ func CompleteMade(maker *v1alpha1.Task, coordinator, made *v1alpha1.Agent) {
 	made.Finalizers = nil
 	from := coordinator.Spec.Coordination
 	made.Spec.RateLimit, made.Spec.Memory = coordinator.Spec.RateLimit.DeepCopy(), coordinator.Spec.Memory.DeepCopy()
+	made.Spec.Recording = coordinator.Spec.Recording.DeepCopy()
 	c := made.Spec.Coordination
 	if c == nil {
 		c = &v1alpha1.AgentCoordination{}

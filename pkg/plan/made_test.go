@@ -34,6 +34,7 @@ var fieldsOfMade = map[string]string{
 	"secretRef":                          "refused",
 	"session":                            "refused",
 	"memory":                             "refused",
+	"recording":                          "refused",
 	"rateLimit":                          "refused",
 	"coordination.enabled":               "allowed",
 	"coordination.allowedAgents":         "bounded",
@@ -173,5 +174,16 @@ func TestChildNetwork(t *testing.T) {
 	}
 	if got := plan.ChildNetwork(parent, nil); got != v1alpha1.SandboxNetworkNone {
 		t.Errorf("without an agent: %s", got)
+	}
+}
+
+// TestMadeAgentsAreRecordedAlike: an agent that a task makes is recorded as the maker is.
+func TestMadeAgentsAreRecordedAlike(t *testing.T) {
+	task, coordinator := makers()
+	coordinator.Spec.Recording = &v1alpha1.AgentRecording{Mode: v1alpha1.RecordingDigests}
+	made := coordinator.DeepCopy()
+	made.Spec.Recording = nil
+	if plan.CompleteMade(task, coordinator, made); made.Spec.Recording == nil || made.Spec.Recording.Mode != v1alpha1.RecordingDigests {
+		t.Errorf("it is recorded as %+v", made.Spec.Recording)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // defaultProviderKey is the key in a Provider's Secret if the Provider names none.
@@ -36,7 +37,7 @@ func modelNames(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 // most.
 func (m *maker) models(ctx context.Context, uses *Uses, names []string) error {
 	if uses.Provider == nil {
-		return refuse(v1alpha1.ReasonNoProvider, "neither the task nor its agent names a provider")
+		return refusal.New(v1alpha1.ReasonNoProvider, "neither the task nor its agent names a provider")
 	}
 	first, err := m.chosen(ctx, *uses.Provider)
 	if err != nil {
@@ -82,12 +83,12 @@ func (m *maker) chosen(ctx context.Context, c ProviderChoice) (*v1alpha1.Provide
 			continue
 		}
 		if found != nil {
-			return nil, refuse(v1alpha1.ReasonAmbiguousProvider, "more than one Provider of namespace %q has type %q; name one with providerRef", c.Ref.Namespace, c.Type)
+			return nil, refusal.New(v1alpha1.ReasonAmbiguousProvider, "more than one Provider of namespace %q has type %q; name one with providerRef", c.Ref.Namespace, c.Type)
 		}
 		found = &list[i]
 	}
 	if found == nil {
-		return nil, missing(v1alpha1.ReasonProviderNotFound, "no Provider of type %q exists in namespace %q", c.Type, c.Ref.Namespace)
+		return nil, refusal.Missing(v1alpha1.ReasonProviderNotFound, "no Provider of type %q exists in namespace %q", c.Type, c.Ref.Namespace)
 	}
 	return found, nil
 }
@@ -111,7 +112,7 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 	}
 	c := Candidate{Provider: p, Model: cmp.Or(names...)}
 	if c.Model == "" && !m.anyModel {
-		return refuse(v1alpha1.ReasonNoModel, "no model is named: not by the task, its agent or provider %q", p.Name)
+		return refusal.New(v1alpha1.ReasonNoModel, "no model is named: not by the task, its agent or provider %q", p.Name)
 	}
 	m.plan.Candidates = append(m.plan.Candidates, c)
 	if m.withoutKeys {
@@ -119,7 +120,7 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 	}
 	address, err := vendors.Address(&p.Spec)
 	if err != nil {
-		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)
+		return refusal.New(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)
 	}
 	return m.need(ctx, Secret{
 		Use: ForProvider, For: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, Namespace: p.Namespace,
@@ -127,17 +128,17 @@ func (m *maker) candidate(ctx context.Context, p *v1alpha1.Provider, names ...st
 	}, address)
 }
 
-// CheckProvider returns a *RefusedError for a Provider that no run can use as it is. It does not check whether the
+// CheckProvider returns a *refusal.Error for a Provider that no run can use as it is. It does not check whether the
 // key exists.
 func CheckProvider(p *v1alpha1.Provider) error {
 	if _, ok := vendors.Find(p.Spec.Type); !ok {
-		return refuse(v1alpha1.ReasonProviderUnsupported, "provider %q: spec.type: must be %s, not %s", p.Name, vendors.Types(), p.Spec.Type)
+		return refusal.New(v1alpha1.ReasonProviderUnsupported, "provider %q: spec.type: must be %s, not %s", p.Name, vendors.Types(), p.Spec.Type)
 	}
 	if err := vendors.Check(&p.Spec, field.NewPath("spec")).ToAggregate(); err != nil {
-		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)
+		return refusal.New(v1alpha1.ReasonProviderInvalid, "provider %q: %v", p.Name, err)
 	}
 	if err := checkBaseURL(p.Spec.BaseURL); err != nil {
-		return refuse(v1alpha1.ReasonProviderInvalid, "provider %q: spec.baseURL: %v", p.Name, err)
+		return refusal.New(v1alpha1.ReasonProviderInvalid, "provider %q: spec.baseURL: %v", p.Name, err)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/plan/command"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
@@ -103,16 +103,16 @@ type Tool struct {
 	Object *v1alpha1.Tool
 }
 
-// Make decides what the task runs with at a place. The error is a *RefusedError if the task cannot run as it is
+// Make decides what the task runs with at a place. The error is a *refusal.Error if the task cannot run as it is
 // written; any other error comes from the Reader.
 func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, error) {
 	m := &maker{reader: r, place: place, namespace: t.Namespace, plan: &Plan{}}
 	if err := m.mount(ctx, t); err != nil {
 		return nil, err
 	}
-	for _, refusal := range OfTask(t) {
-		if t.Spec.Type != v1alpha1.TaskTypeAgent || refusal.Reason != v1alpha1.ReasonNoPrompt { // the lack of a runtime matters more
-			return nil, refusal
+	for _, r := range OfTask(t) {
+		if t.Spec.Type != v1alpha1.TaskTypeAgent || r.Reason != v1alpha1.ReasonNoPrompt { // the lack of a runtime matters more
+			return nil, r
 		}
 	}
 	if err := m.variables(ctx, t); err != nil {
@@ -128,9 +128,9 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 			return nil, err
 		}
 	case v1alpha1.TaskTypeAgent:
-		return nil, refuse(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
+		return nil, refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
 	default:
-		return nil, refuse(v1alpha1.ReasonUnknownType, "tasks of type %q are not known", t.Spec.Type)
+		return nil, refusal.New(v1alpha1.ReasonUnknownType, "tasks of type %q are not known", t.Spec.Type)
 	}
 	return m.plan, nil
 }
@@ -151,15 +151,7 @@ type maker struct {
 }
 
 func (m *maker) container(t *v1alpha1.Task) error {
-	return refusedCommand(m.place.command().Runs(t))
-}
-
-// refusedCommand returns a refusal of package command as one of this package.
-func refusedCommand(r *command.Refusal) error {
-	if r == nil {
-		return nil
-	}
-	return &RefusedError{Reason: r.Reason, Message: r.Message}
+	return m.place.command().Runs(t)
 }
 
 func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
@@ -217,9 +209,9 @@ func (m *maker) agent(ctx context.Context, t *v1alpha1.Task) error {
 }
 
 // incompatible refuses an agent that cannot do a task of its type. The agent may be nil.
-func incompatible(t *v1alpha1.Task, a *v1alpha1.Agent) *RefusedError {
+func incompatible(t *v1alpha1.Task, a *v1alpha1.Agent) *refusal.Error {
 	if a != nil && a.Spec.Runtime != nil && t.Spec.Type == v1alpha1.TaskTypeAI {
-		return refuse(v1alpha1.ReasonIncompatibleAgent, "agent %q has a runtime; a task of type ai needs an agent with a provider", a.Name)
+		return refusal.New(v1alpha1.ReasonIncompatibleAgent, "agent %q has a runtime; a task of type ai needs an agent with a provider", a.Name)
 	}
 	return nil
 }
@@ -229,7 +221,7 @@ func (m *maker) isolated(r Reference, kind string) error {
 	if r.Namespace == r.From || m.place.OtherNamespaces {
 		return nil
 	}
-	return refuse(v1alpha1.ReasonNamespaceIsolationViolation, "%s %q of namespace %q may not be used from namespace %q", kind, r.Name, r.Namespace, r.From)
+	return refusal.New(v1alpha1.ReasonNamespaceIsolationViolation, "%s %q of namespace %q may not be used from namespace %q", kind, r.Name, r.Namespace, r.From)
 }
 
 // MaxTokens returns the limit of the output of one model call of a task, in tokens. The agent is nil for a task without
@@ -305,7 +297,7 @@ func (m *maker) mounted(ctx context.Context, key types.NamespacedName) error {
 		return err
 	}
 	if m.place.NoMounts != "" {
-		return refuse(v1alpha1.ReasonRefused, "Secret %s: %s", key.Name, m.place.NoMounts)
+		return refusal.New(v1alpha1.ReasonRefused, "Secret %s: %s", key.Name, m.place.NoMounts)
 	}
 	return nil
 }
@@ -318,7 +310,7 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 			continue
 		}
 		if t.Spec.Type != v1alpha1.TaskTypeAgent { // the lack of a runtime matters more
-			if err := refusedCommand(m.place.command().Variable(&e)); err != nil {
+			if err := m.place.command().Variable(&e); err != nil {
 				return err
 			}
 		}
@@ -327,7 +319,7 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 		}
 		optional, err := m.variable(ctx, t.Namespace, e.Name, from)
 		// Optional means that the value may be missing, not that a Secret's hosts do not matter.
-		if refused, ok := errors.AsType[*RefusedError](err); ok && optional && refused.Missing {
+		if refused, ok := errors.AsType[*refusal.Error](err); ok && optional && refused.Missing {
 			if r := from.SecretKeyRef; r != nil {
 				m.plan.Absent = append(m.plan.Absent, v1alpha1.KeyReference{Name: r.Name, Key: r.Key})
 			}

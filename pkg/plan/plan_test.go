@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
@@ -110,7 +111,7 @@ func (s shelf) HasSecret(_ context.Context, secret plan.Secret) (bool, egress.Ho
 
 // decided returns a decision in short form: the reason, and "?" if the missing object may still be created.
 func decided(err error) string {
-	refused, ok := errors.AsType[*plan.RefusedError](err)
+	refused, ok := errors.AsType[*refusal.Error](err)
 	switch {
 	case err == nil:
 		return "runs"

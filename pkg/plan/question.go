@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // Question is a request to a model that does not belong to a task: one turn of a chat, or a request to one of the
@@ -43,7 +44,7 @@ func (q *Question) task() *v1alpha1.Task {
 
 // Answering decides which models answer a question, by the rules that Make applies to a task. The Plan has the Agent,
 // the candidates, their Secrets and the limits of an answer, and nothing else. References to other namespaces are
-// refused. The error is a *RefusedError if no model can answer; any other error comes from the Reader.
+// refused. The error is a *refusal.Error if no model can answer; any other error comes from the Reader.
 func Answering(ctx context.Context, r Reader, q *Question) (*Plan, error) {
 	m := &maker{reader: r, place: Place{Started: true, RequireHosts: q.RequireHosts}, namespace: q.Namespace, anyModel: true, plan: &Plan{}}
 	t := q.task()
@@ -53,7 +54,7 @@ func Answering(ctx context.Context, r Reader, q *Question) (*Plan, error) {
 	uses := UsesOf(t, m.plan.Agent)
 	if uses.Provider == nil {
 		if q.DefaultProvider == "" {
-			return nil, refuse(v1alpha1.ReasonNoProvider, "neither the request nor its agent names a provider")
+			return nil, refusal.New(v1alpha1.ReasonNoProvider, "neither the request nor its agent names a provider")
 		}
 		uses.Provider = &ProviderChoice{Ref: Reference{
 			From: q.Namespace, NamespacedName: types.NamespacedName{Namespace: q.Namespace, Name: q.DefaultProvider},
@@ -65,7 +66,7 @@ func Answering(ctx context.Context, r Reader, q *Question) (*Plan, error) {
 	for i := range m.plan.Candidates {
 		c := &m.plan.Candidates[i]
 		if c.Model = cmp.Or(c.Model, q.DefaultModel); c.Model == "" {
-			return nil, refuse(v1alpha1.ReasonNoModel, "no model is named: not by the request, its agent or provider %q", c.Provider.Name)
+			return nil, refusal.New(v1alpha1.ReasonNoModel, "no model is named: not by the request, its agent or provider %q", c.Provider.Name)
 		}
 	}
 	m.plan.limit(t.Spec.AI)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // need adds a Secret to the Plan, if it exists, the run may use it, and its value may be sent to the address. The
@@ -25,13 +26,13 @@ func (m *maker) need(ctx context.Context, s Secret, to *url.URL) error {
 		return err
 	}
 	if !there {
-		return missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
+		return refusal.Missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
 	}
 	if m.place.Pods && s.Namespace != m.namespace {
-		return refuse(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
+		return refusal.New(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
 	}
 	if err := MaySend(key, hosts, m.place.RequireHosts, to); err != nil {
-		return refuse(v1alpha1.ReasonSecretHostNotAllowed, "%s%v", s.user(), err)
+		return refusal.New(v1alpha1.ReasonSecretHostNotAllowed, "%s%v", s.user(), err)
 	}
 	s.Hosts = hosts
 	if !slices.Contains(m.plan.Secrets, s) {

@@ -14,6 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // TestSecretHosts plans tasks whose Secret permits different hosts. "" is a Secret without the annotation, "none" one with an
@@ -73,7 +74,7 @@ func TestSecretHosts(t *testing.T) {
 			}
 		}
 		p, err := plan.Make(t.Context(), objects, plan.Place{RequireHosts: tc.require}, tc.task)
-		refused, ok := errors.AsType[*plan.RefusedError](err)
+		refused, ok := errors.AsType[*refusal.Error](err)
 		switch {
 		case len(tc.says) == 0 && err != nil, len(tc.says) > 0 && (!ok || refused.Reason != v1alpha1.ReasonSecretHostNotAllowed || refused.Missing):
 			t.Errorf("%s: %v", name, err)
@@ -103,7 +104,7 @@ func TestSecretHosts(t *testing.T) {
 func TestQuestionHosts(t *testing.T) {
 	q := &plan.Question{Namespace: plantest.Namespace, Provider: "openai", RequireHosts: true}
 	_, err := plan.Answering(t.Context(), newShelf(), q)
-	if refused, ok := errors.AsType[*plan.RefusedError](err); !ok || refused.Reason != v1alpha1.ReasonSecretHostNotAllowed {
+	if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Reason != v1alpha1.ReasonSecretHostNotAllowed {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
@@ -45,14 +46,14 @@ func History(s *v1alpha1.TaskSpec, a *v1alpha1.Agent) int {
 
 // OfTask returns why the task cannot run anywhere, judged by the task alone. Admission rejects a task that breaks one
 // of these rules. A task that was stored before the rule existed is refused when it is about to start.
-func OfTask(t *v1alpha1.Task) []*RefusedError {
-	var list []*RefusedError
+func OfTask(t *v1alpha1.Task) []*refusal.Error {
+	var list []*refusal.Error
 	for _, g := range support.Refused(support.Task(t)) {
-		list = append(list, &RefusedError{Reason: v1alpha1.ReasonNotSupported, Message: g.String(), Field: g.Path})
+		list = append(list, &refusal.Error{Reason: v1alpha1.ReasonNotSupported, Message: g.String(), Field: g.Path})
 	}
 	asks := t.Spec.Type == v1alpha1.TaskTypeAI || t.Spec.Type == v1alpha1.TaskTypeAgent
 	if asks && Prompt(&t.Spec) == "" && !PromptInSession(&t.Spec) {
-		list = append(list, &RefusedError{
+		list = append(list, &refusal.Error{
 			Reason: v1alpha1.ReasonNoPrompt, Field: "spec.prompt",
 			Message: "the task has no prompt: spec.prompt and spec.ai.prompt are blank, and spec.sessionRef.promptIncluded is not set",
 		})
@@ -62,10 +63,10 @@ func OfTask(t *v1alpha1.Task) []*RefusedError {
 
 // OfAgent returns which of its Agent's settings the task cannot use because this version does not implement them.
 // Admission rejects such a task if the Agent exists when the task is written.
-func OfAgent(t *v1alpha1.Task, a *v1alpha1.Agent) []*RefusedError {
-	var list []*RefusedError
+func OfAgent(t *v1alpha1.Task, a *v1alpha1.Agent) []*refusal.Error {
+	var list []*refusal.Error
 	for _, g := range support.AgentOf(t, &a.Spec) {
-		list = append(list, &RefusedError{Reason: v1alpha1.ReasonNotSupported, Message: fmt.Sprintf("agent %q: %s", a.Name, g), Field: "spec.agentRef"})
+		list = append(list, &refusal.Error{Reason: v1alpha1.ReasonNotSupported, Message: fmt.Sprintf("agent %q: %s", a.Name, g), Field: "spec.agentRef"})
 	}
 	return list
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // text returns a part of the system text. It is built only when it is asked for, and controllers never ask.
@@ -105,7 +106,7 @@ func (m *maker) configMap(ctx context.Context, key types.NamespacedName, name st
 		return "", err
 	}
 	if m.place.Pods && key.Namespace != m.namespace {
-		return "", refuse(v1alpha1.ReasonRefused, "ConfigMap %q of namespace %q cannot be given to a pod of namespace %q", key.Name, key.Namespace, m.namespace)
+		return "", refusal.New(v1alpha1.ReasonRefused, "ConfigMap %q of namespace %q cannot be given to a pod of namespace %q", key.Name, key.Namespace, m.namespace)
 	}
 	m.keep(use)
 	return use.Value, nil
@@ -118,7 +119,7 @@ func (m *maker) lookUp(ctx context.Context, use *ConfigMap) error {
 		return err
 	}
 	if !ok {
-		return missing(v1alpha1.ReasonConfigMapKeyNotFound, "ConfigMap %q of namespace %q has no key %q", use.Name, use.Namespace, use.Key)
+		return refusal.Missing(v1alpha1.ReasonConfigMapKeyNotFound, "ConfigMap %q of namespace %q has no key %q", use.Name, use.Namespace, use.Key)
 	}
 	use.Value = value
 	return nil

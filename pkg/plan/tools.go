@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/support"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
@@ -49,13 +50,13 @@ func (m *maker) lacks(name string) string {
 // builtin refuses a built-in tool that cannot work at the place, unless the run goes on without it.
 func (m *maker) builtin(b *builtin.Tool) error {
 	if what := m.lacks(b.Name); what != "" && !b.Dispensable {
-		return refuse(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", b.Name, what)
+		return refusal.New(v1alpha1.ReasonToolUnavailable, "the tool %s cannot work here: %s; or take it from the tools of the task and its agent", b.Name, what)
 	}
 	if b.Effects.Has(builtin.Executes) && m.place.NoPrograms != "" {
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", b.Name, m.place.NoPrograms)
+		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "tool %s: %s", b.Name, m.place.NoPrograms)
 	}
 	if b.Effects.Has(builtin.Executes) && m.place.NoNetwork != "" && PublicNetwork(m.plan.Agent) {
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "tool %s: spec.sandbox.network of Agent %q: %s", b.Name, m.plan.Agent.Name, m.place.NoNetwork)
+		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "tool %s: spec.sandbox.network of Agent %q: %s", b.Name, m.plan.Agent.Name, m.place.NoNetwork)
 	}
 	return nil
 }
@@ -86,19 +87,19 @@ func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 		return fmt.Errorf("tool %s: %w", key, err)
 	}
 	if !tool.ValidName(key.Name) {
-		return refuse(v1alpha1.ReasonToolInvalid, "tool %q: models know tools by names of 1 to 64 letters, digits, - and _", key.Name)
+		return refusal.New(v1alpha1.ReasonToolInvalid, "tool %q: models know tools by names of 1 to 64 letters, digits, - and _", key.Name)
 	}
 	if err := tool.CheckSpec(&o.Spec); err != nil {
-		return refuse(v1alpha1.ReasonToolInvalid, "tool %s: %v", key, err)
+		return refusal.New(v1alpha1.ReasonToolInvalid, "tool %s: %v", key, err)
 	}
 	if o.Spec.MCP != nil && key.Namespace != m.namespace {
-		return refuse(v1alpha1.ReasonToolInvalid, "tool %s: spec.mcp: a remote MCP tool can be used in its own namespace only, not from namespace %q", key, m.namespace)
+		return refusal.New(v1alpha1.ReasonToolInvalid, "tool %s: spec.mcp: a remote MCP tool can be used in its own namespace only, not from namespace %q", key, m.namespace)
 	}
 	m.plan.Tools = append(m.plan.Tools, Tool{Name: key.Name, Object: o})
 	if h := o.Spec.HTTP; h != nil && h.AuthSecretRef != nil && !m.withoutKeys {
 		address, err := tool.Address(&o.Spec)
 		if err != nil {
-			return refuse(v1alpha1.ReasonToolInvalid, "tool %s: its address cannot be used", key)
+			return refusal.New(v1alpha1.ReasonToolInvalid, "tool %s: its address cannot be used", key)
 		}
 		return m.need(ctx, Secret{Use: ForTool, For: key, Namespace: key.Namespace, Ref: *h.AuthSecretRef}, address)
 	}

@@ -18,15 +18,16 @@ import (
 	"github.com/platform-ai/platform/pkg/server/apiserver"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/compat"
 	"github.com/platform-ai/platform/pkg/server/console"
 	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/facade"
 	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/registry/core"
-	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
@@ -99,13 +100,18 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	ends := later.New(o.Clock)
 	stored := core.NewStored()
-	limits := models.NewLimits(models.LimitReaders{
-		Budgets: budget.Of(stored.Budgets), Provider: stored.Providers.Get, Agent: stored.Agents.Get,
-	}, st.Accounts, o.Clock, o.Chat.Shares, ends, st.Objects.Changed)
+	limits := modelrequest.New(modelrequest.Options{
+		Readers: stored.ModelRequests(), Clock: o.Clock, Shares: o.Chat.Shares, Changed: st.Objects.Changed, Accounts: st.Accounts, Ends: ends,
+	})
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
+	tools, err := toolbox.New(toolbox.Options{
+		Loopback: g.LoopbackClientConfig, MaxTasks: o.Chat.MaxTasksPerTurn, CallTimeout: o.Chat.ToolTimeout, Uncovered: callers.UncoveredTools, Clock: o.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
 	answering, err := chat.New(chat.Options{
-		Limits: o.Chat, Models: access, Loopback: g.LoopbackClientConfig, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
-		Uncovered: callers.UncoveredTools,
+		Limits: o.Chat, Models: access, Tools: tools, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
 	})
 	if err != nil {
 		return nil, err
@@ -133,17 +139,17 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Names: ownHost(g.SecureServing.Listener, certified(g.SecureServing)),
 		Resources: core.All(core.Options{
 			Options: tokens.apply(task.Options{
-				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
+				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Recordings: st.Recordings, Recording: v1alpha1.RecordingMode(o.RecordingMode), Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
-				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed},
+				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed, Recordings: o.RecordingRetention},
 				TreeTasks: o.TreeTasks,
 			}),
 			Stored:      stored,
 			Transcripts: st.Transcripts,
 			Memories:    st.Memories,
-			Limits:      limits,
+			Requests:    limits,
 			Usage:       st.Ledger,
 			PutLink:     st.Ledger.PutLink,
 			Turns:       st.Turns,
@@ -170,7 +176,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Clock: o.Clock, Requests: requests,
 		REST: &facade.Options{Clock: o.Clock, Metrics: o.Metrics, Origins: o.CORSOrigins, TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek},
 		Compat: &compat.Options{
-			Chat: answering, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: stored.Judge().Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
+			Tools: tools, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: stored.Judge().Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: requests, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek,
 		},

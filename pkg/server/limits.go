@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
@@ -42,6 +43,9 @@ func (o *Options) addLimitFlags(fs *pflag.FlagSet) {
 	quantity(&o.NamespaceArtifactBytes, "namespace-artifact-bytes", "20Gi", "how many bytes the artifacts, results and logs of all tasks of a namespace may have together; 0 is no limit")
 	quantity(&o.TaskArtifactRate, "task-artifact-rate", "32Mi", "bytes of artifacts and results that a task may write per second, in bursts of up to 16 seconds' worth; more is refused with 429. 0 is no limit")
 	quantity(&o.NamespaceArtifactRate, "namespace-artifact-rate", "64Mi", "the same for artifacts, results and logs of all tasks of a namespace together; 0 is no limit")
+	fs.StringVar(&o.RecordingMode, "recording-mode", string(v1alpha1.RecordingFull), "how much of what runs say and do is kept beside their events, where the agent does not say it (spec.recording.mode): Full, Digests or Off")
+	quantity(&o.TaskRecordingBytes, "task-recording-bytes", "256Mi", "how many bytes of recordings a task may have; more is kept as sizes and digests. 0 is no limit")
+	quantity(&o.NamespaceRecordingBytes, "namespace-recording-bytes", "20Gi", "the same for all tasks of a namespace together; 0 is no limit")
 	quantity(&o.TaskLogRate, "task-log-rate", "1Mi", "bytes of log that a task may append per second, in bursts of up to 16 seconds' worth; more is refused with 429. 0 is no limit")
 }
 
@@ -52,7 +56,15 @@ func (o *Options) checkLimits() error {
 		"namespace-event-rate": o.NamespaceEventRate.Value(), "namespace-event-bytes": o.NamespaceEventBytes.Value(),
 		"task-artifacts": o.TaskArtifacts, "task-artifact-bytes": o.TaskArtifactBytes.Value(),
 		"namespace-artifact-bytes": o.NamespaceArtifactBytes.Value(), "task-log-rate": o.TaskLogRate.Value(),
-		"task-artifact-rate": o.TaskArtifactRate.Value(), "namespace-artifact-rate": o.NamespaceArtifactRate.Value(),
+		"task-artifact-rate": o.TaskArtifactRate.Value(), "namespace-artifact-rate": o.NamespaceArtifactRate.Value(), "task-recording-bytes": o.TaskRecordingBytes.Value(),
+		"namespace-recording-bytes": o.NamespaceRecordingBytes.Value(),
+	}
+	switch mode := v1alpha1.RecordingMode(o.RecordingMode); mode {
+	case "":
+		o.RecordingMode = string(v1alpha1.RecordingFull)
+	case v1alpha1.RecordingFull, v1alpha1.RecordingDigests, v1alpha1.RecordingOff:
+	default:
+		return fmt.Errorf("--recording-mode must be Full, Digests or Off, not %q", mode)
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		if limits[name] < 0 {

@@ -48,9 +48,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/door"
 	"github.com/platform-ai/platform/pkg/server/intake"
 	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 )
-
-const defaultStreamWriteTimeout = 45 * time.Second
 
 // Options are the options of every server of the platform.
 //
@@ -86,7 +85,7 @@ type Options struct {
 	// ModelDrainTime is how long the answer of a model is read on after whoever asked for it has left. Default: 5 seconds.
 	ModelDrainTime time.Duration
 	// StreamWriteTimeout is how long a client of an event stream may take to accept what was sent before it is
-	// disconnected. The client may then resume. Default: 30 seconds.
+	// disconnected. The client may then resume. Default: writetimeout.Server.
 	StreamWriteTimeout time.Duration
 	// AuditLog is the file for one JSON line per request, "-" for standard output; empty disables the audit log.
 	AuditLog string
@@ -111,6 +110,12 @@ type Options struct {
 	// NamespaceEventBytes bounds the streams of all tasks of a namespace, and NamespaceArtifactBytes their artifacts,
 	// results and logs; 0 means no limit.
 	NamespaceEventBytes, NamespaceArtifactBytes resource.QuantityValue
+	// RecordingRetention is how long the recording of a task is kept after its end; 0 keeps it as long as the events.
+	RecordingRetention time.Duration
+	// RecordingMode is how much of what runs say and do is kept where the agent does not say it: Full, Digests or Off.
+	RecordingMode string
+	// TaskRecordingBytes and NamespaceRecordingBytes bound what is recorded; 0 means no limit.
+	TaskRecordingBytes, NamespaceRecordingBytes resource.QuantityValue
 	// TaskLogRate is bytes of log per second, with bursts of 16 seconds' worth; 0 means no limit.
 	TaskLogRate resource.QuantityValue
 	// TaskArtifactRate is bytes of artifacts and results per second, and NamespaceArtifactRate those of all tasks of a
@@ -171,10 +176,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.RESTBindAddress, "rest-bind-address", o.RESTBindAddress, "address:port that serves the REST paths (/api/v1) without TLS, on loopback; port 0 takes a free one, empty disables it. The secure port serves them, too")
 	fs.BoolVar(&o.RESTAllowRemote, "rest-allow-remote", o.RESTAllowRemote, "let --rest-bind-address be reachable from other machines: requests and tokens then cross the network unencrypted, so put a proxy with TLS in front of it")
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, except the last, which is kept; 0 keeps all as long as the task. Readers get a gap marker")
+	fs.DurationVar(&o.RecordingRetention, "recording-retention", o.RecordingRetention, "how long the recording of a task is kept after its end; 0 keeps it as long as the events")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 means as --event-retention")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", defaultUsageRetention, "how long what was recorded about the use of models is kept: the records of a request are removed together, this long after the last of them; 0 keeps them for ever")
 	fs.DurationVar(&o.ModelDrainTime, "model-drain-time", models.DefaultDrain, "how long the answer of a model is read on after whoever asked for it in a chat or through /openai/v1 and /anthropic/v1 has left, in case its usage is reported soon; at most 10m, and 0s is the default. spec.drainSeconds of a Provider overrides it")
-	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", defaultStreamWriteTimeout, "how long a client of an event stream may take to accept what it was sent before it is disconnected")
+	fs.DurationVar(&o.StreamWriteTimeout, "stream-write-timeout", writetimeout.Server, "how long a client of an event stream may take to accept what it was sent before it is disconnected")
 	fs.Var(&o.BodyBudget, "body-budget", "bytes of request bodies (such as 128Mi) that the process holds at a time, at least 32Mi; a caller may hold at most as much as is still free; more is refused with 429. 0 is an eighth of GOMEMLIMIT, from 32Mi to 256Mi; 256Mi without one")
 	fs.Var(&o.DiskReserve, "disk-reserve", "bytes of the store's volume (such as 512Mi) that are left free: if less is free, requests that add to the store are refused (507), and below half of it updates, too; reads, watches and deletes are still served. 0 is 256Mi, or an eighth of a volume smaller than 2Gi; -1 disables the reserve")
 	fs.StringSliceVar(&o.AcceptDataLoss, "accept-data-loss", o.AcceptDataLoss, "name of a part of the store that is lost for good, as the error at the start gives it; the server starts without it and records the loss. Repeatable")
@@ -211,8 +217,8 @@ func (o *Options) Complete() error {
 	if err := o.checkREST(); err != nil {
 		return err
 	}
-	if o.EventRetention < 0 || o.EventRetentionFailed < 0 {
-		return errors.New("--event-retention and --event-retention-failed must not be negative")
+	if o.EventRetention < 0 || o.EventRetentionFailed < 0 || o.RecordingRetention < 0 {
+		return errors.New("--event-retention, --event-retention-failed and --recording-retention must not be negative")
 	}
 	if o.UsageRetention < 0 {
 		return errors.New("--usage-retention must not be negative")
@@ -242,7 +248,7 @@ func (o *Options) Complete() error {
 		return errors.New("--audit-log and --audit-policy belong together")
 	}
 	if o.StreamWriteTimeout == 0 {
-		o.StreamWriteTimeout = defaultStreamWriteTimeout
+		o.StreamWriteTimeout = writetimeout.Server
 	}
 	if o.Out == nil {
 		o.Out = io.Discard

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -41,6 +42,9 @@ func TestOwnHost(t *testing.T) {
 				r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 				r.Host = host
 				h.ServeHTTP(w, r)
+				if w.Code == http.StatusMisdirectedRequest && (w.Header().Get("Content-Type") != "application/json" || !json.Valid(w.Body.Bytes())) {
+					t.Errorf("%q: %v %s", host, w.Header(), w.Body)
+				}
 				if addr == anywhere && w.Code != http.StatusOK {
 					t.Errorf("%q on a port that is not on loopback: %d", host, w.Code)
 				}

@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 	"github.com/platform-ai/platform/pkg/storage/turn"
@@ -43,6 +44,8 @@ type Stores struct {
 	Accounts *spending.Store
 	// Blobs stores results, logs and artifacts.
 	Blobs *blob.Store
+	// Recordings stores what runs said and did.
+	Recordings *recording.Store
 	// Transcripts stores the messages of sessions.
 	Transcripts *transcript.Store
 	// Turns stores turns of chats while they run.
@@ -75,8 +78,9 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	if st.Ledger, err = ledger.Open(st.Engine, o.Clock); err != nil {
 		return nil, err
 	}
+	st.Recordings = recording.New(st.Engine, recording.Limits{Task: o.TaskRecordingBytes.Value(), Namespace: o.NamespaceRecordingBytes.Value()})
 	if st.Events, err = eventlog.Open(ctx, st.Engine, eventlog.Options{
-		Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits(), Projections: []eventlog.Projection{st.Accounts, st.Ledger},
+		Clock: o.Clock, Registerer: o.Metrics, Limits: o.eventLimits(), Projections: []eventlog.Projection{st.Accounts, st.Ledger, st.Recordings},
 	}); err != nil {
 		return nil, err
 	}

@@ -21,3 +21,13 @@ func Accepted(h http.Header) bool {
 	}
 	return false
 }
+
+// Begin sends the header of a stream.
+func Begin(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", ContentType)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // keeps proxies from buffering
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+}

@@ -38,17 +38,25 @@ type entry struct {
 // NewCatalogue checks the tools' names and schemas.
 func NewCatalogue(tools ...Tool) (*Catalogue, error) {
 	c := &Catalogue{tools: map[string]entry{}}
+	if err := c.Add(tools...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Add adds tools after those that are there. A tool may add others while it is called: a model is offered them with the next request.
+func (c *Catalogue) Add(tools ...Tool) error {
 	for _, t := range tools {
 		d := t.Definition()
 		if !ValidName(d.Name) {
-			return nil, fmt.Errorf("tool name %q: must be 1 to 64 letters, digits, - and _", d.Name)
+			return fmt.Errorf("tool name %q: must be 1 to 64 letters, digits, - and _", d.Name)
 		}
 		if _, ok := c.tools[d.Name]; ok {
-			return nil, fmt.Errorf("two tools are named %s", d.Name)
+			return fmt.Errorf("two tools are named %s", d.Name)
 		}
 		s, err := compile(d.Parameters)
 		if err != nil {
-			return nil, fmt.Errorf("parameters of tool %s: %w", d.Name, err)
+			return fmt.Errorf("parameters of tool %s: %w", d.Name, err)
 		}
 		if len(d.Parameters) == 0 {
 			d.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -56,7 +64,7 @@ func NewCatalogue(tools ...Tool) (*Catalogue, error) {
 		c.tools[d.Name] = entry{t, s}
 		c.ordered = append(c.ordered, d)
 	}
-	return c, nil
+	return nil
 }
 
 // Definitions returns the tools for a model.

@@ -172,7 +172,8 @@ func success(data any) Result {
 	return r
 }
 
-// RefusedError says why a run cannot have a tool.
+// RefusedError says why a run cannot have a tool. It is no refusal of the task (pkg/plan/refusal), because the attempt has begun: Retry
+// decides about the next one. It keeps the cause, which callers look for.
 type RefusedError struct {
 	// Reason is one of the reasons of package v1alpha1.
 	Reason string

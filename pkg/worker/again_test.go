@@ -69,3 +69,19 @@ func TestRemovedEverywhereAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestTokenCutBetweenEvents: no event says the rest of a token with whose beginning the text of the event before ended.
+func TestTokenCutBetweenEvents(t *testing.T) {
+	token := "ghp_" + strings.Repeat("aB3dE6gH9k", 4)[:36]
+	for cut := 4; cut <= len(token)-4; cut++ {
+		w := newTestWorker(t, nil)
+		for _, text := range []string{"it says " + token[:cut], token[cut:] + " there"} {
+			e := event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", "", nil)
+			e.ContentText = text
+			w.events.Record(e)
+		}
+		if got := w.events.out.queue[1].ContentText; strings.Contains(got, token[max(cut, len(token)-8):]) || !strings.HasSuffix(got, " there") {
+			t.Errorf("cut at %d: %q", cut, got)
+		}
+	}
+}

@@ -28,14 +28,14 @@ var (
 )
 
 // TestDocuments: links of documents lead to files and headings that exist, the paths that they name exist, and ARCHITECTURE.md stays
-// a map. What CHANGELOG.md says about the past may name what is gone.
+// a map. What CHANGELOG.md and docs/upgrading.md say about the past may name what is gone.
 func TestDocuments(t *testing.T) {
 	for _, doc := range documents(t) {
 		text := fenced.ReplaceAllString(read(t, doc), "")
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			checkLink(t, doc, m[1])
 		}
-		if doc == "CHANGELOG.md" {
+		if doc == "CHANGELOG.md" || doc == "docs/upgrading.md" {
 			continue
 		}
 		for _, m := range span.FindAllStringSubmatch(text, -1) {

@@ -13,6 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// What listmount(2) and statmount(2) are asked.
+const (
+	allMounts     = ^uint64(0) // LSMT_ROOT
+	uniqueMount   = 0x4000     // STATX_MNT_ID_UNIQUE
+	describePlace = 0x10       // STATMOUNT_MNT_POINT
+)
+
+// askOfMounts asks the kernel about a mount, with room for so many items of its answer, and fails if it does not answer.
+func askOfMounts(number uintptr, mount, param uint64, room uintptr) error {
+	ask := struct {
+		size, spare  uint32
+		mount, param uint64
+	}{size: 24, mount: mount, param: param}
+	var answer [512]uint64
+	_, _, errno := unix.Syscall6(number, uintptr(unsafe.Pointer(&ask)), uintptr(unsafe.Pointer(&answer)), room, 0, 0, 0)
+	return nilOf(errno)
+}
+
 // kernel are attempts to change or to observe the kernel.
 func (t Target) kernel() []attempt {
 	call := func(number uintptr, args ...uintptr) func() error {
@@ -46,6 +64,16 @@ func (t Target) kernel() []attempt {
 				unix.Close(fd)
 			}
 			return err
+		}},
+		{"list mounts", func() error {
+			return askOfMounts(unix.SYS_LISTMOUNT, allMounts, 0, 512)
+		}},
+		{"describe a mount", func() error {
+			var root unix.Statx_t
+			if err := unix.Statx(unix.AT_FDCWD, "/", 0, uniqueMount, &root); err != nil {
+				return err
+			}
+			return askOfMounts(unix.SYS_STATMOUNT, root.Mnt_id, describePlace, 4096)
 		}},
 		{"change the root", func() error { return unix.PivotRoot(t.Work, t.Work) }},
 		{"load a program into the kernel", call(unix.SYS_BPF, 0, memory, 48)},

@@ -99,6 +99,8 @@ make a network namespace
 enter a namespace
 mount
 copy a mount
+list mounts
+describe a mount
 change the root
 load a program into the kernel
 count events

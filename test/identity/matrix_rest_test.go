@@ -4,8 +4,10 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -35,7 +37,8 @@ var restBodies = map[string]string{
 func (w *world) rows() []question {
 	var all []question
 	for _, r := range facade.Rows() {
-		if r.Auth != "" { // needs what the row of the same path needs
+		variant := variantOf(r)
+		if variant.name == "" && r.When != nil { // for callers with a transaction token: needs what the row of the same path needs
 			continue
 		}
 		var path []string
@@ -44,17 +47,9 @@ func (w *world) rows() []question {
 		}
 		q := question{
 			row: r.Method + " " + r.Path, plain: true, method: r.Method, path: strings.Join(path, "/") + "?" + queryOf(r),
-			accept: r.Accept, contentType: "application/json", changes: r.Method == http.MethodDelete || strings.HasPrefix(r.Path, "/api/v1/memory-proposals/:id/"), needs: needsOf(r),
+			accept: variant.accept, contentType: "application/json", changes: r.Method == http.MethodDelete || strings.HasPrefix(r.Path, "/api/v1/memory-proposals/:id/"), needs: needsOf(r),
 		}
-		if r.When != "" {
-			q.row, q.path = q.row+"?"+r.When, q.path+"&"+r.When+"=true"
-		}
-		if len(r.Any) > 0 {
-			q.row, q.path = q.row+"?"+r.Any[0], q.path+"&"+r.Any[0]+"="
-		}
-		if r.Accept != "" {
-			q.row += " as JSON"
-		}
+		q.row, q.path = q.row+variant.name, q.path+variant.query
 		if r.Body != nil {
 			q.body = restBodies[r.Body.Kind]
 			if q.body == "" {
@@ -64,6 +59,24 @@ func (w *world) rows() []question {
 		all = append(all, q)
 	}
 	return all
+}
+
+// variant is what a request has so that a row with a condition serves it.
+type variant struct{ name, query, accept string }
+
+// variantOf returns the variant of a row; the zero value if it needs none.
+func variantOf(r rest.Row) variant {
+	for _, v := range []variant{
+		{name: "?follow", query: "&follow=true"}, {name: "?orderBy", query: "&orderBy="}, {name: "?tailLines", query: "&tailLines="}, {name: "?limit", query: "&limit="},
+		{name: " as JSON", accept: "application/json"},
+	} {
+		name, value, _ := strings.Cut(v.query, "=")
+		with := &http.Request{URL: &url.URL{RawQuery: name + "=" + cmp.Or(value, "1")}, Header: http.Header{"Accept": {v.accept}}}
+		if r.When != nil && r.When(with, "") {
+			return v
+		}
+	}
+	return variant{}
 }
 
 // queryOf returns the query of a row; others than its own are refused.
@@ -108,7 +121,7 @@ func needsOf(r rest.Row) []need {
 		if one.resource == "secrets" {
 			one.resource += "." // of the host
 		}
-		if selector := n.Set["labelSelector"]; selector != "" && n.Verb == "list" {
+		if strings.HasSuffix(r.Path, "/children") && n.Verb == "list" {
 			one.children = true
 		}
 		one.unowned = r.Path == "/api/v1/tasks" // which has no owner references

@@ -28,6 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/cluster"
 	"github.com/platform-ai/platform/test/quickclock"
@@ -330,7 +331,7 @@ func TestContainer(t *testing.T) {
 		r.Task.Spec.Env = append(r.Task.Spec.Env, corev1.EnvVar{Name: "KEY", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "k"},
 		}}, corev1.EnvVar{Name: "PLATFORM_TASK_NAME", Value: "forged"})
-		r.Secrets = []executor.Secret{{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "agents", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "k"}}}
+		r.Secrets = []plan.Secret{{Use: plan.ForProvider, For: types.NamespacedName{Namespace: "agents", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "k"}}}
 	})
 	s := f.exited(t, run)
 	if s.Termination == nil {

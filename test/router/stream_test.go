@@ -155,7 +155,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	h := issuing(t)
 	token := h.token(t, "team-a", "client")
 	c := newCertificate(t, "127.0.0.1")
-	// The deadlines of sockets pass in real time. The parts of the silent stream are sent within it. Package pace shows the exact time.
+	// The deadlines of sockets pass in real time. The parts of the silent stream are sent within it. Package writetimeout shows the exact time.
 	quick := func(o *router.Options) { o.WriteTimeout = 2 * time.Second }
 	t.Run("HTTP/1.1", func(t *testing.T) {
 		t.Parallel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // references is the step that reports whether tasks of the Agent can run, as far as that depends on the Agent.
@@ -42,7 +43,7 @@ func (s references) do(ctx context.Context, a *v1alpha1.Agent) error {
 // problem returns the first problem, and the reason for the condition; the message is empty if there is no problem.
 func (s references) problem(ctx context.Context, a *v1alpha1.Agent) (reason, message string, err error) {
 	found, err := plan.CheckAgent(ctx, s.reader, s.place, a)
-	refused, ok := errors.AsType[*plan.RefusedError](err)
+	refused, ok := errors.AsType[*refusal.Error](err)
 	switch {
 	case ok && refused.Reason == v1alpha1.ReasonNotSupported:
 		return refused.Reason, refused.Message, nil

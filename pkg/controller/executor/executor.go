@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -78,31 +78,6 @@ func ServiceAccount(t v1alpha1.TaskType) string {
 	}
 }
 
-// SecretUse is what a run needs a secret for.
-type SecretUse string
-
-// Uses of secrets.
-const (
-	// ForProvider is the API key of the Provider that For names.
-	ForProvider SecretUse = "Provider"
-	// ForTool is the credential of the Tool that For names.
-	ForTool SecretUse = "Tool"
-)
-
-// Secret is a reference to a secret that a run needs.
-type Secret struct {
-	Use SecretUse
-	// For is the Provider or Tool.
-	For types.NamespacedName
-	// Ref is the key of a Secret in the run's namespace.
-	Ref v1alpha1.KeyReference
-	// Hosts is where the value may be sent.
-	Hosts egress.Hosts
-}
-
-// ConfigMap is a key of a ConfigMap of the run's namespace.
-type ConfigMap struct{ Name, Key string }
-
 // Run is everything a worker is started with.
 type Run struct {
 	Ref
@@ -114,13 +89,14 @@ type Run struct {
 	// Credentials reach the worker without touching disk, environment or arguments.
 	// They are empty where the executor works ByReference.
 	Credentials runspec.Credentials
-	// Secrets are the same credentials by reference. They are set only where the executor works ByReference.
-	Secrets []Secret
+	// Secrets are the same credentials by reference, and those that the run's own object refers to: variables and mounts. They
+	// are set only where the executor works ByReference.
+	Secrets []plan.Secret
 	// Absent are the keys of Secrets that did not exist when the run was planned. Optional variables of the task that name them
 	// stay unset, also if they appear meanwhile: whether a program may have their values was not checked.
 	Absent []v1alpha1.KeyReference
 	// ConfigMaps are the keys whose values Credentials lacks because the executor works ByReference.
-	ConfigMaps []ConfigMap
+	ConfigMaps []plan.ConfigMap
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
 	AgentSecret string
 	// TransactionSecret is the Secret with the task's transaction token, to be mounted; empty for none.

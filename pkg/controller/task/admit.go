@@ -15,6 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // graceWait is the interval at which a new task checks again for an object that it refers to and that does not
@@ -78,7 +79,7 @@ func (s admit) decide(ctx context.Context, t *v1alpha1.Task) error {
 		s.assign(t, res)
 		return step.ErrDone // the next reconcile starts it, when this is stored
 	}
-	if refused, ok := errors.AsType[*refusal](err); ok {
+	if refused, ok := errors.AsType[*refusal.Error](err); ok {
 		return s.refuse(ctx, t, refused)
 	}
 	w, ok := errors.AsType[queued](err)
@@ -96,7 +97,7 @@ func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 		}
 	}
 	if meta.IsStatusConditionFalse(t.Status.Conditions, v1alpha1.ConditionRequesterVerified) {
-		return nil, refuse(v1alpha1.ReasonRequesterUnverified, "who asked for the task cannot be verified; create it again")
+		return nil, refusal.New(v1alpha1.ReasonRequesterUnverified, "who asked for the task cannot be verified; create it again")
 	}
 	if err := awaitToken(t, s.now); err != nil {
 		return nil, err
@@ -125,16 +126,16 @@ func (s admit) leaveUnused(ctx context.Context, t *v1alpha1.Task, why error) err
 }
 
 // refuse fails the task, unless what is missing may still be created.
-func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal) error {
-	if r.missing && s.now().Sub(t.CreationTimestamp.Time) < s.grace {
-		t.Status.Message = r.message
-		return step.Wait{After: graceWait, Reason: r.message}
+func (s admit) refuse(ctx context.Context, t *v1alpha1.Task, r *refusal.Error) error {
+	if r.Missing && s.now().Sub(t.CreationTimestamp.Time) < s.grace {
+		t.Status.Message = r.Message
+		return step.Wait{After: graceWait, Reason: r.Message}
 	}
 	phase := v1alpha1.TaskFailed
-	if r.cancelled {
+	if r.Cancelled {
 		phase = v1alpha1.TaskCancelled
 	}
-	if err := s.end(ctx, t, outcome{phase: phase, reason: r.reason, message: r.message}); err != nil {
+	if err := s.end(ctx, t, outcome{phase: phase, reason: r.Reason, message: r.Message}); err != nil {
 		return err
 	}
 	return step.ErrDone

@@ -13,6 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 func cancelRequested(k *v1alpha1.Task) {
@@ -36,7 +37,7 @@ func TestFirstEvent(t *testing.T) {
 		{name: "waits", slot: waits, want: "wait 0s", events: []string{"TaskCreated"}, phase: v1alpha1.TaskPending},
 		{name: "cannot be stored", slot: waits, fails: errBoom, want: "boom", events: []string{"TaskCreated"}},
 		{name: "server away", resolve: errBoom, want: "boom", events: []string{"TaskCreated"}, phase: v1alpha1.TaskPending},
-		{name: "refused", resolve: refuse(v1alpha1.ReasonRefused, "no"), want: "done", phase: v1alpha1.TaskFailed},
+		{name: "refused", resolve: refusal.New(v1alpha1.ReasonRefused, "no"), want: "done", phase: v1alpha1.TaskFailed},
 		{name: "cancelled", change: cancelRequested, events: []string{"TaskCreated"}, want: "done", phase: v1alpha1.TaskRunning},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // delegated applies the rules of delegation to a child that is about to start: they may have changed since it was
@@ -25,16 +26,16 @@ func (s delegated) check(ctx context.Context, t *v1alpha1.Task) (siblings int, e
 	}
 	switch {
 	case parent == nil:
-		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: fmt.Sprintf("the parent %q is gone", t.Status.Delegation.Parent), cancelled: true}
+		return 0, refusal.Cancelled(v1alpha1.ReasonParentEnded, "the parent %q is gone", t.Status.Delegation.Parent)
 	case parent.Status.Phase.Terminal():
-		return 0, &refusal{reason: v1alpha1.ReasonParentEnded, message: fmt.Sprintf("the parent %q is %s", parent.Name, parent.Status.Phase), cancelled: true}
+		return 0, refusal.Cancelled(v1alpha1.ReasonParentEnded, "the parent %q is %s", parent.Name, parent.Status.Phase)
 	}
 	agent, err := s.agentOf(ctx, t)
 	if err != nil {
 		return 0, fmt.Errorf("agent: %w", err)
 	}
 	if r := plan.CheckDelegation(parent, coordinator, t, agent, t.Status.Delegation.Depth); r != nil {
-		return 0, &refusal{reason: r.Reason, message: r.Message}
+		return 0, r
 	}
 	return plan.MaxChildren(coordinator), nil
 }

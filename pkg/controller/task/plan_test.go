@@ -11,6 +11,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // TestCasesOfPlans: the controller decides as the plan does, before anything is started.
@@ -29,8 +30,8 @@ func TestCasesOfPlans(t *testing.T) {
 	r := newResolver(Options{Executor: &runs{}, LocalRuns: true}, c, c)
 	for _, tc := range plantest.Cases() {
 		res, err := r.resolve(t.Context(), tc.Task)
-		refused, ok := errors.AsType[*refusal](err)
-		if tc.Reason == "" && err != nil || tc.Reason != "" && (!ok || refused.reason != tc.Reason || refused.missing != tc.Missing) {
+		refused, ok := errors.AsType[*refusal.Error](err)
+		if tc.Reason == "" && err != nil || tc.Reason != "" && (!ok || refused.Reason != tc.Reason || refused.Missing != tc.Missing) {
 			t.Errorf("%s: %+v, want %q: %v", tc.Name, refused, tc.Reason, err)
 		}
 		if err == nil && res.mayPark != (tc.Task.Spec.Type == v1alpha1.TaskTypeAI) { // every ai task has tools

@@ -5,8 +5,6 @@ package task
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,26 +18,6 @@ import (
 	"github.com/platform-ai/platform/pkg/support"
 )
 
-// refusal is why a task cannot run as it is written.
-type refusal struct {
-	reason  string
-	message string
-	// missing is set if the cause is an object that may still be created.
-	missing bool
-	// cancelled is set if the task is to end as cancelled and not as failed.
-	cancelled bool
-}
-
-func (r *refusal) Error() string { return r.message }
-
-func missing(reason, format string, args ...any) error {
-	return &refusal{reason: reason, message: fmt.Sprintf(format, args...), missing: true}
-}
-
-func refuse(reason, format string, args ...any) error {
-	return &refusal{reason: reason, message: fmt.Sprintf(format, args...)}
-}
-
 // resolved is the part of a task's plan that its run is started with.
 type resolved struct {
 	agentName    string
@@ -52,13 +30,13 @@ type resolved struct {
 	// credentials holds the values that the run needs. If the executor works by reference, secrets holds references
 	// instead.
 	credentials runspec.Credentials
-	secrets     []executor.Secret
+	secrets     []plan.Secret
 	// absent are the keys of Secrets that did not exist, and that the run does without.
 	absent []v1alpha1.KeyReference
 	// transactionSecret is the Secret with the task's transaction token; empty if it has none.
 	transactionSecret string
 	// configMaps are the keys whose values are not among the credentials.
-	configMaps []executor.ConfigMap
+	configMaps []plan.ConfigMap
 	// mayPark reports whether the run may have to wait for a person.
 	mayPark bool
 	// autonomous is set if the attempt is an iteration of an autonomous task.
@@ -104,7 +82,7 @@ func PlaceOf(o Options) plan.Place {
 	return p
 }
 
-// resolve returns a *refusal if the task cannot run, and another error if that could not be decided.
+// resolve returns a *refusal.Error if the task cannot run, and another error if that could not be decided.
 func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, error) {
 	res := &resolved{}
 	from := reader.Reader{Cached: r.cached, Live: r.live}
@@ -112,9 +90,6 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		from.OnSecret = res.credential
 	}
 	p, err := plan.Make(ctx, from, r.place, t)
-	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
-		return nil, &refusal{reason: refused.Reason, message: refused.Message, missing: refused.Missing}
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +108,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		res.providerName, res.model = p.Candidates[0].Provider.Name, p.Candidates[0].Model
 	}
 	if r.byReference {
-		res.secrets = references(p.Secrets)
-		for _, m := range p.ConfigMaps {
-			res.configMaps = append(res.configMaps, executor.ConfigMap{Name: m.Name, Key: m.Key})
-		}
+		res.secrets, res.configMaps = p.Secrets, p.ConfigMaps
 	} else {
 		res.values(p.ConfigMaps)
 		if t.Spec.Type == v1alpha1.TaskTypeAI {
@@ -176,22 +148,6 @@ func (r *resolved) values(maps []plan.ConfigMap) {
 	for _, m := range maps {
 		r.credentials.ConfigMaps[runspec.ConfigMapKey(m.Namespace, m.Name, m.Key)] = m.Value
 	}
-}
-
-// references returns the Secrets that the executor's host supplies to a worker. It leaves out variables and mounts,
-// which the Pod refers to itself.
-func references(secrets []plan.Secret) []executor.Secret {
-	var list []executor.Secret
-	for _, s := range secrets {
-		switch s.Use {
-		case plan.ForProvider:
-			list = append(list, executor.Secret{Use: executor.ForProvider, For: s.For, Ref: s.Ref, Hosts: s.Hosts})
-		case plan.ForTool:
-			list = append(list, executor.Secret{Use: executor.ForTool, For: s.For, Ref: s.Ref, Hosts: s.Hosts})
-		case plan.ForVariable, plan.ForMount:
-		}
-	}
-	return list
 }
 
 // note adds which settings have no effect because this is not a cluster.

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -153,7 +153,7 @@ func TestResolve(t *testing.T) {
 			c := testClient(t, objects...)
 			r := resolver{cached: c, live: c, place: plan.Place{NoContainers: "not allowed here", NoMounts: "not here"}}
 			got, err := r.resolve(t.Context(), tc.task)
-			refused, ok := errors.AsType[*refusal](err)
+			refused, ok := errors.AsType[*refusal.Error](err)
 			if tc.reason == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -163,7 +163,7 @@ func TestResolve(t *testing.T) {
 				}
 				return
 			}
-			if !ok || refused.reason != tc.reason || refused.missing != tc.missing || refused.message == "" {
+			if !ok || refused.Reason != tc.reason || refused.Missing != tc.missing || refused.Message == "" {
 				t.Errorf("got %v, %+v", err, refused)
 			}
 		})
@@ -210,8 +210,8 @@ func TestResolveTools(t *testing.T) {
 		if slices.Contains(tc.tools, "web_search") && (err != nil || len(res.left) != 1 || !strings.Contains(res.left[0], "--search-url")) {
 			t.Errorf("%+v: left out: %+v", tc, res)
 		}
-		refused, ok := errors.AsType[*refusal](err)
-		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.reason != v1alpha1.ReasonToolUnavailable || refused.missing || !strings.Contains(refused.message, tc.refused)) {
+		refused, ok := errors.AsType[*refusal.Error](err)
+		if tc.refused == "" && err != nil || tc.refused != "" && (!ok || refused.Reason != v1alpha1.ReasonToolUnavailable || refused.Missing || !strings.Contains(refused.Message, tc.refused)) {
 			t.Errorf("%+v: %v", tc, err)
 		}
 		if _, err := (&resolver{cached: c, live: c, place: plan.Place{Lacks: full.Lacks}}).resolve(t.Context(), task); err != nil {
@@ -251,11 +251,13 @@ func TestResolveByReference(t *testing.T) {
 	want := &resolved{
 		mayPark:   true,
 		agentName: "a", providerName: "p", model: "m", agentSecret: "keys", placement: &v1alpha1.ExecutionPlacement{NodeSelector: map[string]string{"pool": "agents"}},
-		secrets: []executor.Secret{
-			{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
-			{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
+		secrets: []plan.Secret{
+			{Use: plan.ForVariable, For: types.NamespacedName{Namespace: "n", Name: "A"}, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
+			{Use: plan.ForMount, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys"}},
+			{Use: plan.ForProvider, For: types.NamespacedName{Namespace: "n", Name: "p"}, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}},
+			{Use: plan.ForTool, For: types.NamespacedName{Namespace: "n", Name: "weather"}, Namespace: "n", Ref: v1alpha1.KeyReference{Name: "keys", Key: "token"}},
 		},
-		configMaps: []executor.ConfigMap{{Name: "texts", Key: "prompt"}},
+		configMaps: []plan.ConfigMap{{NamespacedName: types.NamespacedName{Namespace: "n", Name: "texts"}, Key: "prompt", Value: "say yes"}},
 	}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(resolved{})); d != "" {
 		t.Error(d)
@@ -273,7 +275,7 @@ func TestResolveByReference(t *testing.T) {
 		},
 	} {
 		_, err := r.resolve(t.Context(), aiTask(change))
-		if refused, ok := errors.AsType[*refusal](err); !ok || refused.reason != v1alpha1.ReasonRefused || refused.missing {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Reason != v1alpha1.ReasonRefused || refused.Missing {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

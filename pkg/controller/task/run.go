@@ -17,6 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // startPatience is how long the controller tries to start an attempt.
@@ -137,8 +138,8 @@ func (s run) start(ctx context.Context, t *v1alpha1.Task) error {
 	if wait, ok := errors.AsType[step.Wait](err); ok {
 		return wait
 	}
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.reason, message: refused.message})
+	if refused, ok := errors.AsType[*refusal.Error](err); ok {
+		return s.finish(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: refused.Reason, message: refused.Message})
 	}
 	if errors.Is(err, executor.ErrConflict) {
 		return s.fail(ctx, t, outcome{reason: v1alpha1.ReasonWorkerLost, message: "the attempt was started as another run"})
@@ -205,7 +206,7 @@ func (s run) inTime(t *v1alpha1.Task, timeout time.Duration) (time.Duration, err
 	}
 	left := d.Deadline.Sub(s.now())
 	if left <= 0 {
-		return 0, refuse(v1alpha1.ReasonTimedOut, "the time of the parent %q was over before the task could start", d.Parent)
+		return 0, refusal.New(v1alpha1.ReasonTimedOut, "the time of the parent %q was over before the task could start", d.Parent)
 	}
 	if timeout == 0 || left < timeout {
 		timeout = left

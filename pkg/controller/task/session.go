@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 )
 
@@ -156,7 +157,7 @@ func (s *sessions) session(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Ses
 	err := s.client.Get(ctx, key, sess)
 	if apierrors.IsNotFound(err) {
 		if !ref.Create {
-			return nil, missing(v1alpha1.ReasonSessionNotFound, "session %q does not exist", ref.Name)
+			return nil, refusal.Missing(v1alpha1.ReasonSessionNotFound, "session %q does not exist", ref.Name)
 		}
 		sess = &v1alpha1.Session{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: ref.Name}}
 		sess.Spec.SessionType = v1alpha1.SessionTypeTask

@@ -350,7 +350,11 @@ func TestSlotsGoRoundNamespaces(t *testing.T) {
 	for _, name := range []string{"low", "lower"} {
 		f.ask(f.of(0, "meek", name), full)
 	}
-	f.ask(f.of(0, "last", "one"), full)
+	last := f.of(0, "last", "one")
+	f.ask(last, full)
+	if err := f.take(t.Context(), last); err == nil || !strings.Contains(err.Error(), "their slots go round the namespaces that wait") {
+		t.Errorf("what people read meanwhile: %v", err)
+	}
 	f.woken = nil
 	for range 6 {
 		f.observe(f.next(running[0], ends))

@@ -24,6 +24,8 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -274,7 +276,7 @@ func TestRun(t *testing.T) {
 			name: "start error for too long", task: task(running), runs: runs{err: executor.ErrNotFound, startErr: errBoom}, now: startPatience, want: "done", phase: fail,
 			end: "StartFailed: the worker could not be started: boom", events: []string{"TaskCreated", "TaskPhaseChanged"}, asked: []string{"start"},
 		},
-		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: missing(v1alpha1.ReasonSecretNotFound, "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
+		{name: "secret gone before the start", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: refusal.Missing(v1alpha1.ReasonSecretNotFound, "no secret"), want: "done", phase: fail, end: "SecretNotFound: no secret"},
 		{name: "server away", task: task(running), runs: runs{err: executor.ErrNotFound}, resolve: errBoom, want: "boom", phase: v1alpha1.TaskRunning},
 		{name: "executor unreadable", task: task(isStarted), runs: runs{err: errBoom}, want: "run: boom", phase: v1alpha1.TaskRunning},
 	} {
@@ -325,7 +327,7 @@ func TestStartByReference(t *testing.T) {
 	s := run{
 		now: noon, append: l.append, executor: e,
 		resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
-			return &resolved{agentSecret: "files", secrets: []executor.Secret{{Use: executor.ForTool, For: types.NamespacedName{Namespace: "n", Name: "x"}}}}, nil
+			return &resolved{agentSecret: "files", secrets: []plan.Secret{{Use: plan.ForTool, For: types.NamespacedName{Namespace: "n", Name: "x"}}}}, nil
 		},
 		account: func(context.Context, *v1alpha1.Task) error { accounts++; return nil },
 		token: func(context.Context, *v1alpha1.Task, time.Duration) (string, error) {
@@ -385,11 +387,11 @@ func TestAdmit(t *testing.T) {
 		{name: "assigned", task: task(pending), want: "done"},
 		{name: "retry not due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon().Add(time.Minute)} }), want: "wait 1m0s", left: true},
 		{name: "retry due", task: task(pending, func(t *v1alpha1.Task) { t.Status.NextAttemptTime = &metav1.Time{Time: noon()} }), want: "done"},
-		{name: "missing, but young", task: task(pending), resolve: missing(v1alpha1.ReasonAgentNotFound, "no agent"), want: "wait 1s", message: "no agent", left: true},
-		{name: "missing, and older", task: task(pending), resolve: missing(v1alpha1.ReasonAgentNotFound, "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent", left: true},
-		{name: "refused at once", task: task(pending), resolve: refuse(v1alpha1.ReasonRefused, "no"), want: "done", end: "Refused: no", left: true},
+		{name: "missing, but young", task: task(pending), resolve: refusal.Missing(v1alpha1.ReasonAgentNotFound, "no agent"), want: "wait 1s", message: "no agent", left: true},
+		{name: "missing, and older", task: task(pending), resolve: refusal.Missing(v1alpha1.ReasonAgentNotFound, "no agent"), now: 5 * time.Second, want: "done", end: "AgentNotFound: no agent", left: true},
+		{name: "refused at once", task: task(pending), resolve: refusal.New(v1alpha1.ReasonRefused, "no"), want: "done", end: "Refused: no", left: true},
 		{name: "session held", task: task(pending), lock: queued{v1alpha1.ReasonSessionBusy, step.Wait{Reason: "held"}}, want: "wait 0s", message: "held", waits: v1alpha1.ReasonSessionBusy, left: true},
-		{name: "session missing", task: task(pending), lock: missing(v1alpha1.ReasonSessionNotFound, "none"), now: time.Minute, want: "done", end: "SessionNotFound: none", left: true},
+		{name: "session missing", task: task(pending), lock: refusal.Missing(v1alpha1.ReasonSessionNotFound, "none"), now: time.Minute, want: "done", end: "SessionNotFound: none", left: true},
 		{name: "no room", task: task(pending), slot: queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: "full"}}, want: "wait 0s", message: "full", waits: v1alpha1.ReasonNamespaceTaskLimitReached, warned: true},
 		{
 			name: "still no room", task: task(pending, waitsLong), slot: queued{v1alpha1.ReasonNamespaceTaskLimitReached, step.Wait{Reason: "full"}}, want: "wait 0s",

@@ -14,12 +14,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
 // tokenPatience is how long a task waits for its transaction token after its creation.
 const tokenPatience = 2 * time.Minute
 
-// awaitToken returns what a task waits for that does not have its transaction token yet, and a *refusal when that has
+// awaitToken returns what a task waits for that does not have its transaction token yet, and a *refusal.Error when that has
 // taken too long. The server writes the annotations; the removal of the mark wakes the task.
 func awaitToken(t *v1alpha1.Task, now func() time.Time) error {
 	if t.Annotations[v1alpha1.AnnotationTransactionTokenPending] == "" {
@@ -32,7 +33,7 @@ func awaitToken(t *v1alpha1.Task, now func() time.Time) error {
 	if left := since.Add(tokenPatience).Sub(now()); left > 0 {
 		return queued{v1alpha1.ReasonTransactionTokenPending, step.Wait{After: left, Reason: "the task does not have its transaction token yet"}}
 	}
-	return refuse(v1alpha1.ReasonTransactionTokenPendingTimeout, "the task did not get its transaction token within %s", tokenPatience)
+	return refusal.New(v1alpha1.ReasonTransactionTokenPendingTimeout, "the task did not get its transaction token within %s", tokenPatience)
 }
 
 // transactionToken adds the task's transaction token to what its run gets, or the Secret that has it if the executor works
@@ -47,11 +48,11 @@ func (r *resolver) transactionToken(ctx context.Context, t *v1alpha1.Task, res *
 	token := s.Data[v1alpha1.TransactionTokenKey]
 	switch {
 	case apierrors.IsNotFound(err):
-		return refuse(v1alpha1.ReasonTransactionTokenLost, "Secret %q, which has the transaction token of the task, does not exist", name)
+		return refusal.New(v1alpha1.ReasonTransactionTokenLost, "Secret %q, which has the transaction token of the task, does not exist", name)
 	case err != nil:
 		return err
 	case s.Type != v1alpha1.SecretTypeTransactionToken || !metav1.IsControlledBy(&s, t) || len(token) == 0:
-		return refuse(v1alpha1.ReasonTransactionTokenLost, "Secret %q is not the one that was made for the task", name)
+		return refusal.New(v1alpha1.ReasonTransactionTokenLost, "Secret %q is not the one that was made for the task", name)
 	case r.byReference:
 		res.transactionSecret = name
 	default:

@@ -34,6 +34,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AgentList{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_AgentList(ref),
 		v1alpha1.AgentMemory{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_AgentMemory(ref),
 		v1alpha1.AgentModel{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_AgentModel(ref),
+		v1alpha1.AgentRecording{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_AgentRecording(ref),
 		v1alpha1.AgentRuntime{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_AgentRuntime(ref),
 		v1alpha1.AgentRuntimeAuth{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_AgentRuntimeAuth(ref),
 		v1alpha1.AgentRuntimeCapabilities{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_AgentRuntimeCapabilities(ref),
@@ -81,6 +82,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ChildTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChildTask(ref),
 		v1alpha1.CodeExecArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_CodeExecArguments(ref),
 		v1alpha1.EventGap{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_EventGap(ref),
+		v1alpha1.EventRecording{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_EventRecording(ref),
 		v1alpha1.EventTruncation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_EventTruncation(ref),
 		v1alpha1.ExecutionCheckpointReference{}.OpenAPIModelName():             schema_pkg_apis_core_v1alpha1_ExecutionCheckpointReference(ref),
 		v1alpha1.ExecutionEvent{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref),
@@ -130,6 +132,14 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PullRequestReceipt{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_PullRequestReceipt(ref),
 		v1alpha1.RateLimit{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_RateLimit(ref),
 		v1alpha1.ReceivedMessage{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ReceivedMessage(ref),
+		v1alpha1.RecordedEntry{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_RecordedEntry(ref),
+		v1alpha1.RecordedImage{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_RecordedImage(ref),
+		v1alpha1.RecordedMessage{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_RecordedMessage(ref),
+		v1alpha1.RecordedParameters{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RecordedParameters(ref),
+		v1alpha1.RecordedPart{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_RecordedPart(ref),
+		v1alpha1.RecordedRange{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_RecordedRange(ref),
+		v1alpha1.RecordedTool{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_RecordedTool(ref),
+		v1alpha1.RecordedToolCall{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_RecordedToolCall(ref),
 		v1alpha1.RepositoryIdentity{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref),
 		v1alpha1.RetryPolicy{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RetryPolicy(ref),
 		v1alpha1.RuntimeModelLimits{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RuntimeModelLimits(ref),
@@ -189,6 +199,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskQuery{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskQuery(ref),
 		v1alpha1.TaskQuerySpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref),
 		v1alpha1.TaskQueryStatus{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskQueryStatus(ref),
+		v1alpha1.TaskRecording{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRecording(ref),
 		v1alpha1.TaskRequester{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRequester(ref),
 		v1alpha1.TaskResult{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_TaskResult(ref),
 		v1alpha1.TaskResultReference{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_TaskResultReference(ref),
@@ -782,6 +793,27 @@ func schema_pkg_apis_core_v1alpha1_AgentModel(ref common.ReferenceCallback) comm
 		},
 		Dependencies: []string{
 			v1alpha1.ModelFallback{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_AgentRecording(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AgentRecording says how the tasks of an agent are recorded.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is Full, Digests or Off. Without it the server's default counts (--recording-mode).\n\nPossible enum values:\n - `\"Digests\"` keeps sizes and SHA-256 digests of it.\n - `\"Full\"` keeps what the model was asked, what it answered, and what tools got and returned.\n - `\"Off\"` keeps nothing.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Digests", "Full", "Off"},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -1518,6 +1550,12 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 							Ref:         ref(v1alpha1.AgentMemory{}.OpenAPIModelName()),
 						},
 					},
+					"recording": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recording says how much of what tasks of the agent say and do is kept beside their events.",
+							Ref:         ref(v1alpha1.AgentRecording{}.OpenAPIModelName()),
+						},
+					},
 					"rateLimit": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rateLimit limits the model requests of all tasks of this agent.",
@@ -1547,7 +1585,7 @@ func schema_pkg_apis_core_v1alpha1_AgentSpec(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentMemory{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentSandbox{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName()},
+			v1alpha1.AgentCodingRuntime{}.OpenAPIModelName(), v1alpha1.AgentCoordination{}.OpenAPIModelName(), v1alpha1.AgentMemory{}.OpenAPIModelName(), v1alpha1.AgentModel{}.OpenAPIModelName(), v1alpha1.AgentRecording{}.OpenAPIModelName(), v1alpha1.AgentSandbox{}.OpenAPIModelName(), v1alpha1.AgentSession{}.OpenAPIModelName(), v1alpha1.AgentSystemPrompt{}.OpenAPIModelName(), v1alpha1.AgentTool{}.OpenAPIModelName(), v1alpha1.ExecutionPlacement{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName(), v1alpha1.NamespacedReference{}.OpenAPIModelName(), v1alpha1.RateLimit{}.OpenAPIModelName(), v1alpha1.SkillReference{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName()},
 	}
 }
 
@@ -3487,6 +3525,99 @@ func schema_pkg_apis_core_v1alpha1_EventGap(ref common.ReferenceCallback) common
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_EventRecording(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EventRecording is what a worker sends with an event to be recorded. It is never a part of a stored event.\n\nWhat a run says consists of parts, which the worker numbers from 0 in the order in which it sends them, anew in each attempt. A part is sent once. Later events name it by its number.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is that of the agent; empty for the server's default.\n\nPossible enum values:\n - `\"Digests\"` keeps sizes and SHA-256 digests of it.\n - `\"Full\"` keeps what the model was asked, what it answered, and what tools got and returned.\n - `\"Off\"` keeps nothing.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Digests", "Full", "Off"},
+						},
+					},
+					"first": {
+						SchemaProps: spec.SchemaProps{
+							Description: "first is the number of the first of the parts.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"parts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "parts are new.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"conversation": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conversation are the messages of a model request, in their order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedRange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"tools": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tools is the number of the part with the tools that were offered to the model; absent for none.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"parameters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters are those of a model request.",
+							Ref:         ref(v1alpha1.RecordedParameters{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is the number of the part that the event is about: the answer of the model, the answer that calls a tool, or the result of the call. Absent for a model request.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"toolCallID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCallID is the call in the message that the event is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RecordedParameters{}.OpenAPIModelName(), v1alpha1.RecordedPart{}.OpenAPIModelName(), v1alpha1.RecordedRange{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_EventTruncation(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3834,12 +3965,18 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"recording": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recording is what the worker records beside the event. It is taken from what is appended, and no stored event has it: see tasks/recording.",
+							Ref:         ref(v1alpha1.EventRecording{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"type"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.EventTruncation{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.EventRecording{}.OpenAPIModelName(), v1alpha1.EventTruncation{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -6562,6 +6699,408 @@ func schema_pkg_apis_core_v1alpha1_ReceivedMessage(ref common.ReferenceCallback)
 		},
 		Dependencies: []string{
 			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedEntry is what is recorded beside an event.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the event.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the type of the event.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime started a command. Content: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content: that of the producer.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is. Content: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspacePreparationCompleted\"` : the repository is there. Content: that of the producer.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: that of the producer.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: that of the producer.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"AgentRuntimeCancelled", "AgentRuntimeCommandStarted", "AgentRuntimeCompleted", "AgentRuntimeFailed", "AgentRuntimeStarted", "ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "ApprovalRequested", "ArtifactUploadCompleted", "ArtifactUploadFailed", "ContextTruncated", "GatewayDeliveryCompleted", "ModelContextUpdated", "ModelMessage", "ModelRequestCompleted", "ModelRequestFailed", "ModelRequestStarted", "ModelUsageUpdated", "PlanUpdated", "ResultSubmitted", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskMessageReceived", "TaskMessagesRead", "TaskPhaseChanged", "TaskStarted", "TaskSucceeded", "ToolCallCompleted", "ToolCallFailed", "ToolCallJudged", "ToolCallStarted", "WorkerCompleted", "WorkerFailed", "WorkerStarted", "WorkspacePreparationCompleted", "WorkspacePreparationFailed", "WorkspacePreparationStarted"},
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt of the task that recorded it.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conversation": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conversation is what the model was asked, in its order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"tools": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tools is the part with the tools that the model was offered.",
+							Ref:         ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+						},
+					},
+					"parameters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters are those of the model request.",
+							Ref:         ref(v1alpha1.RecordedParameters{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is the answer of the model, or the result of the call.",
+							Ref:         ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+						},
+					},
+					"toolCall": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCall is the call that the event is about.",
+							Ref:         ref(v1alpha1.RecordedToolCall{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"seq", "type"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RecordedParameters{}.OpenAPIModelName(), v1alpha1.RecordedPart{}.OpenAPIModelName(), v1alpha1.RecordedToolCall{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedImage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedImage describes an image, which is not kept itself.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mediaType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mediaType is the media type.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is the SHA-256 of the image or of its address, in hexadecimal digits.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bytes is its size; 0 for an address.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"digest"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedMessage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedMessage is one message of a conversation, without secrets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"role": {
+						SchemaProps: spec.SchemaProps{
+							Description: "role is system, user, assistant or tool.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "text is what was said, or the result of a call.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"toolCalls": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCalls are the calls that the model asks for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedToolCall{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"toolCallID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolCallID is the call that this message answers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failed is set on the result of a call that failed.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"images": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "images are the images of the message.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedImage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"role"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RecordedImage{}.OpenAPIModelName(), v1alpha1.RecordedToolCall{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedParameters(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedParameters are the parameters of a model request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxTokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxTokens bounds the answer; absent if the vendor bounds it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"temperature": {
+						SchemaProps: spec.SchemaProps{
+							Description: "temperature as it was sent; absent for the vendor's default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"format": {
+						SchemaProps: spec.SchemaProps{
+							Description: "format is the form of the answer that was asked for, as JSON; empty for a text.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedPart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedPart is a message, or the list of tools that a model was offered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is set for a message.",
+							Ref:         ref(v1alpha1.RecordedMessage{}.OpenAPIModelName()),
+						},
+					},
+					"tools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tools is set for a list of tools.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedTool{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is the SHA-256 of the content without secrets, in hexadecimal digits. The server sets it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bytes is the size of the content. The server sets it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"omitted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "omitted says why the content is not there: DigestsOnly, TooLarge, LimitReached, or Missing.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RecordedMessage{}.OpenAPIModelName(), v1alpha1.RecordedTool{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedRange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedRange is a range of parts by their numbers.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from is the first number.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"to": {
+						SchemaProps: spec.SchemaProps{
+							Description: "to is the last number.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"from", "to"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedTool(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedTool is a tool that a model was offered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the tool.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "description is what the model was told.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parameters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters is the JSON Schema of the arguments.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedToolCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedToolCall is a call of a tool as the model wrote it, without secrets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id correlates the call with its result.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the tool.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"arguments": {
+						SchemaProps: spec.SchemaProps{
+							Description: "arguments are the arguments as text; usually, but not always, a JSON object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "name"},
+			},
+		},
 	}
 }
 
@@ -10194,6 +10733,75 @@ func schema_pkg_apis_core_v1alpha1_TaskQueryStatus(ref common.ReferenceCallback)
 		},
 		Dependencies: []string{
 			v1alpha1.TaskSummary{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskRecording(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskRecording is the answer of a get on tasks/recording: the events of the task beside which something is recorded, in their order, without its content; or, with the seq of an event after the path, this event with all of it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the task.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"bytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bytes is what is kept of the task.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"entries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "entries are the recorded events.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedEntry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"continue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "continue is where the next page begins (query parameter after); absent on the last one.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"entries"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RecordedEntry{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 

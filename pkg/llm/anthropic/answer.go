@@ -4,13 +4,11 @@
 package anthropic
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"slices"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/respjson"
 
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
@@ -58,26 +56,21 @@ type block struct {
 }
 
 // add adds one event.
-func (a *answer) add(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error {
+func (a *answer) add(e event, parts func(llm.Part)) error {
 	a.events++
 	switch e.Type {
 	case "message_start":
 		a.id, a.model = e.Message.ID, e.Message.Model
-		u := e.Message.Usage
-		a.usage.set(&a.usage.input, u.InputTokens, u.JSON.InputTokens)
-		a.usage.set(&a.usage.read, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
-		a.usage.set(&a.usage.write, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+		used := e.Message.Usage
+		used.Output = figure{}
+		a.usage.add(used)
 		a.count.Report(a.usage.sum()) // without the output, of which this event has a first guess
 	case "content_block_start":
 		return a.start(e, parts)
 	case "content_block_delta":
 		return a.delta(e, parts)
 	case "message_delta":
-		u := e.Usage
-		a.usage.set(&a.usage.input, u.InputTokens, u.JSON.InputTokens)
-		a.usage.set(&a.usage.read, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
-		a.usage.set(&a.usage.write, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
-		a.usage.set(&a.usage.output, u.OutputTokens, u.JSON.OutputTokens)
+		a.usage.add(e.Usage)
 		if e.Delta.StopReason != "" {
 			a.stop = stopReason(e.Delta.StopReason)
 			a.count.Ended()
@@ -90,7 +83,7 @@ func (a *answer) add(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error 
 	return nil
 }
 
-func (a *answer) start(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error {
+func (a *answer) start(e event, parts func(llm.Part)) error {
 	if len(a.blocks) == maxBlocks {
 		return malformed("the answer has more than 1024 content blocks")
 	}
@@ -111,7 +104,7 @@ func (a *answer) start(e sdk.MessageStreamEventUnion, parts func(llm.Part)) erro
 			b.id = "toolu_" + rand.Text()
 		}
 		// The arguments follow as deltas; a server that does not stream sends them here.
-		if raw := c.JSON.Input.Raw(); raw != "" && raw != "{}" && raw != "null" {
+		if raw := string(c.Input); raw != "" && raw != "{}" && raw != "null" {
 			b.text.WriteString(raw)
 		}
 		if parts != nil {
@@ -127,7 +120,7 @@ func (a *answer) start(e sdk.MessageStreamEventUnion, parts func(llm.Part)) erro
 	return a.grow(len(c.Data) + len(c.Signature) + len(c.Thinking) + len(c.Name))
 }
 
-func (a *answer) delta(e sdk.MessageStreamEventUnion, parts func(llm.Part)) error {
+func (a *answer) delta(e event, parts func(llm.Part)) error {
 	i := slices.IndexFunc(a.blocks, func(b *block) bool { return b.index == e.Index })
 	if i < 0 {
 		return malformed("the answer continues a content block that did not begin")
@@ -233,15 +226,15 @@ type (
 )
 
 // stopReason returns the common name of a reason.
-func stopReason(r sdk.StopReason) llm.StopReason {
+func stopReason(r string) llm.StopReason {
 	switch r {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+	case "end_turn", "stop_sequence":
 		return llm.StopEnd
-	case sdk.StopReasonToolUse:
+	case "tool_use":
 		return llm.StopToolCalls
-	case sdk.StopReasonMaxTokens, "model_context_window_exceeded":
+	case "max_tokens", "model_context_window_exceeded":
 		return llm.StopLength
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		return llm.StopFiltered
 	default:
 		return llm.StopReason(r)
@@ -251,11 +244,10 @@ func stopReason(r sdk.StopReason) llm.StopReason {
 // usage holds the figures as the vendor reports them: input excludes what was read from and written to a cache.
 type usage struct{ input, output, read, write *int64 }
 
-// set keeps the difference between zero and not reported. A negative figure counts as not reported.
-func (u *usage) set(to **int64, n int64, f respjson.Field) {
-	if f.Valid() && n >= 0 {
-		*to = &n
-	}
+// add replaces the figures that an event reports. It keeps the difference between zero and not reported.
+func (u *usage) add(t tokens) {
+	u.input, u.output = cmp.Or(t.Input.n, u.input), cmp.Or(t.Output.n, u.output)
+	u.read, u.write = cmp.Or(t.Read.n, u.read), cmp.Or(t.Write.n, u.write)
 }
 
 // sum returns the figures as all vendors' are: input includes everything.

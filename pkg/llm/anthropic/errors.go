@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 )
@@ -21,11 +19,11 @@ import (
 // ended returns the error for the end of a stream; nil if it is complete. A stream is complete if the model said why
 // it stopped. One that ends earlier, for whatever reason, is cut.
 func (c *Client) ended(ctx context.Context, a *answer, err error) error {
-	var inBand *sdk.Error
+	var inBand *inBandError
 	var stall *wire.StallError
 	switch {
 	case errors.As(err, &inBand):
-		e := c.classify(vendorErrorOf([]byte(inBand.RawJSON())), 0, false, 0)
+		e := c.classify(vendorErrorOf([]byte(inBand.data)), 0, false, 0)
 		e.Accepted = true
 		return e
 	case a.stop != "":
@@ -37,7 +35,7 @@ func (c *Client) ended(ctx context.Context, a *answer, err error) error {
 		return &llm.Error{Class: llm.ClassCanceled, Message: "the run was stopped", Err: ctx.Err()}
 	case wire.IsSyntax(err):
 		return &llm.Error{Class: llm.ClassMalformed, Message: "an event of the stream is not valid JSON", Err: err}
-	case err != nil:
+	case err != nil && !errors.Is(err, io.EOF):
 		return &llm.Error{Class: llm.ClassCutStream, Message: "the stream broke off: " + c.key.Describe(err), Err: err}
 	case a.events == 0:
 		return malformed("the stream was empty")
@@ -62,7 +60,6 @@ func (c *Client) refused(ctx context.Context, res *http.Response, err error) err
 			Message: "the server answered with a redirect or an empty success; check baseURL",
 		}
 	}
-	// The SDK has read the body and put it back.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
 	return c.classify(vendorErrorOf(body), res.StatusCode, wire.IsPage(res.Header, body), wire.RetryAfter(res.Header, c.clock.Now()))
 }

@@ -8,27 +8,20 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/tool"
 )
 
-// params turns a request into the SDK's, without the hints that the model lacks.
-func (c *Client) params(req llm.Request, lacks map[string]bool) sdk.MessageNewParams {
-	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: defaultMaxTokens}
+// params turns a request into the protocol's, without the hints that the model lacks.
+func (c *Client) params(req llm.Request, lacks map[string]bool) request {
+	p := request{Model: req.Model, MaxTokens: defaultMaxTokens, StopSequences: req.Stop, OutputConfig: output(req, lacks), Stream: true}
 	if req.MaxTokens > 0 {
 		p.MaxTokens = req.MaxTokens
 	}
 	if req.Temperature != nil {
-		p.Temperature = sdk.Float(*req.Temperature)
+		p.Temperature = req.Temperature
 	} else if req.TopP != nil && !lacks[hintTopP] { // newer models refuse both
-		p.TopP = sdk.Float(*req.TopP)
-	}
-	output(&p, req, lacks)
-	if len(req.Stop) > 0 {
-		p.StopSequences = req.Stop
+		p.TopP = req.TopP
 	}
 	p.System, p.Messages = c.conversation(req)
 	for _, t := range req.Tools {
@@ -42,7 +35,7 @@ func (c *Client) params(req llm.Request, lacks map[string]bool) sdk.MessageNewPa
 		// A conversation with calls is refused unless their tools are defined.
 		p.Tools = calledTools(req.Messages)
 		if len(p.Tools) > 0 {
-			p.ToolChoice.OfNone = &sdk.ToolChoiceNoneParam{}
+			p.ToolChoice = choice(llm.ToolChoice{Mode: llm.ChoiceNone})
 		}
 	}
 	if !c.noCaching.Load() {
@@ -52,8 +45,8 @@ func (c *Client) params(req llm.Request, lacks map[string]bool) sdk.MessageNewPa
 }
 
 // calledTools returns a definition for each tool that the conversation contains calls of.
-func calledTools(messages []llm.Message) []sdk.ToolUnionParam {
-	var tools []sdk.ToolUnionParam
+func calledTools(messages []llm.Message) []*sentTool {
+	var tools []*sentTool
 	known := map[string]bool{}
 	for _, m := range messages {
 		for _, call := range m.ToolCalls {
@@ -66,39 +59,31 @@ func calledTools(messages []llm.Message) []sdk.ToolUnionParam {
 	return tools
 }
 
-func toolParam(t tool.Definition) sdk.ToolUnionParam {
-	f := sdk.ToolParam{Name: t.Name}
-	if t.Description != "" {
-		f.Description = sdk.String(t.Description)
-	}
-	if t.Strict {
-		f.Strict = sdk.Bool(true)
-	}
+func toolParam(t tool.Definition) *sentTool {
 	schema := json.RawMessage(`{"type":"object"}`)
 	if len(t.Parameters) > 0 {
 		schema = t.Typed()
 	}
-	f.InputSchema = param.Override[sdk.ToolInputSchemaParam](schema)
-	return sdk.ToolUnionParam{OfTool: &f}
+	return &sentTool{InputSchema: schema, Name: t.Name, Description: t.Description, Strict: t.Strict}
 }
 
 // conversation returns the system text and the messages. Messages of one side that follow each other become one, with
 // the results of calls first, as the protocol demands. Unless they are sent verbatim, the first one is one of the user.
-func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.MessageParam) {
-	var system []sdk.TextBlockParam
-	var out []sdk.MessageParam
-	add := func(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
-		if len(blocks) == 0 && (!req.Verbatim || len(out) == 0 && role == sdk.MessageParamRoleAssistant) {
+func (c *Client) conversation(req llm.Request) ([]*sentText, []message) {
+	var system []*sentText
+	var out []message
+	add := func(role string, blocks ...sent) {
+		if len(blocks) == 0 && (!req.Verbatim || len(out) == 0 && role == roleAssistant) {
 			return
 		}
-		if len(out) == 0 && role == sdk.MessageParamRoleAssistant && !req.Verbatim {
-			out = append(out, sdk.NewUserMessage(sdk.NewTextBlock("[platform notice] The beginning of the conversation is left out.")))
+		if len(out) == 0 && role == roleAssistant && !req.Verbatim {
+			out = append(out, message{Role: roleUser, Content: []sent{newText("[platform notice] The beginning of the conversation is left out.")}})
 		}
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			return
 		}
-		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+		out = append(out, message{Role: role, Content: blocks})
 	}
 	w := writer{origin: c.origin(req.Model), verbatim: req.Verbatim}
 	as := toolID
@@ -109,23 +94,23 @@ func (c *Client) conversation(req llm.Request) ([]sdk.TextBlockParam, []sdk.Mess
 		switch {
 		case m.Role == llm.RoleSystem:
 			if w.says(m.Text) {
-				system = append(system, sdk.TextBlockParam{Text: m.Text})
+				system = append(system, newText(m.Text))
 			}
 		case m.Role == llm.RoleTool:
-			add(sdk.MessageParamRoleUser, w.toolResult(m))
+			add(roleUser, w.toolResult(m))
 		case m.Role == llm.RoleAssistant:
-			add(sdk.MessageParamRoleAssistant, w.assistant(m)...)
+			add(roleAssistant, w.assistant(m)...)
 		case len(m.Content) > 0:
-			add(sdk.MessageParamRoleUser, w.user(m)...)
+			add(roleUser, w.user(m)...)
 		case w.says(m.Text):
-			add(sdk.MessageParamRoleUser, sdk.NewTextBlock(m.Text))
+			add(roleUser, newText(m.Text))
 		default:
-			add(sdk.MessageParamRoleUser)
+			add(roleUser)
 		}
 	}
 	for i := range out {
 		if len(out[i].Content) == 0 {
-			out[i].Content = []sdk.ContentBlockParamUnion{sdk.NewTextBlock(emptyMessage)}
+			out[i].Content = []sent{newText(emptyMessage)}
 		}
 	}
 	return system, out
@@ -146,48 +131,43 @@ type writer struct {
 // says reports whether a text is sent.
 func (w writer) says(s string) bool { return s != "" && (w.verbatim || !blank(s)) }
 
-func (w writer) toolResult(m llm.Message) sdk.ContentBlockParamUnion {
-	block := sdk.ToolResultBlockParam{ToolUseID: m.ToolCallID}
-	if m.Failed {
-		block.IsError = sdk.Bool(true)
-	}
+func (w writer) toolResult(m llm.Message) sent {
+	block := &sentResult{ToolUseID: m.ToolCallID, IsError: m.Failed, Type: "tool_result"}
 	if len(m.Content) > 0 {
-		for _, b := range w.user(m) {
-			block.Content = append(block.Content, sdk.ToolResultBlockParamContentUnion{OfText: b.OfText, OfImage: b.OfImage})
-		}
+		block.Content = w.user(m)
 	} else if w.says(m.Text) {
-		block.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
+		block.Content = []sent{newText(m.Text)}
 	}
-	return sdk.ContentBlockParamUnion{OfToolResult: &block}
+	return block
 }
 
 // assistant returns an answer as it was written, if this endpoint and model wrote it. Otherwise it returns its text
 // and its calls.
-func (w writer) assistant(m llm.Message) []sdk.ContentBlockParamUnion {
+func (w writer) assistant(m llm.Message) []sent {
 	if m.Opaque != nil && m.Opaque.Origin == w.origin {
 		var raw []json.RawMessage
 		if json.Unmarshal(m.Opaque.Data, &raw) == nil {
-			var blocks []sdk.ContentBlockParamUnion
+			var blocks []sent
 			calls := 0
 			for _, b := range raw {
 				if calls < len(m.ToolCalls) && isCall(b) {
 					b = renamed(b, m.ToolCalls[calls].ID)
 					calls++
 				}
-				blocks = append(blocks, param.Override[sdk.ContentBlockParamUnion](b))
+				blocks = append(blocks, verbatim{b})
 			}
 			return blocks
 		}
 	}
-	var blocks []sdk.ContentBlockParamUnion
+	var blocks []sent
 	if text := m.Text; w.says(text) {
 		if !w.verbatim {
 			text = strings.TrimRight(text, " \t\r\n") // the protocol refuses them at the end of a conversation
 		}
-		blocks = append(blocks, sdk.NewTextBlock(text))
+		blocks = append(blocks, newText(text))
 	}
 	for _, call := range m.ToolCalls {
-		blocks = append(blocks, sdk.NewToolUseBlock(call.ID, input(call.Arguments), call.Name))
+		blocks = append(blocks, &sentCall{ID: call.ID, Input: input(call.Arguments), Name: call.Name, Type: blockToolUse})
 	}
 	return blocks
 }
@@ -237,18 +217,15 @@ func toolID(id string) string {
 
 // cache marks the end of the tools and the system text, which all requests of a run share, and the end of the
 // conversation, which the next request continues. The server caches what comes before a mark.
-func cache(p *sdk.MessageNewParams) {
-	mark := sdk.NewCacheControlEphemeralParam()
+func cache(p *request) {
 	switch {
 	case len(p.System) > 0:
-		p.System[len(p.System)-1].CacheControl = mark
+		p.System[len(p.System)-1].mark()
 	case len(p.Tools) > 0:
-		p.Tools[len(p.Tools)-1].OfTool.CacheControl = mark
+		p.Tools[len(p.Tools)-1].mark()
 	}
 	if n := len(p.Messages); n > 0 {
 		content := p.Messages[n-1].Content
-		if at := content[len(content)-1].GetCacheControl(); at != nil {
-			*at = mark
-		}
+		content[len(content)-1].mark()
 	}
 }

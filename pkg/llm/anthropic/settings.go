@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/tool"
 )
@@ -69,59 +66,49 @@ func SchemaOf(format json.RawMessage) (json.RawMessage, bool) {
 	return f.JSONSchema.Schema, true
 }
 
-// output sets the effort and the form of the answer. The SDK's own type would decode the schema, and with it numbers.
-func output(p *sdk.MessageNewParams, req llm.Request, lacks map[string]bool) {
-	type format struct {
-		Type   string          `json:"type"`
-		Schema json.RawMessage `json:"schema"`
-	}
-	var config struct {
-		Effort string  `json:"effort,omitempty"`
-		Format *format `json:"format,omitempty"`
-	}
+// output returns the effort and the form of the answer; nil if the request has neither.
+func output(req llm.Request, lacks map[string]bool) *outputConfig {
+	var config outputConfig
 	if !lacks[hintEffort] {
 		config.Effort = req.Effort
 	}
 	if schema, ok := SchemaOf(req.Format); ok {
-		config.Format = &format{"json_schema", schema}
+		config.Format = &outputFormat{"json_schema", schema}
 	}
-	if config.Effort != "" || config.Format != nil {
-		p.OutputConfig = param.Override[sdk.OutputConfigParam](config)
+	if config == (outputConfig{}) {
+		return nil
 	}
+	return &config
 }
 
-// choice says which tools may be called.
-func choice(c llm.ToolChoice) (out sdk.ToolChoiceUnionParam) {
-	single := param.Opt[bool]{}
-	if c.Single {
-		single = sdk.Bool(true)
-	}
+// choice says which tools may be called; nil if the model decides.
+func choice(c llm.ToolChoice) *toolChoice {
 	switch c.Mode {
 	case llm.ChoiceNone:
-		out.OfNone = &sdk.ToolChoiceNoneParam{}
+		return &toolChoice{Type: "none"}
 	case llm.ChoiceRequired:
-		out.OfAny = &sdk.ToolChoiceAnyParam{DisableParallelToolUse: single}
+		return &toolChoice{Type: "any", Single: c.Single}
 	case llm.ChoiceNamed:
-		out.OfTool = &sdk.ToolChoiceToolParam{Name: c.Name, DisableParallelToolUse: single}
+		return &toolChoice{Type: "tool", Name: c.Name, Single: c.Single}
 	default:
 		if c.Single {
-			out.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: single}
+			return &toolChoice{Type: "auto", Single: true}
 		}
+		return nil
 	}
-	return out
 }
 
 // user returns texts and images in the vendor's form.
-func (w writer) user(m llm.Message) (blocks []sdk.ContentBlockParamUnion) {
+func (w writer) user(m llm.Message) (blocks []sent) {
 	for _, c := range m.Content {
 		switch i := c.Image; {
 		case i == nil && w.says(c.Text):
-			blocks = append(blocks, sdk.NewTextBlock(c.Text))
+			blocks = append(blocks, newText(c.Text))
 		case i == nil:
 		case i.Data != "":
-			blocks = append(blocks, sdk.NewImageBlockBase64(i.MediaType, i.Data))
+			blocks = append(blocks, &sentImage{Source: imageSource{Data: i.Data, MediaType: i.MediaType, Type: "base64"}, Type: "image"})
 		default:
-			blocks = append(blocks, sdk.NewImageBlock(sdk.URLImageSourceParam{URL: i.URL}))
+			blocks = append(blocks, &sentImage{Source: imageSource{URL: i.URL, Type: "url"}, Type: "image"})
 		}
 	}
 	return blocks

@@ -19,15 +19,20 @@ var Vendor = llm.Vendor{
 		if err != nil {
 			return llm.Target{}, err
 		}
-		t := llm.Target{URL: base.JoinPath("v1", path), Header: http.Header{"Anthropic-Version": {version}}}
-		if e.Key != "" {
-			t.Header.Set("X-Api-Key", e.Key)
-		}
-		return t, nil
+		return llm.Target{URL: base.JoinPath("v1", path), Header: header(e.Key)}, nil
 	},
 	New: func(e llm.Endpoint) (llm.Model, error) {
 		return New(Config{APIKey: e.Key, BaseURL: e.Spec.BaseURL, Hosts: e.Hosts, Clock: e.Clock, Quirks: e.Quirks, Transport: e.Transport})
 	},
+}
+
+// header returns what every request has. The key may be empty.
+func header(key string) http.Header {
+	h := http.Header{"Anthropic-Version": {version}}
+	if key != "" {
+		h.Set("X-Api-Key", key)
+	}
+	return h
 }
 
 // version of the protocol that is sent if a client names none.

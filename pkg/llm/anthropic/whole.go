@@ -11,8 +11,6 @@ import (
 	"io"
 	"maps"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 )
@@ -120,8 +118,8 @@ func (c *Client) whole(ctx context.Context, a *answer, from io.Reader, parts fun
 		return a.response(), malformed("the answer is neither an event stream nor a message")
 	}
 	for _, e := range events {
-		var event sdk.MessageStreamEventUnion
-		if err := json.Unmarshal(e.Data, &event); err != nil {
+		event, err := decode(e.Data)
+		if err != nil {
 			return a.response(), malformed("the answer is neither an event stream nor a message")
 		}
 		if err := a.add(event, parts); err != nil {

@@ -7,11 +7,10 @@
 package command
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/support"
 )
 
@@ -35,53 +34,41 @@ func Public(t *v1alpha1.Task) bool {
 	return d != nil && d.Network == v1alpha1.SandboxNetworkPublic
 }
 
-// Refusal says why a task cannot run as it is written.
-type Refusal struct {
-	// Reason is one of the reasons in package v1alpha1 for tasks that are refused before they run.
-	Reason string
-	// Message is for people.
-	Message string
-}
-
-// Check applies all rules of this package to a task of type container; nil if it can run. The caller is sure that what the
-// task refers to exists.
-func (p Place) Check(t *v1alpha1.Task) *Refusal {
+// Check applies all rules of this package to a task of type container. The error is a *refusal.Error. The caller is sure that what
+// the task refers to exists.
+func (p Place) Check(t *v1alpha1.Task) error {
 	if gaps := support.Refused(support.Task(t)); len(gaps) > 0 {
-		return refuse(v1alpha1.ReasonNotSupported, "%s", gaps[0])
+		return refusal.New(v1alpha1.ReasonNotSupported, "%s", gaps[0])
 	}
 	for i := range t.Spec.Env {
-		if r := p.Variable(&t.Spec.Env[i]); r != nil {
-			return r
+		if err := p.Variable(&t.Spec.Env[i]); err != nil {
+			return err
 		}
 	}
 	return p.Runs(t)
 }
 
 // Variable applies the rules for a variable of a task's environment.
-func (p Place) Variable(e *corev1.EnvVar) *Refusal {
+func (p Place) Variable(e *corev1.EnvVar) error {
 	if from := e.ValueFrom; from != nil && from.SecretKeyRef == nil && from.ConfigMapKeyRef == nil && p.NoPodFields != "" {
-		return refuse(v1alpha1.ReasonRefused, "spec.env: the value of %s comes from fields of a pod: %s", e.Name, p.NoPodFields)
+		return refusal.New(v1alpha1.ReasonRefused, "spec.env: the value of %s comes from fields of a pod: %s", e.Name, p.NoPodFields)
 	}
 	return nil
 }
 
 // Runs applies the rules for the command and its image.
-func (p Place) Runs(t *v1alpha1.Task) *Refusal {
+func (p Place) Runs(t *v1alpha1.Task) error {
 	switch {
 	case p.NoContainers != "":
-		return refuse(v1alpha1.ReasonHostCommandsNotAllowed, "%s", p.NoContainers)
+		return refusal.New(v1alpha1.ReasonHostCommandsNotAllowed, "%s", p.NoContainers)
 	case p.NoPrograms != "":
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "%s", p.NoPrograms)
+		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", p.NoPrograms)
 	case p.NoNetwork != "" && Public(t):
-		return refuse(v1alpha1.ReasonSandboxUnavailable, "spec.sandbox.network of the agent that delegated the task is Public: %s", p.NoNetwork)
+		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "spec.sandbox.network of the agent that delegated the task is Public: %s", p.NoNetwork)
 	case p.NoImages != "" && t.Spec.Image != "":
-		return refuse(v1alpha1.ReasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, p.NoImages)
+		return refusal.New(v1alpha1.ReasonImageNotUsed, "spec.image is %s: %s", t.Spec.Image, p.NoImages)
 	case len(t.Spec.Command) == 0:
-		return refuse(v1alpha1.ReasonCommandRequired, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
+		return refusal.New(v1alpha1.ReasonCommandRequired, "spec.command is required: the worker runs the command, and cannot know what an image would run by itself")
 	}
 	return nil
-}
-
-func refuse(reason, format string, args ...any) *Refusal {
-	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -12,6 +12,8 @@
 // Admission runs in this process, because a host cluster's admission never sees objects of an aggregated API.
 // NamespaceLifecycle is always on. Policies, webhooks and quotas read objects of certain kinds, so a program lists in
 // Config.Admission only the plugins whose kinds Config.Host serves.
+//
+//large:imports it puts together what the two hosts share of one server
 package apiserver
 
 import (

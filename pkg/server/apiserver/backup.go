@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/backup"
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -80,18 +81,18 @@ func (o *BackupOptions) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (o *BackupOptions) send(ctx context.Context, w http.ResponseWriter, source *backup.Source) (err error) {
-	out := &patient{ctx: ctx, w: w, controller: http.NewResponseController(w), clock: o.Clock, timeout: o.WriteTimeout}
+	out := writetimeout.NewWriter(w, o.WriteTimeout)
 	interrupted := make(chan struct{})
 	interrupt := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		out.cut()
+		out.Break()
 	})
 	defer func() {
 		if !interrupt() {
 			<-interrupted // the response must not be used after this function returns
 		}
 		if err != nil {
-			out.cut()
+			out.Break()
 		}
 	}()
 	m := source.Manifest()
@@ -102,31 +103,3 @@ func (o *BackupOptions) send(ctx context.Context, w http.ResponseWriter, source 
 	h.Set("X-Content-Type-Options", "nosniff")
 	return source.Write(ctx, out)
 }
-
-// patient writes to a client that may be slow but must make progress.
-type patient struct {
-	ctx        context.Context //nolint:containedctx // of this one request
-	w          http.ResponseWriter
-	controller *http.ResponseController
-	clock      clock.PassiveClock
-	timeout    time.Duration
-	deadline   time.Time
-}
-
-// Write moves the deadline only when less than half of it is left, because moving it costs a message on HTTP/2.
-func (p *patient) Write(b []byte) (int, error) {
-	if now := p.clock.Now(); p.deadline.Sub(now) < p.timeout/2 {
-		p.deadline = now.Add(p.timeout)
-		if err := p.controller.SetWriteDeadline(p.deadline); err != nil {
-			return 0, fmt.Errorf("backup: %w", err)
-		}
-		if err := context.Cause(p.ctx); err != nil { // otherwise cut came before the new deadline
-			return 0, err
-		}
-	}
-	return p.w.Write(b)
-}
-
-// cut ends the connection (on HTTP/2, the stream) and any write in progress. If that fails, the connection has
-// already ended.
-func (p *patient) cut() { _ = p.controller.SetWriteDeadline(time.Unix(1, 0)) }

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chat answers chats: a model, the orchestrator, creates and follows tasks for the caller with a fixed set of
-// tools. One request is one turn of a conversation, in one namespace. A chat is not stored; the conversation is a Session of
+// Package chat answers chats: a model, the orchestrator, creates and follows tasks for the caller with the tools of package
+// toolbox. One request is one turn of a conversation, in one namespace. A chat is not stored; the conversation is a Session of
 // type chat. The loop is that of the workers (package agentloop).
 //
 //	chat.go      options, and the beginning of a turn: everything that can refuse it
@@ -15,16 +15,12 @@
 //	live.go      the frames of a background turn, for its clients
 //	resume.go    turns that an earlier process did not end
 //	aside.go     those of them that cannot be read
-//	caller.go    requests to this server as the caller
 //	text.go      text without secrets, as it arrives
 //	removed.go   the secrets that were removed from earlier turns of a session
 //	unfinished.go answers that come while tasks of the chat still run
-//	tools.go     the set of tools; the files that end in tools.go have them
 //
-// Every operation of a tool is a request to this server's own API in the name of the caller, so authorization, admission
-// and audit treat it as the caller's own. A refusal is data for the model. With the rights to create chats and to list
-// providers alone, a chat creates nothing but its session. The server acts for itself only to find the model and read its key, to
-// keep the session, and to be woken when a task that the caller may read has changed.
+// The tools act in the name of the caller. With the rights to create chats and to list providers alone, a chat creates nothing but
+// its session. The server acts for itself only to find the model and read its key, and to keep the session.
 //
 // Each turn is stored as it goes on: the calls, their results and, of a background turn, its frames. A server that starts
 // continues the background turns of the one before it, and adds its other turns to their sessions as interrupted. A turn that
@@ -46,14 +42,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/metric"
-	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/storage/turn"
 )
@@ -94,18 +90,15 @@ type Limits struct {
 	Blocked []string
 }
 
-// Options configure a Service. All fields but Meter, Metrics and Uncovered are required.
+// Options configure a Service. All fields but Meter and Metrics are required.
 type Options struct {
 	Limits
 	// Models finds the model of a turn and authorizes its caller.
 	Models *models.Models
-	// Loopback is the configuration of the server's client of itself.
-	Loopback *rest.Config
+	// Tools makes the tools of a turn. The server acts for itself through its client.
+	Tools *toolbox.Maker
 	// Meter, if set, records the use of models.
 	Meter models.Meter
-	// Uncovered, if set, returns the tools that are not offered, because the caller's transaction does not cover them: own
-	// are tools of chats, and served those of Toolset.More.
-	Uncovered func(ctx context.Context, caller user.Info, own, served []string) []string
 	// Sessions keeps conversations.
 	Sessions Sessions
 	// Turns stores turns while they run.
@@ -122,7 +115,6 @@ type Service struct {
 	busy    *sessions
 	removed *removals
 	own     versioned.Interface // acts as the server
-	callers *callers
 	metrics *metrics
 
 	// serving ends when the server stops; nil until Resume.
@@ -132,19 +124,11 @@ type Service struct {
 
 // New makes a Service. It makes no request.
 func New(o Options) (*Service, error) {
-	c, err := newCallers(o.Loopback)
-	if err != nil {
-		return nil, fmt.Errorf("client of this server: %w", err)
-	}
-	own, err := c.client(nil)
-	if err != nil {
-		return nil, fmt.Errorf("client of this server: %w", err)
-	}
 	m, err := metric.Register(o.Metrics, newMetrics())
 	if err != nil {
 		return nil, err
 	}
-	return &Service{o: o, busy: newSessions(), removed: newRemovals(), own: own, callers: c, slots: newSlots(o.MaxConcurrent, o.Shares, o.Clock), metrics: m}, nil
+	return &Service{o: o, busy: newSessions(), removed: newRemovals(), own: o.Tools.Server(), slots: newSlots(o.MaxConcurrent, o.Shares, o.Clock), metrics: m}, nil
 }
 
 // Request is one turn that a caller asks for.
@@ -269,9 +253,9 @@ func (s *Service) authorize(ctx context.Context, r *Request) error {
 	return s.o.Models.Authorize(ctx, r.Caller, r.Namespace, models.Chat(more...)...)
 }
 
-// refusal turns an error about models into an API error.
-func refusal(err error) error {
-	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
+// shown turns an error about models into an API error.
+func shown(err error) error {
+	if refused, ok := errors.AsType[*refusal.Error](err); ok {
 		return apierrors.NewBadRequest(refused.Error())
 	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Code != http.StatusForbidden {
@@ -286,7 +270,7 @@ func (s *Service) Config() *v1alpha1.ChatConfig {
 	return &v1alpha1.ChatConfig{
 		Enabled: l.Enabled, Provider: l.Provider, Model: l.Model, MaxIterations: int32(l.MaxIterations), MaxDuration: l.MaxDuration.String(),
 		ToolTimeout: l.ToolTimeout.String(), MaxTasksPerTurn: int32(l.MaxTasksPerTurn), MaxConcurrent: int32(l.MaxConcurrent),
-		MaxSessionSize: l.MaxSessionBytes, AvailableTools: toolNames(),
+		MaxSessionSize: l.MaxSessionBytes, AvailableTools: toolbox.Names(),
 	}
 }
 

@@ -5,18 +5,11 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/platform-ai/platform/pkg/tool"
 )
-
-// maxPromptAgents is how many agents the instructions name. list_agents shows more.
-const maxPromptAgents = 50
 
 // prompt returns the instructions of the orchestrator, which are made once for each turn. Its sections come in a fixed
 // order, and the user's own text comes last.
@@ -33,8 +26,8 @@ Answer directly, without a task, whatever needs no work.`)
 	section("task_types", `ai: a model works on a prompt (create_ai_task). Name an agent if one fits the work.
 container: a command runs, and its output is the result (create_container_task).
 agent: a coding agent works in its own runtime (create_agent_task). Its agent must have a runtime.`)
-	section("available_agents", t.agents(ctx))
-	section("available_tools", toolLines(t.catalogue))
+	section("available_agents", t.tools.Agents(ctx))
+	section("available_tools", toolLines(t.tools.Catalogue()))
 	section("rules", fmt.Sprintf(`Create at most %d tasks for one message. Put everything that a task needs to know into its prompt: it sees nothing of this chat.
 Refer to a task by the whole name in the result of the tool that created it.
 wait_for_task waits up to 60 seconds. Call it again while a task makes progress; tell the user if it takes long, and stop.
@@ -49,30 +42,6 @@ User: Write a summary of Y. -> create_ai_task, wait_for_task, fetch_task_output,
 		section("user_instructions", own)
 	}
 	return b.String()
-}
-
-// agents returns the agents that the caller may list, one on each line as JSON, because their texts are data.
-func (t *Turn) agents(ctx context.Context) string {
-	list, err := t.tools.caller.CoreV1alpha1().Agents(t.request.Namespace).List(ctx, metav1.ListOptions{Limit: maxPromptAgents})
-	switch {
-	case apierrors.IsForbidden(err):
-		return "The user may not list agents."
-	case err != nil:
-		return "The agents could not be read; use list_agents."
-	case len(list.Items) == 0:
-		return "There are none."
-	}
-	lines := make([]string, 0, len(list.Items)+1)
-	for i := range list.Items {
-		line, err := json.Marshal(rowOf(&list.Items[i]))
-		if err == nil { // rows are always encodable
-			lines = append(lines, string(line))
-		}
-	}
-	if list.Continue != "" {
-		lines = append(lines, "There are more; use list_agents.")
-	}
-	return strings.Join(lines, "\n")
 }
 
 func toolLines(c *tool.Catalogue) string {

@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/turn"
 	"github.com/platform-ai/platform/pkg/tool"
@@ -154,7 +155,7 @@ func (s *Service) revive(serving context.Context, uid types.UID, r *record) (*Tu
 	t.journal = &journal{store: s.o.Turns, uid: uid, record: *r, past: past, number: int64(len(past)), live: newLive(), fail: t.cancel}
 	t.journal.live.begin(first, frames)
 	for _, p := range past {
-		t.said = append(t.said, p.Messages...)
+		t.said, t.created = append(t.said, p.Messages...), p.Created
 	}
 	t.remember()
 	t.calls = t.clean.answered(t.said)
@@ -282,7 +283,7 @@ func (t *Turn) again(waits bool) error {
 	}
 	var shown int64
 	if n := len(t.journal.past); n > 0 {
-		t.tools.created, shown = t.journal.past[n-1].Created, t.journal.past[n-1].Frame
+		shown = t.journal.past[n-1].Frame
 	}
 	frames, _, _ := t.journal.live.after(shown)
 	if len(frames) == 0 {
@@ -317,7 +318,7 @@ func (t *Turn) interrupted(c llm.ToolCall, begun bool) (tool.Result, bool) {
 	case slices.Contains(past[len(past)-1].Withheld, c.ID), len(past) > 1 && slices.ContainsFunc(past, func(s step) bool { return slices.Contains(s.Withheld, c.ID) }):
 		return tool.Failure(tool.Errorf(tool.TypeUnavailable, "the server restarted, and the arguments of this call held what looks like a secret, which is not stored").
 			Suggest("check whether the call was carried out; if not, make it again without the secret")), true
-	case begun && !repeats(c.Name):
+	case begun && !toolbox.Repeats(c.Name):
 		return tool.Failure(tool.Errorf(tool.TypeUnavailable, "the server restarted during this call, which may or may not have been carried out").
 			Suggest("look at the present state before you repeat it")), true
 	}

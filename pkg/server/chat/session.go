@@ -151,7 +151,7 @@ func summaries(turn string, said []llm.Message) []v1alpha1.SessionMessage {
 			n++
 			id := fmt.Sprintf("call-%s-%d", turn, n)
 			message.ToolCalls = append(message.ToolCalls, v1alpha1.MessageToolCall{ID: id, Name: c.Name, Arguments: arguments})
-			answers = append(answers, v1alpha1.SessionMessage{Role: v1alpha1.RoleTool, ToolCallID: id, Name: c.Name, Content: shorten(result, keptResult)})
+			answers = append(answers, v1alpha1.SessionMessage{Role: v1alpha1.RoleTool, ToolCallID: id, Name: c.Name, Content: clip.Marked(result, keptResult)})
 		}
 		if len(answers) > 0 {
 			out = append(append(out, message), answers...)
@@ -171,27 +171,4 @@ func answerTo(id string, follows []llm.Message) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// cutMark ends a text that was cut.
-const cutMark = " … [shortened]"
-
-// shorten cuts a text to at most limit bytes and says so.
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return clip.Text(s, limit-len(cutMark)) + cutMark
-}
-
-// beginning returns the first characters of a text, at most limit. If it has more, a mark follows them.
-func beginning(s string, limit int) string {
-	n := 0
-	for at := range s {
-		if n == limit {
-			return s[:at] + cutMark
-		}
-		n++
-	}
-	return s
 }

@@ -5,9 +5,11 @@ package chat
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/fairshare"
@@ -81,5 +83,20 @@ func TestReservedSlots(t *testing.T) {
 		if got := s.take(tc.namespace); got != tc.want {
 			t.Errorf("%s takes a slot: %v, want %v", tc.namespace, got, tc.want)
 		}
+	}
+}
+
+// TestHeldSlotsAreCounted: the metrics say which namespaces hold slots, and no sample stays of one that holds none.
+func TestHeldSlotsAreCounted(t *testing.T) {
+	m := newMetrics()
+	for _, namespace := range []string{"a", "a", "b"} {
+		m.took(namespace)
+	}
+	m.gave("b")
+	if err := testutil.CollectAndCompare(m.slots, strings.NewReader(`# HELP platform_chat_slots_held Turns of chats that run now, by namespace. Namespaces without one have no sample.
+# TYPE platform_chat_slots_held gauge
+platform_chat_slots_held{namespace="a"} 2
+`)); err != nil {
+		t.Error(err)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/tool"
-	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
@@ -49,12 +49,12 @@ type Turn struct {
 	choice     *models.Choice
 	candidates []llm.Candidate
 	session    *v1alpha1.Session
-	tools      *toolbox
-	catalogue  *tool.Catalogue
+	tools      *toolbox.Box
 	messages   []llm.Message // that the model reads
 
 	journal *journal
 	said    []llm.Message // what the turn has added to the conversation
+	created int32         // tasks that an earlier process had created in this turn
 	held    *Frame        // belongs to the step that is stored next
 	shown   string        // id of the call whose frame was shown before an interruption, and that has no result
 
@@ -81,7 +81,7 @@ func (t *Turn) choose(ctx context.Context) (err error) {
 		Namespace: t.request.Namespace, Provider: spec.Provider, Model: spec.Model, Agent: spec.AgentRef,
 	})
 	if err != nil {
-		return refusal(err)
+		return shown(err)
 	}
 	if t.candidates, err = t.choice.LLM(); err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -116,16 +116,13 @@ func (t *Turn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.tools, err = t.service.toolbox(Toolset{
-		Caller: t.request.Caller, Namespace: t.request.Namespace, Provider: t.candidates[0].Provider, Model: t.candidates[0].Name,
-		In: builtin.Chats, Session: t.session.Name, Prefix: taskPrefix(t.session), Labels: labels(t.session), Words: intent(t.request.Spec.Message, history),
-	})
-	if err != nil {
-		return err
-	}
-	if t.catalogue, err = t.tools.catalogue(ctx); err != nil {
+	scope := toolbox.ForSession(t.session)
+	scope.Caller, scope.Provider, scope.Model = t.request.Caller, t.candidates[0].Provider, t.candidates[0].Name
+	scope.Words, scope.Said, scope.Created = toolbox.Words(t.request.Spec.Message, history), toolbox.Said(t.request.Spec.Message, history), t.created
+	if t.tools, err = t.service.o.Tools.Make(ctx, scope); err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}
+	t.tools.LoadAgain(ctx, t.said)
 	// System messages that somebody put into the session are not instructions of the orchestrator, and are left out.
 	_, before := agentloop.Replay(history)
 	t.messages = append([]llm.Message{{Role: llm.RoleSystem, Text: t.prompt(ctx)}}, before...)
@@ -239,7 +236,7 @@ func (t *Turn) config() agentloop.Config {
 	}
 	return agentloop.Config{
 		Past: past, Journal: t.store, Interrupted: t.interrupted, Begin: t.mayAsk,
-		Candidates: candidates, Tools: t.catalogue, MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
+		Candidates: candidates, Tools: t.tools.Catalogue(), MaxIterations: o.MaxIterations, MaxTokens: tokens, Temperature: temperature,
 		MaxContext: int(o.MaxSessionBytes), ReminderEvery: summaryEvery, Clock: o.Clock, Premature: t.unfinished,
 		Part: func(p llm.Part) {
 			t.say(t.echo.add(t.text.add(p.Text)))
@@ -250,7 +247,7 @@ func (t *Turn) config() agentloop.Config {
 		},
 		Calling: func(c llm.ToolCall) {
 			t.endText()
-			t.tools.call = fmt.Sprintf("%s-%d", t.journal.record.ID, len(t.calls)+1)
+			t.tools.Calling(fmt.Sprintf("%s-%d", t.journal.record.ID, len(t.calls)+1))
 			if t.announced(c) {
 				return
 			}
@@ -259,7 +256,7 @@ func (t *Turn) config() agentloop.Config {
 		Called: func(c llm.ToolCall, r tool.Result) {
 			call := t.clean.called(c, r.Text)
 			t.calls = append(t.calls, call)
-			t.service.metrics.called(t.catalogue, c.Name, r)
+			t.service.metrics.called(t.tools.Catalogue(), c.Name, r)
 			f := Frame{Type: FrameToolResult, Envelope: Envelope{ToolCall: &v1alpha1.ChatToolCall{ID: call.ID, Name: call.Name, Result: call.Result}}}
 			if t.journal.live != nil {
 				t.held = &f // a result is shown with the step that has it, so that it is never shown twice
@@ -292,7 +289,7 @@ func (t *Turn) store(ctx context.Context, s agentloop.Step) error {
 	t.said = append(t.said, messages...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
-	return t.journal.step(ctx, step{Step: s, Created: t.tools.created, Withheld: withheld}, frames...)
+	return t.journal.step(ctx, step{Step: s, Created: t.tools.Created(), Withheld: withheld}, frames...)
 }
 
 // mayAsk is called before each request to a model. A caller of a background turn who has lost their rights gets no more.
@@ -341,7 +338,7 @@ func (t *Turn) usage(total *agentloop.Totals) *v1alpha1.ChatUsage {
 	u := used(total)
 	u.ToolCalls, u.Duration = int32(len(t.calls)), t.service.o.Clock.Since(t.began).Round(time.Millisecond).String()
 	if t.tools != nil {
-		u.TasksCreated = t.tools.created
+		u.TasksCreated = t.tools.Created()
 	}
 	return u
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 )
 
 // Without a header, the server's tools are for clients that bring none: any sign of tools of the client's own means that the
@@ -45,7 +46,7 @@ func TestWhoseTools(t *testing.T) {
 		for header, want := range map[string]map[bool]bool{"": {false: tc.unsaid, true: tc.drops}, "disabled": {}, "enabled": {false: tc.op != opCount, true: tc.op != opCount}} {
 			for _, drop := range []bool{false, true} {
 				x := &exchange{
-					h:    &Handler{o: Options{Chat: &chat.Service{}, Limits: chat.Limits{Enabled: true}, DropClientTools: drop}},
+					h:    &Handler{o: Options{Tools: &toolbox.Maker{}, Limits: chat.Limits{Enabled: true}, DropClientTools: drop}},
 					call: &call{route: route{op: tc.op}, header: http.Header{headerToolsAlias: {header}}},
 				}
 				got, err := x.tools(in)

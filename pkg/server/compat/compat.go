@@ -52,7 +52,7 @@
 //
 // An answer may take as long as the vendor takes, so the chain of these requests has no time limits and does not count them among
 // the requests in flight (server/apiserver). Instead, Options.Requests are answered at a time, and a caller may have as many as
-// are still free (package fair); others get 429. One write to a client may take Options.WriteTimeout (package pace).
+// are still free (package fair); others get 429. One write to a client may take Options.WriteTimeout (package writetimeout).
 //
 // No request goes on with what a vendor keeps (state.go). Failures are told in the form of the client's API (failure.go).
 //
@@ -76,12 +76,14 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/panics"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/tool"
 )
@@ -95,7 +97,6 @@ const (
 	headerTools, headerToolsAlias = "X-Platform-Tools", "X-Orka-Tools"
 	toolsDisabled, toolsEnabled   = "disabled", "enabled"
 
-	defaultWriteTimeout = 30 * time.Second
 	// defaultRequests is how many requests are answered at a time.
 	defaultRequests = 1024
 )
@@ -107,14 +108,14 @@ type Options struct {
 	Meter models.Meter
 	// Metrics, if set, registers the metrics until Close.
 	Metrics prometheus.Registerer
-	// Chat makes the server's tools, which work within Limits; nil, or Limits.Enabled unset, means that requests are only
+	// Tools makes the server's tools, and turns with them have Limits; nil, or Limits.Enabled unset, means that requests are only
 	// passed on.
-	Chat   *chat.Service
+	Tools  *toolbox.Maker
 	Limits chat.Limits
 	// DropClientTools gives requests of clients with tools of their own the server's tools instead, unless a header switches
 	// these off. Otherwise such requests are passed on, unless a header asks for the server's tools.
 	DropClientTools bool
-	// Judge puts a call of a tool to the policies that judge those of runs. It is required with Chat. An error says that
+	// Judge puts a call of a tool to the policies that judge those of runs. It is required with Tools. An error says that
 	// nobody could decide.
 	Judge func(ctx context.Context, caller user.Info, namespace, tool string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error)
 	// Reach is what the tools that this server calls itself may reach.
@@ -130,7 +131,7 @@ type Options struct {
 	External func(*http.Request) (authType, namespace string)
 	// Requests is how many requests are answered at a time; a caller may have as many as are still free. Default: 1024.
 	Requests int
-	// WriteTimeout is how long a client may take to accept what it was sent. Default: 30 seconds.
+	// WriteTimeout is how long a client may take to accept what it was sent. Default: writetimeout.Server.
 	WriteTimeout time.Duration
 	// Sparse receives the failures of requests. Default: a new sparse log on Clock.
 	Sparse *sparse.Log
@@ -158,8 +159,8 @@ func New(o Options) (*Handler, error) {
 	if o.Models == nil {
 		return nil, errors.New("the option Models is required")
 	}
-	if o.Chat != nil && o.Judge == nil {
-		return nil, errors.New("the option Judge is required with Chat")
+	if o.Tools != nil && o.Judge == nil {
+		return nil, errors.New("the option Judge is required with Tools")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -171,7 +172,7 @@ func New(o Options) (*Handler, error) {
 		o.Requests = defaultRequests
 	}
 	if o.WriteTimeout == 0 {
-		o.WriteTimeout = defaultWriteTimeout
+		o.WriteTimeout = writetimeout.Server
 	}
 	h := &Handler{o: o, slots: fair.New(int64(o.Requests)), cors: newCORS(o.Origins, o.TokenHeaders), own: NewPrometheusMeter(), homes: newHomes()}
 	h.fetch, h.search = newWeb(o.Reach)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/server/models"
 )
 
@@ -89,7 +89,7 @@ func (x *exchange) choose(name, agent string) (*models.Choice, error) {
 	if ok && rest != "" && len(validation.IsDNS1123Subdomain(prefix)) == 0 {
 		q.Provider, q.Model = prefix, rest
 		c, err := x.resolve(q)
-		if refused, is := errors.AsType[*plan.RefusedError](err); !is || refused.Reason != v1alpha1.ReasonProviderNotFound {
+		if refused, is := errors.AsType[*refusal.Error](err); !is || refused.Reason != v1alpha1.ReasonProviderNotFound {
 			return c, shown(err)
 		}
 		q.Provider, q.Model = "", name
@@ -104,7 +104,7 @@ func (x *exchange) resolve(q models.Query) (*models.Choice, error) {
 
 // shown turns a refusal into an error of the client's.
 func shown(err error) error {
-	refused, ok := errors.AsType[*plan.RefusedError](err)
+	refused, ok := errors.AsType[*refusal.Error](err)
 	if !ok {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
-	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
@@ -34,7 +34,7 @@ const (
 )
 
 // Reach is what tools that this server calls itself may reach. These tools are the code of workers, with the rules of addresses and
-// of Secrets' hosts that hold in runs. The server runs no programs, so code_exec is none of them: it creates a task (chat/codetool.go).
+// of Secrets' hosts that hold in runs. The server runs no programs, so code_exec is none of them: it creates a task (chat/toolbox/code.go).
 type Reach struct {
 	// FetchAllow lists host:port that web_fetch and remote MCP tools may reach although they are not public.
 	FetchAllow []string
@@ -154,11 +154,11 @@ type judged struct {
 func (t judged) Call(ctx context.Context, arguments json.RawMessage) (any, error) {
 	h, name := t.x.h, t.Definition().Name
 	if err := h.o.Models.Authorize(ctx, t.x.caller, t.x.call.namespace, models.Access{Verb: "create", Resource: "tasks"}); err != nil {
-		return nil, chat.Explain(err)
+		return nil, toolbox.Explain(err)
 	}
 	s, err := h.o.Judge(ctx, t.x.caller, t.x.call.namespace, name, arguments)
 	if err != nil {
-		return nil, chat.Explain(err)
+		return nil, toolbox.Explain(err)
 	}
 	*t.made++
 	audit.AddAuditAnnotation(ctx, fmt.Sprintf("toolcalls.%s/%d", v1alpha1.GroupName, *t.made), recorded(name, &s))

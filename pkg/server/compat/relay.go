@@ -17,7 +17,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/anthropic"
 	"github.com/platform-ai/platform/pkg/llm/openai"
 	"github.com/platform-ai/platform/pkg/llm/wire"
-	"github.com/platform-ai/platform/pkg/server/pace"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 )
 
 const (
@@ -171,7 +171,9 @@ func readAll(from io.Reader, length int64) ([]byte, error) {
 }
 
 // paced returns the writer to the client.
-func (a *attempt) paced() *pace.Writer { return pace.NewWriter(a.w, a.h.o.WriteTimeout) }
+func (a *attempt) paced() *writetimeout.Writer {
+	return writetimeout.NewWriter(a.w, a.h.o.WriteTimeout)
+}
 
 // stream passes on a stream event by event. When the client leaves, the rest is read without it.
 func (a *attempt) stream(resp *http.Response) error {

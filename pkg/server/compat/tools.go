@@ -15,7 +15,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/server/chat"
+	"github.com/platform-ai/platform/pkg/server/chat/toolbox"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
@@ -40,7 +40,7 @@ func (x *exchange) tools(in *incoming) (bool, error) {
 		}
 	}
 	o := &x.h.o
-	can := o.Chat != nil && o.Limits.Enabled
+	can := o.Tools != nil && o.Limits.Enabled
 	switch op := x.call.route.op; {
 	case asked != "" && !can:
 		return false, problem{code: http.StatusForbidden, message: fmt.Sprintf("header %s: the tools of this server are switched off; set it to %q, or leave it out", asked, toolsDisabled)}
@@ -66,7 +66,7 @@ func (x *exchange) toolset(c llm.Candidate, asked string, wrap func(tool.Tool) t
 		asRuns = append(asRuns, t.Definition().Name)
 	}
 	id, made := "proxy-"+strings.ToLower(rand.Text()[:8]), 0
-	catalogue, err := x.h.o.Chat.Tools(x.r.Context(), chat.Toolset{
+	box, err := x.h.o.Tools.Make(x.r.Context(), toolbox.Scope{
 		Caller: x.caller, Namespace: x.call.namespace, Provider: c.Provider, Model: c.Name,
 		Prefix: id + "-", Words: "create " + asked, In: builtin.APIs, More: more,
 		Wrap: func(t tool.Tool) tool.Tool {
@@ -77,7 +77,10 @@ func (x *exchange) toolset(c llm.Candidate, asked string, wrap func(tool.Tool) t
 		},
 		Labels: map[string]string{v1alpha1.LabelCreatedBy: v1alpha1.CreatedByOrchestrator, v1alpha1.LabelChatSession: id},
 	})
-	return catalogue, notes, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return box.Catalogue(), notes, nil
 }
 
 // watchful makes models wait for tasks without being asked again and again: if an answer calls nothing but tools that look at

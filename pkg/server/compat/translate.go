@@ -24,7 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm/anthropic"
 	"github.com/platform-ai/platform/pkg/llm/members"
 	"github.com/platform-ai/platform/pkg/server/models"
-	"github.com/platform-ai/platform/pkg/server/pace"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 )
 
 // translated is a request to a Provider that does not get it as the client wrote it. Package members says what is carried, what is
@@ -212,7 +212,7 @@ func (a *attempt) ask() error {
 	out := a.writer(req)
 	var stop stopper
 	for _, one := range req.stops {
-		// The vendor would not say which of them ended a message, and Anthropic refuses those of nothing but white space.
+		// The vendor would not say which of them ended a message, and Anthropic refuses those of nothing but white swritetimeout.
 		if a.in.op == opMessages || strings.TrimSpace(one) == "" {
 			stop.sequences = append(stop.sequences, one)
 		} else {
@@ -304,7 +304,7 @@ type speaker struct {
 	stream bool
 	begun  bool
 	gone   bool // the client has left
-	to     *pace.Writer
+	to     *writetimeout.Writer
 }
 
 func (a *attempt) writer(req *translated) *speaker {

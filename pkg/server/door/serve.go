@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 	"github.com/platform-ai/platform/pkg/server/fair"
 	"github.com/platform-ai/platform/pkg/server/intake"
+	"github.com/platform-ai/platform/pkg/server/statuscode"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
@@ -59,9 +60,9 @@ type door struct {
 func (d *door) handler(inside func(http.Handler) http.Handler) http.Handler {
 	var handle http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := verifiedOf(r.Context())
-		out := &writer{ResponseWriter: w}
+		out := statuscode.NewWriter(w)
 		d.Handle(out, v.r.WithContext(r.Context()), v.body)
-		if out.code < http.StatusInternalServerError {
+		if out.Code() < http.StatusInternalServerError {
 			*v.outcome = answered
 		}
 	})
@@ -198,19 +199,3 @@ func addressOf(remote string) string {
 	}
 	return ip.String()
 }
-
-// writer notes the code of an answer.
-type writer struct {
-	http.ResponseWriter
-	code int
-}
-
-func (w *writer) WriteHeader(code int) {
-	if code >= http.StatusOK && w.code == 0 {
-		w.code = code
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -37,7 +37,7 @@ func kinds() map[string]string {
 	all := map[string]string{
 		"secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
 		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage", "get sessions/events/counts": "ExecutionEventCounts",
-		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/fork": "TaskFork",
+		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "tasks/fork": "TaskFork",
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
 	for _, o := range v1alpha1.KnownTypes() {
@@ -55,8 +55,8 @@ func names(o runtime.Object) (kind, resource string) {
 }
 
 // parameters describes the query parameters that have the same meaning natively.
-func parameters() map[string]openapi.Parameter {
-	return map[string]openapi.Parameter{
+func parameters() map[string]rest.Parameter {
+	return map[string]rest.Parameter{
 		"labelSelector": {Type: "string", Text: "A label selector, as kubectl has it."},
 		"after":         {Type: "integer", Text: "Events with a greater sequence number are returned."},
 		"tasks":         {Type: "string", Text: "Other tasks whose events are in the same stream, separated by commas, each as NAME or NAME:SEQ to begin after a sequence number. The id of each frame has the positions in the stream of the path, in tasks and in sessions, in this order, with dots between them. At most 64 in all."},
@@ -74,6 +74,7 @@ func parameters() map[string]openapi.Parameter {
 		"continue":      {Type: "string", Text: "metadata.continue of the page before."},
 		"taskName":      {Type: "string", Text: "Is ignored: the credential says which task asks."},
 		"tailLines":     {Type: "integer", Least: 1, Text: "How many lines of the end of the log are returned."},
+		"streamType":    {Only: "task"},
 		"follow":        {Type: "boolean", Text: "Whether the log is streamed as it is written, as server-sent events."},
 	}
 }

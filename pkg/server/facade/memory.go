@@ -16,9 +16,9 @@ func memoryRows() []rest.Row {
 	const users, workers = "/api/v1/", "/internal/v1/"
 	transcripts := rest.Row{
 		Method: http.MethodGet, Path: workers + "sessions/:namespace/search",
-		Native: []rest.Native{{Verb: "create", Path: "transcriptsearches", Ask: "TranscriptSearch", AskFor: []string{
-			"query: query | q", "sessionName", "excludeSessionName", "roles[]", "limit#", "maxSnippetLength#",
-		}}},
+		Native: asked("transcriptsearches", "TranscriptSearch", func(q *rest.Query) {
+			q.Text("query", "query", "q").Texts("sessionName", "excludeSessionName").List("roles").Number("limit", 1).Number("maxSnippetLength", 1)
+		}),
 		Answer: rest.Answer{Bare: true, Fields: list("status.items", rest.Fields(
 			`sessionName: sessionName = ""`, "messageId: messageId = 0", `stableMessageId: stableMessageId = ""`, `role: role = ""`, "name: name",
 			`snippet: snippet = ""`, "createdAt: createdAt = null",
@@ -36,7 +36,7 @@ func memories(all string, bare bool) []rest.Row {
 	// there hides a discarded memory, and then makes another request about it.
 	there := func(verb, sub string) []rest.Native {
 		return []rest.Native{
-			{Verb: "get", Path: "memories/:id", Hide: "status.deleted=true"},
+			{Verb: "get", Path: "memories/:id", Hide: func(memory rest.Parts) bool { return memory.Text("status.deleted") == "true" }},
 			{Verb: verb, Path: "memories/:id" + sub, Send: `{"apiVersion":"core.platform.ai/v1alpha1","kind":"MemoryChange"}`},
 		}
 	}
@@ -44,18 +44,16 @@ func memories(all string, bare bool) []rest.Row {
 	discard := there("create", "/discard")
 	discard[0].Optional = true
 	body := rest.Body{Max: maxObject, Kind: "Memory", Under: "spec", Same: []string{"namespace"}}
-	create, merge := body, body
-	create.Required, merge.Merge = []string{"content"}, true
+	create := body
+	create.Required = []string{"content"}
 	done := rest.Answer{Code: http.StatusNoContent}
 	return []rest.Row{
-		{Method: get, Path: all, Answer: rest.Answer{Bare: bare, Fields: page(bare, list("status.items", append(memory("memory."), rest.Fields("score: score")...)))}, Native: []rest.Native{{
-			Verb: "create", Path: "memorysearches", Ask: "MemorySearch", AskFor: []string{
-				"query: query | q", "sessionName", "agentName", "taskName", "parentTask", "source", "tags[]", "ids[]", "includeDisabled?", "includeDeleted?", "limit#",
-			},
-		}}},
+		{Method: get, Path: all, Answer: rest.Answer{Bare: bare, Fields: page(bare, list("status.items", append(memory("memory."), rest.Fields("score: score")...)))}, Native: asked("memorysearches", "MemorySearch", func(q *rest.Query) {
+			q.Text("query", "query", "q").Texts("sessionName", "agentName", "taskName", "parentTask", "source").List("tags").List("ids").Flag("includeDisabled").Flag("includeDeleted").Number("limit", 1)
+		})},
 		{Method: post, Path: all, Native: []rest.Native{{Verb: "create", Path: "memories"}}, Body: &create, Answer: rest.Answer{Code: http.StatusCreated, Fields: memory("")}},
 		{Method: get, Path: one, Native: there("get", "")[:1], Answer: rest.Answer{Fields: memory("")}},
-		{Method: http.MethodPut, Path: one, Native: []rest.Native{there("", "")[0], {Verb: "patch", Path: "memories/:id"}}, Body: &merge, Answer: rest.Answer{Fields: memory("")}},
+		{Method: http.MethodPut, Path: one, Native: []rest.Native{there("", "")[0], {Verb: "patch", Path: "memories/:id"}}, Body: &body, Answer: rest.Answer{Fields: memory("")}},
 		{Method: http.MethodDelete, Path: one, Native: discard, Answer: done},
 		{Method: post, Path: one + "/disable", Native: there("create", "/disable"), Answer: done},
 		{Method: post, Path: one + "/enable", Native: there("create", "/enable"), Answer: done},
@@ -74,9 +72,9 @@ func proposals(all string, bare bool) []rest.Row {
 	review, apply := decide("/review", "MemoryProposalReview"), decide("/apply", "MemoryProposalApplication")
 	review.Body.Required, apply.Answer = []string{"status"}, rest.Answer{Fields: memory("")}
 	return []rest.Row{
-		{Method: get, Path: all, Answer: rest.Answer{Bare: bare, Fields: page(bare, list("status.items", proposal()))}, Native: []rest.Native{{
-			Verb: "create", Path: "memoryproposalsearches", Ask: "MemoryProposalSearch", AskFor: []string{"query: query | q", "taskName", "agentName", "type", "status", "limit#"},
-		}}},
+		{Method: get, Path: all, Answer: rest.Answer{Bare: bare, Fields: page(bare, list("status.items", proposal()))}, Native: asked("memoryproposalsearches", "MemoryProposalSearch", func(q *rest.Query) {
+			q.Text("query", "query", "q").Texts("taskName", "agentName", "type", "status").Number("limit", 1)
+		})},
 		{
 			Method: post, Path: all, Native: []rest.Native{{Verb: "create", Path: "memoryproposals"}}, Answer: rest.Answer{Code: http.StatusCreated, Fields: proposal()},
 			Body: &rest.Body{Max: maxObject, Kind: "MemoryProposal", Under: "spec", Required: []string{"title"}, Same: []string{"namespace"}},

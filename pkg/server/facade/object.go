@@ -10,7 +10,6 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
-	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // unlisted are the members of a native list that a REST list does not have.
@@ -23,16 +22,17 @@ func objectRows() []rest.Row {
 	row := append(rest.Fields("name: metadata.name", "namespace: metadata.namespace"), skillRow()...)
 	// Callers with a transaction token do not see where a Provider is, nor which Secret has its key.
 	reduced := rest.Fields("name: metadata.name", "namespace: metadata.namespace", "type: spec.type", `defaultModel: spec.defaultModel = ""`, "ready: status.ready = false")
+	inTransaction := func(_ *http.Request, authType string) bool { return authType == external.TypeContextToken }
 	secret := rest.Fields("name: metadata.name", "namespace: metadata.namespace", `type: type = ""`)
 	return slices.Concat(
 		objects("/api/v1/agents", "agents", "Agent"),
 		typeRows(),
 		[]rest.Row{
 			{
-				Method: http.MethodGet, Path: providers, Auth: external.TypeContextToken, Answer: rest.Answer{Fields: paged(reduced)},
+				Method: http.MethodGet, Path: providers, When: inTransaction, Answer: rest.Answer{Fields: paged(reduced)},
 				Native: []rest.Native{{Verb: "list", Path: "providers", Page: true, Pass: []string{"labelSelector"}}},
 			},
-			{Method: http.MethodGet, Path: providers + "/:name", Auth: external.TypeContextToken, Native: one("get", "providers/:name"), Answer: rest.Answer{Fields: reduced}},
+			{Method: http.MethodGet, Path: providers + "/:name", When: inTransaction, Native: one("get", "providers/:name"), Answer: rest.Answer{Fields: reduced}},
 		},
 		objects(providers, "providers", "Provider", address),
 		changes(objects(skills, "skills", "Skill"), func(r *rest.Row) {
@@ -45,10 +45,7 @@ func objectRows() []rest.Row {
 			{ // On the secure port of the standalone server, this is the path of kubectl get secrets --all-namespaces. In a
 				// cluster, the server asks kube-apiserver.
 				Method: http.MethodGet, Path: "/api/v1/secrets", Plain: true, Answer: rest.Answer{Fields: list("items", secret)},
-				Native: []rest.Native{{
-					Verb: "list", Path: "/api/v1/namespaces/:namespace/secrets", All: true, Keep: rest.Fields("metadata: metadata", "type: type"),
-					Set: map[string]string{"limit": "50"},
-				}},
+				Native: []rest.Native{{Verb: "list", Path: "/api/v1/namespaces/:namespace/secrets", All: true, Keep: rest.Fields("metadata: metadata", "type: type"), Set: map[string]string{"limit": "50"}}},
 			},
 		},
 	)
@@ -126,11 +123,10 @@ func toolRows() []rest.Row {
 		{Path: "spec.http.url", Part: rest.SecretsOfURL, Else: how},
 		{Path: "spec.mcp.remote.url", Part: rest.SecretsOfURL, Else: how},
 	}
-	reserved := &rest.Reserved{Is: builtin.Has, Else: "tool %q is built in: its name is reserved"}
 	return changes(objects(tools, "tools", "Tool", fixed...), func(r *rest.Row) {
 		switch {
 		case r.Method != http.MethodGet:
-			r.Reserved = reserved
+			r.Names = notBuiltin
 		case r.Path == tools:
 			r.Native = []rest.Native{{Verb: "list", Path: "catalogtools", Page: true, Pass: []string{"labelSelector"}}}
 			r.Answer = rest.Answer{Fields: paged(toolRow(""))}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
@@ -37,7 +37,7 @@ func TestTableIsTheContract(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	got = slices.Compact(got) // two rows of a path differ in When
+	got = slices.Compact(got) // rows of a path differ in When
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the table differs from the contract (-contract +table):\n%s", d)
 	}
@@ -89,7 +89,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // query.
 func TestRowsAskForTheirTargets(t *testing.T) {
 	for _, r := range Rows() {
-		c := &chain{}
+		c, chosen := &chain{}, selection(t, r)
 		for _, n := range r.Native {
 			if slices.ContainsFunc(r.Native, func(other rest.Native) bool { return other.Unless != "" && other.Unless == n.Name }) {
 				c.absent = append(c.absent, n.Resource())
@@ -97,7 +97,7 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		}
 		f, err := New(c, Options{
 			Document: func() ([]byte, error) { return []byte("{}"), nil },
-			External: func(*http.Request) (string, string) { return r.Auth, "" },
+			External: func(*http.Request) (string, string) { return chosen.auth, "" },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -123,12 +123,12 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		case r.Method == http.MethodPost || r.Method == http.MethodPut:
 			body = "{}"
 		}
-		req := httptest.NewRequestWithContext(t.Context(), r.Method, path+query(r), strings.NewReader(body))
+		req := httptest.NewRequestWithContext(t.Context(), r.Method, path+"?"+chosen.query, strings.NewReader(body))
 		req.Header.Set("X-Api-Key", "secret")
 		req.Header.Set("Accept-Encoding", "gzip")
 		req.Header.Set("Accept", "text/html")
-		if r.Accept != "" {
-			req.Header.Set("Accept", r.Accept)
+		if chosen.accept != "" {
+			req.Header.Set("Accept", chosen.accept)
 		}
 		w := httptest.NewRecorder()
 		if r.Plain {
@@ -198,20 +198,36 @@ func TestRowsAreData(t *testing.T) {
 	}
 }
 
-// query returns a query that selects the row, with what the row requires.
-func query(r rest.Row) string {
-	q := url.Values{}
+// choice is what a request has so that a row serves it.
+type choice struct{ query, accept, auth string }
+
+// selection returns a choice for a row, with what the row requires.
+func selection(t *testing.T, r rest.Row) choice {
+	t.Helper()
+	choices := []choice{{}, {accept: "application/json"}, {auth: external.TypeContextToken}}
 	for _, name := range r.Parameters() {
-		if name == r.When || name == "parentTask" || len(r.Any) > 0 && name == r.Any[0] {
-			q.Set(name, "1")
+		choices = append(choices, choice{query: name + "=1"})
+		if name == "parentTask" {
+			choices[0].query = "parentTask=1"
 		}
 	}
-	return "?" + q.Encode()
+	i := slices.IndexFunc(choices, func(c choice) bool {
+		req := httptest.NewRequestWithContext(t.Context(), r.Method, "/?"+c.query, nil)
+		req.Header.Set("Accept", c.accept)
+		return r.When == nil || r.When(req, c.auth)
+	})
+	if i < 0 {
+		t.Fatalf("%s %s: no request selects it", r.Method, r.Path)
+	}
+	return choices[i]
 }
 
 // TestUnknownParametersAreRefused: a misspelt filter does not return everything.
 func TestUnknownParametersAreRefused(t *testing.T) {
-	f, err := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Options{})
+	auth := ""
+	f, err := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), Options{
+		External: func(*http.Request) (string, string) { return auth, "" },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,10 +235,12 @@ func TestUnknownParametersAreRefused(t *testing.T) {
 		if r.Answer.Unsupported != "" {
 			continue
 		}
-		req := httptest.NewRequestWithContext(t.Context(), r.Method, strings.ReplaceAll(r.Path, ":streamType", "task")+query(r)+"&colour=red", strings.NewReader("{}"))
+		chosen := selection(t, r)
+		auth = chosen.auth
+		req := httptest.NewRequestWithContext(t.Context(), r.Method, strings.ReplaceAll(r.Path, ":streamType", "task")+"?"+chosen.query+"&colour=red", strings.NewReader("{}"))
 		req.Header.Set("Authorization", "Bearer x")
-		if r.Accept != "" {
-			req.Header.Set("Accept", r.Accept)
+		if chosen.accept != "" {
+			req.Header.Set("Accept", chosen.accept)
 		}
 		w := httptest.NewRecorder()
 		f.Alone().ServeHTTP(w, req)

@@ -4,20 +4,22 @@
 package facade
 
 import (
+	"cmp"
 	"net/http"
-	"slices"
+	"net/url"
+	"strings"
 
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
 // usageRows returns the rows of usage reports.
 func usageRows() []rest.Row {
-	row := func(path, mode string, ask []string, fields ...string) rest.Row {
+	row := func(path, mode string, ask func(*rest.Query), fields ...string) rest.Row {
 		return rest.Row{
-			Method: http.MethodGet, Path: "/api/v1/usage" + path, Namespaces: []string{"teams", "namespace"},
-			Native: []rest.Native{{Verb: "create", Path: "usagereports", Ask: "UsageReport", AskFor: slices.Concat(
-				[]string{"mode = " + mode, "teams[]", "repository", "kind", "model", "from", "until", "asOf", "limit#", "offset#0"}, ask,
-			)}},
+			Method: http.MethodGet, Path: "/api/v1/usage" + path, Namespace: firstTeam,
+			Native: asked("usagereports", "UsageReport", func(q *rest.Query) {
+				ask(q.Set("mode", mode).List("teams").Texts("repository", "kind", "model", "from", "until", "asOf").Number("limit", 1).Number("offset", 0))
+			}),
 			Answer: rest.Answer{
 				Errors: []int{http.StatusUnprocessableEntity, http.StatusNotImplemented},
 				Fields: rest.Fields(append([]string{"selection: status.selection = {}"}, fields...)...),
@@ -25,9 +27,16 @@ func usageRows() []rest.Row {
 		}
 	}
 	return []rest.Row{
-		row("", "summary", nil, "retainedSince: status.retainedSince", "summary: status.summary = {}", "teams: status.teams = []", "works: status.works = []",
+		row("", "summary", func(*rest.Query) {}, "retainedSince: status.retainedSince", "summary: status.summary = {}", "teams: status.teams = []", "works: status.works = []",
 			"otherWork: status.otherWork = []", "page: status.page = {}"),
-		row("/work/:id", "work", []string{"workID: :id"}, "work: status.work = {}", "page: status.page"),
-		row("/other/:category", "other", []string{"category: :category"}, "otherWork: status.other = {}"),
+		row("/work/:id", "work", func(q *rest.Query) { q.Path("workID", "id") }, "work: status.work = {}", "page: status.page"),
+		row("/other/:category", "other", func(q *rest.Query) { q.Path("category", "category") }, "otherWork: status.other = {}"),
 	}
+}
+
+// firstTeam returns the first team of a query. Teams are namespaces.
+func firstTeam(q url.Values) string {
+	team, _, _ := strings.Cut(q.Get("teams"), ",")
+	namespace, _, _ := strings.Cut(q.Get("namespace"), ",")
+	return cmp.Or(team, namespace)
 }

@@ -42,7 +42,7 @@ type Candidate struct {
 // Renew reads the key of the Provider again, and reports whether it is another one than before. It is for a candidate whose
 // vendor refused the key, which may have been replaced in the meantime.
 func (c *Candidate) Renew(ctx context.Context) bool {
-	c.models.kept.secrets.forget(c.key.secret)
+	c.models.kept.secrets.Forget(c.key.secret)
 	now := c.key
 	if now.read(ctx, c.models) != nil || now.value == "" || now.value == c.key.value {
 		return false

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -93,8 +94,8 @@ func (m measurements) End(e Ended) {
 	}
 }
 
-// outcome returns what is known of the use of tokens.
-func (e *Ended) outcome() usage.Outcome {
+// Outcome returns what is known of the use of tokens.
+func (e *Ended) Outcome() usage.Outcome {
 	u := &e.Usage
 	return usage.Outcome{Counts: usage.Counts{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
@@ -115,4 +116,19 @@ func EndOf(u llm.Usage, err error) Ended {
 		return NothingUsed
 	}
 	return Ended{Usage: u, Status: usage.StatusFailed}
+}
+
+// LimitReason returns the reason, RateLimited, BudgetExhausted or BudgetUnpriced, if limits refused a request (package modelrequest); otherwise an empty string.
+func LimitReason(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, c := range status.Status().Details.Causes {
+		switch c.Type {
+		case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced, v1alpha1.ReasonRateLimited:
+			return string(c.Type)
+		}
+	}
+	return ""
 }

@@ -14,7 +14,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -160,21 +159,10 @@ func TestEndOf(t *testing.T) {
 	}
 }
 
-// A fallback that is passed over is neither limited nor counted as a request, and those that are asked after it have later numbers.
+// Requests that are asked after fallbacks that were passed over have later numbers.
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
 	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	limits := NewLimits(LimitReaders{Provider: func(context.Context, string) (*v1alpha1.Provider, error) {
-		return nil, apierrors.NewServiceUnavailable("providers are not served yet")
-	}}, nil, c, fairshare.Shares{}, nil, nil) // which refuses everything, because nothing can be read
-	m, err := limits.Start(t.Context(), Asked{PassedOver: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.End(NothingUsed)
-	if _, err := limits.Start(t.Context(), Asked{}); err == nil {
-		t.Error("a request that is sent is not limited")
-	}
 	l := &notebook{ended: make(chan Ended, 1)}
 	list := Metered([]llm.Candidate{{Provider: "p", Name: "m", Model: answers{}}}, Metering{Meter: l, Clock: c, Asked: Asked{Candidate: 2}})
 	if _, err := list[0].Model.Generate(t.Context(), llm.Request{}, nil); err != nil || l.asked[0].Candidate != 3 {

@@ -10,25 +10,24 @@
 //	candidate.go  one model, and requests to it
 //	reader.go     reading Providers, Agents and Secrets
 //	toolkey.go    the credentials of Tools that this server calls itself
-//	cache.go      what was read, until it changes
 //	meter.go      recording the use of models
 //	metered.go    models that record each request
 //	requests.go   which requests are open, and their ends when the server stops
 //	recorded.go   recording in the ledger
-//	limits.go     rate limits and Budgets
 //	access.go     what a caller must be permitted to do
 //
 // # Use and limits
 //
-// A Meter is told about each request before it is sent, and about its usage and outcome afterwards. The start is durable before the
-// request is sent; on a full disk none is sent (507). An end is stored with the start of another request, or soon (package
-// storage/ledger). A server that stops refuses further requests, gives the open ones some time, cancels the rest, and then closes
-// its store (Requests). A crash before an end is stored leaves a gap, and Budgets are charged all that the request had reserved.
+// A Meter is told about each request before it is sent, and about its usage and outcome afterwards. It may refuse the request, as does
+// package modelrequest, which applies rate limits and Budgets. The start is durable before the request is sent; on a full disk none is
+// sent (507). An end is stored with the start of another request, or soon (package storage/ledger). A server that stops refuses further
+// requests, gives the open ones some time, cancels the rest, and then closes its store (Requests). A crash before an end is stored
+// leaves a gap, and Budgets are charged all that the request had reserved.
 //
 // # What is read
 //
-// Providers, Agents, Tools, Secrets and Budgets are kept until the store reports a newer change to their resource, so whoever waited
-// for a write to be acknowledged gets an answer based on it. Secrets of a cluster are kept for a short time (secretAge), and read
+// Providers, Agents, Tools and Secrets are kept until the store reports a newer change to their resource, so whoever waited
+// for a write to be acknowledged gets an answer based on it (package readcache). Secrets of a cluster are kept for a short time (secretAge), and read
 // again when a vendor refuses their key.
 package models
 
@@ -147,10 +146,10 @@ type Choice struct {
 }
 
 // Resolve returns the models for a request. Its caller must have authorized the request. The error is a
-// *plan.RefusedError if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
+// *refusal.Error if no model can answer, because of the request, the Agent, the Provider or the Secret; any other
 // error says that this could not be found out.
 func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
-	kept, err := m.kept.choices.get(ctx, q, func(ctx context.Context) (*Choice, error) { return m.resolve(ctx, q) })
+	kept, err := m.kept.choices.Get(ctx, q, func(ctx context.Context) (*Choice, error) { return m.resolve(ctx, q) })
 	if err != nil {
 		return nil, err
 	}

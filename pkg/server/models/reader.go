@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,16 +17,20 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/readcache"
 )
+
+// secretAge is how long the key of a Secret is used that another server stores. A key that its vendor refuses is read again at once.
+const secretAge = 10 * time.Second
 
 // kept is what was read before. Its objects are shared and must not be changed.
 type kept struct {
-	agents    cache[types.NamespacedName, *v1alpha1.Agent]
-	providers cache[string, *namespaced] // by namespace
-	tools     cache[string, []v1alpha1.Tool]
-	secrets   cache[types.NamespacedName, *corev1.Secret]
+	agents    readcache.Cache[types.NamespacedName, *v1alpha1.Agent]
+	providers readcache.Cache[string, *namespaced] // by namespace
+	tools     readcache.Cache[string, []v1alpha1.Tool]
+	secrets   readcache.Cache[types.NamespacedName, *corev1.Secret]
 	// choices are what follows from all of these. They are not kept if another server has the Secrets.
-	choices cache[Query, *Choice]
+	choices readcache.Cache[Query, *Choice]
 }
 
 // namespaced are the Providers of a namespace.
@@ -36,17 +41,17 @@ type namespaced struct {
 
 func newKept(o *Options) *kept {
 	k := &kept{}
-	changed := func(resource string) func() (uint64, bool) { return changesOf(o.Changed, resource) }
-	k.agents.changed, k.agents.clock = changed(v1alpha1.Resource("agents").String()), o.Clock
-	k.providers.changed, k.providers.clock = changed(v1alpha1.Resource("providers").String()), o.Clock
-	k.tools.changed, k.tools.clock = changed(v1alpha1.Resource("tools").String()), o.Clock
-	k.secrets.changed, k.secrets.clock, k.secrets.age = changed("secrets"), o.Clock, secretAge
+	changed := func(resource string) func() (uint64, bool) { return readcache.ChangesOf(o.Changed, resource) }
+	k.agents.Changed, k.agents.Clock = changed(v1alpha1.Resource("agents").String()), o.Clock
+	k.providers.Changed, k.providers.Clock = changed(v1alpha1.Resource("providers").String()), o.Clock
+	k.tools.Changed, k.tools.Clock = changed(v1alpha1.Resource("tools").String()), o.Clock
+	k.secrets.Changed, k.secrets.Clock, k.secrets.Age = changed("secrets"), o.Clock, secretAge
 	if o.Host != nil { // another server has the Secrets
-		k.secrets.changed = func() (uint64, bool) { return 0, false }
+		k.secrets.Changed = func() (uint64, bool) { return 0, false }
 	}
-	k.choices.clock = o.Clock
-	k.choices.changed = func() (newest uint64, known bool) {
-		for _, f := range []func() (uint64, bool){k.agents.changed, k.providers.changed, k.secrets.changed} {
+	k.choices.Clock = o.Clock
+	k.choices.Changed = func() (newest uint64, known bool) {
+		for _, f := range []func() (uint64, bool){k.agents.Changed, k.providers.Changed, k.secrets.Changed} {
 			rev, ok := f()
 			if !ok {
 				return 0, false
@@ -80,7 +85,7 @@ var errNotNeeded = errors.New("skills, tools and ConfigMaps are not read")
 
 // Agent reads an Agent.
 func (r *reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error) {
-	a, err := r.models.kept.agents.get(ctx, key, func(ctx context.Context) (*v1alpha1.Agent, error) {
+	a, err := r.models.kept.agents.Get(ctx, key, func(ctx context.Context) (*v1alpha1.Agent, error) {
 		return r.models.objects.CoreV1alpha1().Agents(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -109,7 +114,7 @@ func (r *reader) Providers(ctx context.Context, namespace string) ([]v1alpha1.Pr
 
 // providers returns the Providers of a namespace, which must not be changed.
 func (m *Models) providers(ctx context.Context, namespace string) (*namespaced, error) {
-	return m.kept.providers.get(ctx, namespace, func(ctx context.Context) (*namespaced, error) {
+	return m.kept.providers.Get(ctx, namespace, func(ctx context.Context) (*namespaced, error) {
 		list, err := m.objects.CoreV1alpha1().Providers(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("providers of namespace %s: %w", namespace, err)
@@ -155,7 +160,7 @@ func (r *reader) HasSecret(ctx context.Context, s plan.Secret) (bool, egress.Hos
 
 // read reads the value of a key, and where it may be sent.
 func (k *key) read(ctx context.Context, m *Models) error {
-	secret, err := m.kept.secrets.get(ctx, k.secret, func(ctx context.Context) (*corev1.Secret, error) {
+	secret, err := m.kept.secrets.Get(ctx, k.secret, func(ctx context.Context) (*corev1.Secret, error) {
 		return m.secrets.CoreV1().Secrets(k.secret.Namespace).Get(ctx, k.secret.Name, metav1.GetOptions{})
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ func (r Recorded) Start(ctx context.Context, a Asked) (Measurement, error) {
 	}
 	c, err := r.Ledger.Start(ctx, o)
 	if err != nil {
-		return nil, startRefused(err)
+		return nil, StartRefused(err)
 	}
 	return recorded{c, r.Ends, klog.FromContext(ctx)}, nil
 }
@@ -52,7 +52,7 @@ type recorded struct {
 
 // End stores how the request ended, soon. If that fails, the next start of the server records a gap.
 func (r recorded) End(e Ended) {
-	out := e.outcome()
+	out := e.Outcome()
 	lost := func(err error) { r.log.Error(err, "The usage of a model request is lost") }
 	r.call.EndSoon(out, e.Status, func(err error) {
 		if !errors.Is(err, engine.ErrFull) {
@@ -63,9 +63,9 @@ func (r recorded) End(e Ended) {
 	})
 }
 
-// startRefused returns the API error of a request that is not sent because its start cannot be stored on a full disk, and
+// StartRefused returns the API error of a request that is not sent because its start cannot be stored on a full disk, and
 // other errors as they are.
-func startRefused(err error) error {
+func StartRefused(err error) error {
 	if !errors.Is(err, engine.ErrFull) {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // Tools returns the Tools of a namespace, in the order of their names. They are shared and must not be changed. Its caller must
 // have authorized the request.
 func (m *Models) Tools(ctx context.Context, namespace string) ([]v1alpha1.Tool, error) {
-	return m.kept.tools.get(ctx, namespace, func(ctx context.Context) ([]v1alpha1.Tool, error) {
+	return m.kept.tools.Get(ctx, namespace, func(ctx context.Context) ([]v1alpha1.Tool, error) {
 		list, err := m.objects.CoreV1alpha1().Tools(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("tools of namespace %s: %w", namespace, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/platform-ai/platform/pkg/server/statuscode"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
 
@@ -85,13 +86,13 @@ func (c *Counter) Guard(next http.Handler) http.Handler {
 // Answer counts the panics of next. fail answers those whose request was not answered yet.
 func (c *Counter) Answer(next http.Handler, fail func(http.ResponseWriter, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out := &writer{ResponseWriter: w}
+		out := statuscode.NewWriter(w)
 		defer func() { //nolint:contextcheck // the request has it
 			v := recover()
 			if v == nil {
 				return
 			}
-			if !c.Found(r.Context(), v) || out.began {
+			if !c.Found(r.Context(), v) || out.Code() != 0 {
 				panic(http.ErrAbortHandler)
 			}
 			fail(w, r)
@@ -99,35 +100,3 @@ func (c *Counter) Answer(next http.Handler, fail func(http.ResponseWriter, *http
 		next.ServeHTTP(out, r)
 	})
 }
-
-// writer notes that an answer has begun.
-type writer struct {
-	http.ResponseWriter
-	began bool
-}
-
-func (w *writer) WriteHeader(code int) {
-	w.began = w.began || code >= http.StatusOK
-	w.ResponseWriter.WriteHeader(code)
-}
-
-func (w *writer) Write(p []byte) (int, error) {
-	w.began = true
-	return w.ResponseWriter.Write(p)
-}
-
-func (w *writer) Flush() {
-	w.began = true
-	_ = http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-// CloseNotify is for handlers that ask for it; contexts do the same.
-func (w *writer) CloseNotify() <-chan bool {
-	if n, ok := w.ResponseWriter.(http.CloseNotifier); ok { //nolint:staticcheck // k8s.io/apiserver asks every writer for it
-		return n.CloseNotify()
-	}
-	return make(chan bool)
-}
-
-// Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -21,11 +21,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/profiling"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 )
 
 const (
 	defaultReadTimeout     = 30 * time.Second
-	defaultWriteTimeout    = 30 * time.Second
 	defaultShutdownTimeout = 30 * time.Minute
 	connectTimeout         = 5 * time.Second // of a connection to an installation, and again of its TLS handshake
 )
@@ -71,7 +71,7 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		BindAddress: ":8080", RoutesFile: "/etc/platform-router/routes.yaml",
-		ReadTimeout: defaultReadTimeout, WriteTimeout: defaultWriteTimeout, ShutdownTimeout: defaultShutdownTimeout,
+		ReadTimeout: defaultReadTimeout, WriteTimeout: writetimeout.Router, ShutdownTimeout: defaultShutdownTimeout,
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/server/cors"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
 
@@ -37,7 +38,7 @@ type Config struct {
 	Transport http.RoundTripper
 	// Origins are the origins whose pages may use the router, as a browser sends them; empty, or *, allows any.
 	Origins []string
-	// WriteTimeout is how long a client may take to accept one write or flush. Default: 30 seconds.
+	// WriteTimeout is how long a client may take to accept one write or flush. Default: writetimeout.Router.
 	WriteTimeout time.Duration
 	// Clock is used for all times. Default: the real clock.
 	Clock clock.PassiveClock
@@ -64,7 +65,7 @@ func New(c Config) *Router {
 		c.Clock = clock.RealClock{}
 	}
 	if c.WriteTimeout == 0 {
-		c.WriteTimeout = defaultWriteTimeout
+		c.WriteTimeout = writetimeout.Router
 	}
 	m := newMetrics()
 	r := &Router{
@@ -164,7 +165,7 @@ func (rt *Router) answerPreflight(x *exchange) error {
 // refuse answers with an error, unless an answer has begun or the client has disconnected.
 func (rt *Router) refuse(x *exchange, err error) bool {
 	p, own := errors.AsType[problem](err)
-	if !own || x.w.code != 0 {
+	if !own || x.w.status.Code() != 0 {
 		return false
 	}
 	writeProblem(x.w, x.style, p)
@@ -197,7 +198,7 @@ func target(origin *url.URL, path string, q url.Values) *url.URL {
 // done logs and counts a finished request. It does not log paths, queries or headers: they come from the client and
 // may contain secrets.
 func (rt *Router) done(x *exchange, err error, broken bool, took time.Duration) {
-	code := x.w.code
+	code := x.w.status.Code()
 	if code == 0 {
 		code = statusClientGone
 	}

@@ -9,35 +9,29 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/server/pace"
+	"github.com/platform-ai/platform/pkg/server/statuscode"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 )
 
 // writer writes to the client. Each write and each flush is bounded in time. So a client that stops reading does not hold a
 // stream and its installation forever, while a client that reads may take as long as it likes.
 type writer struct {
 	http.ResponseWriter
-	paced   *pace.Writer
+	status  *statuscode.Writer
+	paced   *writetimeout.Writer
 	control *http.ResponseController
 	clock   clock.PassiveClock
 	timeout time.Duration
-	code    int   // 0 if nothing was sent
 	sent    int64 // bytes of the body
 }
 
 func newWriter(w http.ResponseWriter, r *http.Request, c clock.PassiveClock, timeout time.Duration) *writer {
-	out := &writer{ResponseWriter: w, paced: pace.NewWriter(w, timeout), control: http.NewResponseController(w), clock: c, timeout: timeout}
+	status := statuscode.NewWriter(w)
+	out := &writer{ResponseWriter: status, status: status, paced: writetimeout.NewWriter(status, timeout), control: http.NewResponseController(w), clock: c, timeout: timeout}
 	if r.ProtoMajor == 1 { // the last deadline of the previous request on this connection
 		_ = out.control.SetWriteDeadline(time.Time{}) // writers of tests have none
 	}
 	return out
-}
-
-// WriteHeader records the status code.
-func (w *writer) WriteHeader(code int) {
-	if w.code == 0 {
-		w.code = code
-	}
-	w.ResponseWriter.WriteHeader(code)
 }
 
 func (w *writer) Write(p []byte) (int, error) {

@@ -40,8 +40,8 @@ type appendTxn struct {
 	w      *Writer
 	stream Stream
 	events []pending
-	keyed  bool // an event has a de-duplication key
-	note   any  // of the caller, for projections; set by append
+	keyed  bool   // an event has a de-duplication key
+	notes  *notes // of the caller, for projections; set by append
 
 	// Set by lookAhead.
 
@@ -201,7 +201,7 @@ func (t *appendTxn) decide() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), Note: t.note, events: t.events}
+	t.change = Change{Stream: t.stream, At: t.w.opts.Clock.Now(), notes: t.notes, events: t.events}
 	closed := st.terminal != 0 // except for late events
 	seq, n, limited := st.last, int64(0), int64(0)
 	if t.skipped = t.head.skipAt(t.w.engine.Base()); t.skipped != nil {

@@ -42,19 +42,36 @@ type Change struct {
 	Bytes int64
 	// Limited is how many of the bytes are subject to limits.
 	Limited int64
-	// Note is what the caller of the append has for projections; see WithNote.
-	Note any
 
 	events []pending
+	notes  *notes
 }
 
-// noteKey is the key of a note in a context.
+// noteKey is the key of the notes in a context.
 type noteKey struct{}
 
-// WithNote returns a context whose append passes a note to projections. A note says what a projection needs and the
+// notes are the notes of an append, the last one first.
+type notes struct {
+	note   any
+	before *notes
+}
+
+// WithNote returns a context whose append passes one more note to projections. A note says what a projection needs and the
 // events do not. A Projection may also leave an answer in it: the append returns after Project was called, if it was.
 func WithNote(ctx context.Context, note any) context.Context {
-	return context.WithValue(ctx, noteKey{}, note)
+	before, _ := ctx.Value(noteKey{}).(*notes)
+	return context.WithValue(ctx, noteKey{}, &notes{note, before})
+}
+
+// NoteOf returns the note of a type that an append was given last; false if it was given none.
+func NoteOf[T any](c *Change) (T, bool) {
+	for n := c.notes; n != nil; n = n.before {
+		if note, ok := n.note.(T); ok {
+			return note, true
+		}
+	}
+	var none T
+	return none, false
 }
 
 // Appended is an event that a commit appends.

@@ -82,7 +82,7 @@ func (w *Writer) append(ctx context.Context, s Stream, events Sanitized) (*appen
 	if err != nil {
 		return nil, err
 	}
-	t.note = ctx.Value(noteKey{})
+	t.notes, _ = ctx.Value(noteKey{}).(*notes)
 	if len(t.events) == 0 {
 		return t, nil
 	}

@@ -57,7 +57,7 @@ func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
 	if err := t.follow(c); err != nil {
 		return err
 	}
-	if claims, ok := c.Note.(*Claims); ok {
+	if claims, ok := eventlog.NoteOf[*Claims](c); ok {
 		claims.Warnings = t.warnings
 	}
 	return t.write(b)
@@ -65,7 +65,7 @@ func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
 
 // follow applies the events of an append.
 func (t *tx) follow(c *eventlog.Change) error {
-	claims, _ := c.Note.(*Claims)
+	claims, _ := eventlog.NoteOf[*Claims](c)
 	owner := c.Stream.UID
 	for a := range c.Appended() {
 		switch e := a.Event; {

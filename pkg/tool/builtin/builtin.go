@@ -6,8 +6,8 @@
 // (catalogtools), what policies see of a call (toolcalls), whether a run has read untrusted text (memoryproposals), which names are
 // taken, and what a chat and the vendors' APIs offer. All of these are the same list, so a new tool is in none of them by accident.
 //
-// The code is bound to this list in one place on each side: pkg/worker/tools for runs, pkg/server/chat for the server, which makes the
-// tools that reach the web from the code of workers (pkg/server/compat). A test on each side compares the two.
+// The code is bound to this list in one place on each side: pkg/worker/tools for runs, pkg/server/chat/toolbox for the server, which
+// makes the tools that reach the web from the code of workers (pkg/server/compat). A test on each side compares the two.
 //
 // Runs and the server have tools of the same name with different arguments (cancel_task), so a name is known in a Place.
 package builtin
@@ -128,7 +128,7 @@ var all = []*Tool{
 	DetachTask, CodeExec, FileRead, FileWrite,
 
 	ChatCreateAITask, ChatCreateContainerTask, ChatCreateAgentTask, ChatCheckTaskProgress, ChatFetchTaskOutput, ChatWaitForTask, ChatCancelTask,
-	ChatListAgents, ChatListTools, ChatListTasks,
+	ChatListAgents, ChatListTools, ChatListTasks, ChatLoadTools,
 	ChatCreateAgent, ChatUpdateAgent, ChatDeleteAgent, ChatCreateTool, ChatDeleteTool, ChatDeleteSession,
 	ChatCreatePRMonitor, ChatCodeExec,
 	ChatCreatePullRequest, ChatCheckPullRequestCI, ChatFileRead, ChatFileWrite,

@@ -11,7 +11,8 @@ import (
 
 // Tools that the server carries out in the name of the user who speaks to it. What such a call creates is marked with the call, so the
 // call creates it once. A tool that manages objects is offered only to a user who asks for that, so that text which the model reads
-// elsewhere cannot lead it to such a call in passing.
+// elsewhere cannot lead it to such a call in passing. What users say in English is recognised; for all else the model asks with
+// load_tools, for which it has to repeat the user's own words.
 var (
 	ChatCreateAITask = &Tool{
 		Name: "create_ai_task", Description: "Create a task in which a model works on a prompt, with the tools of an agent if one is named.",
@@ -52,6 +53,10 @@ var (
 	ChatListTasks = &Tool{
 		Name: "list_tasks", Description: "List tasks of the namespace, the newest first.",
 		Schema: schema[ListTasksArguments], In: Chats | APIs, Effects: Reads,
+	}
+	ChatLoadTools = &Tool{
+		Name: "load_tools", Description: "Get the tools that create, change or delete agents, tools and sessions, or watch pull requests. Only if the user asks for that, in whatever words and language.",
+		Schema: schema[LoadToolsArguments], In: Chats, Effects: Reads,
 	}
 	ChatCreateAgent = &Tool{
 		Name: "create_agent", Description: "Create an agent. With initialPrompt, also a first task of it.",

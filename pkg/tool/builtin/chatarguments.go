@@ -133,6 +133,12 @@ type NameArguments struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
+// LoadToolsArguments are the arguments of load_tools.
+type LoadToolsArguments struct {
+	For   string `json:"for" desc:"What the user wants" enum:"create,change,delete,pull_requests"`
+	Words string `json:"words" desc:"The words with which the user asks for it, exactly as they wrote them in a message of this conversation" minLength:"1"`
+}
+
 // CreateToolArguments are the arguments of create_tool.
 type CreateToolArguments struct {
 	Name        string `json:"name" desc:"Name of the tool: lower-case letters, digits and dashes" minLength:"1"`

@@ -9,7 +9,8 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Error says why a run failed.
+// Error says why a run failed. A run has begun, so an exit code says what becomes of the task, where a refusal (pkg/plan/refusal) says
+// it of a task that has not.
 type Error struct {
 	// Reason is the reason for conditions.
 	Reason string

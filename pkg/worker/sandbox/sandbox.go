@@ -26,7 +26,7 @@
 //
 //   - Landlock does not restrict what needs only the name of a file: a program can ask whether a file exists, and its size and
 //     times. What changes a file's attributes is done, or refused, by the starting process; see attributes.
-//   - A program can read the machine's list of connections (/proc/self/net).
+//   - The first process of a program can read the machine's list of connections (/proc/self/net) and its mounts (/proc/self/mountinfo).
 //   - Before Linux 6.12 (Landlock 6) it can send signals to processes of its user.
 //
 // Two things are missing inside the sandbox: only the first process of a program has its own entry in /proc, and on a machine /tmp

@@ -4,13 +4,16 @@
 package agent
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -97,5 +100,42 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 	if !told || !warned {
 		t.Errorf("the model was told by the result %v and by the prompt %v", told, warned)
+	}
+}
+
+// TestKilledInATool: a call in which its worker was killed has an end in the stream, which says that it may have been carried out.
+func TestKilledInATool(t *testing.T) {
+	t.Parallel()
+	p, _ := standalone.WithModel(t, `
+models: [scripted-1]
+turns:
+- reply: {toolCalls: [{id: call-1, name: pay, arguments: {}}]}`)
+	asked := make(chan struct{}, 1)
+	bank := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice that the worker is gone
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(bank.Close)
+	if _, err := p.API().Tools("default").Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "pay"}, Spec: v1alpha1.ToolSpec{
+		Description: "pays", HTTP: &v1alpha1.ToolHTTP{URL: bank.URL},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.OnModel("payer", func(s *v1alpha1.TaskSpec) { s.AI.Tools = []string{"pay"} })
+	<-asked
+	task, _ := p.Await("payer", func(t *v1alpha1.Task) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionJobCreated)
+	})
+	pid := p.WorkerOf(task)
+	if pid == 0 {
+		t.Fatal("there is no worker")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.AwaitPhase("payer", v1alpha1.TaskFailed)
+	if ends := p.EventsOf("payer", v1alpha1.EventToolCallFailed); len(ends) != 1 || ends[0].ToolCallID != "call-1" || !strings.Contains(string(ends[0].Content.Raw), `"outcome_unknown"`) {
+		t.Errorf("events %+v", ends)
 	}
 }

@@ -127,6 +127,24 @@ func TestToolCallPolicies(t *testing.T) {
 	}
 }
 
+// TestPolicyTestCountsTheNewestPolicy: a policy that was written just now judges the calls of the command that tries it.
+func TestPolicyTestCountsTheNewestPolicy(t *testing.T) {
+	t.Parallel()
+	s := standalone.Start(t)
+	s.RESTTask(t, "t")
+	file := filepath.Join(t.TempDir(), "calls.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: core.platform.ai/v1alpha1\nkind: ToolCall\nspec: {taskName: t, toolName: file_read, arguments: {path: a}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	never := host.Policy("never", "false", "nothing is read here")
+	never.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"toolcalls"}
+	host.Install(t, s.Kubernetes(t), never, host.Deny("never"))
+	out, errs, code := standalone.Command(t.Context(), s.Kubeconfig, "policy", "test", "--calls", file)
+	if code != 2 || !strings.Contains(out, "never: nothing is read here") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
 // Policies hold back the calls of a real agent: one is denied, one waits for a person, one is made.
 func TestPoliciesHoldCallsBack(t *testing.T) {
 	t.Parallel()
@@ -305,22 +323,22 @@ turns:
 	}
 }
 
-// A worker asks only about calls of its own task.
+// A worker asks only about calls of its own task, and about none once the task is cancelled.
 func TestWorkersAskAboutTheirOwnCalls(t *testing.T) {
 	t.Parallel()
 	s := standalone.Start(t)
 	admin := s.As(t, "")
 	mine, other := standalone.NewWaiting(t, s, admin, "mine"), standalone.NewWaiting(t, s, admin, "other")
 	worker := s.Worker(t, "default", "mine", mine.Task.UID).Discovery().RESTClient()
-	for name, task := range map[string]*v1alpha1.Task{"own": mine.Task, "another": other.Task} {
+	ask := func(task *v1alpha1.Task) error {
 		body := fmt.Appendf(nil, `{"apiVersion":"core.platform.ai/v1alpha1","kind":"ToolCall","spec":{"taskName":%q,"toolName":"file_read"}}`, task.Name)
-		err := worker.Post().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/toolcalls").
+		return worker.Post().AbsPath("/apis/core.platform.ai/v1alpha1/namespaces/default/toolcalls").
 			SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
-		if name == "own" && err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if name == "another" {
-			refused(t, name, err, 403, "another task")
-		}
 	}
+	if err := ask(mine.Task); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+	refused(t, "another", ask(other.Task), 403, "another task")
+	kit.Must[*v1alpha1.Task](t)(admin.Tasks("default").Cancel(t.Context(), "mine", &v1alpha1.TaskCancellation{}, metav1.CreateOptions{}))
+	refused(t, "its own after the cancellation", ask(mine.Task), 403, "the task was cancelled and starts nothing more")
 }

@@ -73,7 +73,7 @@ func TestChatConfig(t *testing.T) {
 	}
 	tools, _ := config["availableTools"].([]any)
 	want := "create_ai_task create_container_task create_agent_task check_task_progress fetch_task_output wait_for_task cancel_task " +
-		"list_agents list_tools list_tasks create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor"
+		"list_agents list_tools list_tasks load_tools create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor"
 	for name := range strings.FieldsSeq(want) {
 		if !slices.Contains(tools, any(name)) {
 			t.Errorf("tool %s is missing", name)
@@ -530,6 +530,28 @@ turns:
 		t.Errorf("the session that was deleted: %v", err)
 	}
 	if _, err := client.Tools("default").Get(ctx, "lookup", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the tool that was deleted: %v", err)
+	}
+}
+
+// TestChatLoadsTools: a user whose words the server does not know gets what they ask for.
+func TestChatLoadsTools(t *testing.T) {
+	t.Parallel()
+	p, model := standalone.WithChat(t, `
+models: [scripted-1]
+turns:
+- match: {contains: "lösche", lastRole: user, offered: [load_tools]}
+  reply: {toolCalls: [{name: load_tools, arguments: {for: delete, words: "lösche das Werkzeug lookup"}}]}
+- match: {step: 2, offered: [delete_tool]}
+  reply: {toolCalls: [{name: delete_tool, arguments: {name: lookup}}]}
+- match: {step: 3}
+  reply: {text: Es ist weg.}`)
+	lookup(p)
+	got := p.REST(t, "default", "editor", "platform-editor").Chat(map[string]any{"message": "Bitte lösche das Werkzeug lookup."}, http.StatusOK)
+	if len(got.ToolCalls) != 2 || !got.ToolCalls[0].Result.Success || !got.ToolCalls[1].Result.Success {
+		t.Fatalf("%+v, refused %v", got, model.Refused())
+	}
+	if _, err := p.API().Tools("default").Get(t.Context(), "lookup", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the tool that was deleted: %v", err)
 	}
 }

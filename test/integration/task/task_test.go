@@ -235,6 +235,26 @@ func TestTaskIsDeleted(t *testing.T) {
 	wantEvents(p, "gone", started()...)
 }
 
+// TestRunsOfAStoppedServer: a server that stops says how many runs go on, and with which command they end.
+func TestRunsOfAStoppedServer(t *testing.T) {
+	t.Parallel()
+	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
+	s.MustShell(t, `platform task create --name long --command sleep --arg 1000
+until platform task events long | grep WorkerStarted; do :; done`)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	end := "platform-standalone runs end --data-dir " + s.DataDir
+	if out := s.Output(); !strings.Contains(out, "1 run goes on without the server") || !strings.Contains(out, end) {
+		t.Errorf("the server said\n%s", out)
+	}
+	for _, want := range []string{"runs that were ended: 1\n", "runs that were ended: 0\n"} {
+		if out := s.MustShell(t, end); out != want {
+			t.Errorf("%s, want %s", out, want)
+		}
+	}
+}
+
 func TestRunningTaskIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	p := standalone.NewPlatform(t, endless)

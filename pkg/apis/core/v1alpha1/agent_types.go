@@ -94,6 +94,10 @@ type AgentSpec struct {
 	// +optional
 	// +k8s:optional
 	Memory *AgentMemory `json:"memory,omitempty"`
+	// recording says how much of what tasks of the agent say and do is kept beside their events.
+	// +optional
+	// +k8s:optional
+	Recording *AgentRecording `json:"recording,omitempty"`
 	// rateLimit limits the model requests of all tasks of this agent.
 	// +optional
 	// +k8s:optional

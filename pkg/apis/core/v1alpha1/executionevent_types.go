@@ -319,6 +319,12 @@ type ExecutionEvent struct {
 	// within a stream and at most 512 bytes long.
 	// +optional
 	DedupKey string `json:"dedupKey,omitempty"`
+
+	// recording is what the worker records beside the event. It is taken from what is appended, and no stored event has it: see
+	// tasks/recording.
+	// +optional
+	// +k8s:optional
+	Recording *EventRecording `json:"recording,omitempty"`
 }
 
 // EventTruncation tells which payloads of an event were cut, and how large

@@ -39,6 +39,11 @@ func (in AgentModel) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AgentRecording) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.AgentRecording"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AgentRuntime) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.AgentRuntime"
 }
@@ -271,6 +276,11 @@ func (in CodeExecArguments) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EventGap) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.EventGap"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in EventRecording) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.EventRecording"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -516,6 +526,46 @@ func (in RateLimit) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReceivedMessage) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ReceivedMessage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedEntry) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedImage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedImage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedMessage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedMessage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedParameters) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedParameters"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedPart) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedPart"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedRange) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedRange"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedTool) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedTool"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedToolCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedToolCall"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -811,6 +861,11 @@ func (in TaskQuerySpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskQueryStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskQueryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskRecording) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskRecording"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

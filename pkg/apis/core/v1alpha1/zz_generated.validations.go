@@ -13,7 +13,6 @@ import (
 	fmt "fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	equality "k8s.io/apimachinery/pkg/api/equality"
 	operation "k8s.io/apimachinery/pkg/api/operation"
 	safe "k8s.io/apimachinery/pkg/api/safe"
@@ -22,7 +21,6 @@ import (
 	validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	types "k8s.io/apimachinery/pkg/types"
-	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	sets "k8s.io/apimachinery/pkg/util/sets"
 	field "k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -512,6 +510,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskRecording
+	scheme.AddValidationFunc(
+		(*TaskRecording)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskRecording(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskRecording),
+					safe.Cast[*TaskRecording](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -625,9 +638,6 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 func Validate_Agent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Agent) (errs field.ErrorList) {
-
-	// field Agent.TypeMeta has no validation
-
 	{ // field Agent.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -702,7 +712,6 @@ func Validate_Agent(
 func Validate_AgentCodingRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentCodingRuntime) (errs field.ErrorList) {
-
 	{ // field AgentCodingRuntime.Type
 		fn := func(
 			fldPath *field.Path,
@@ -933,35 +942,6 @@ func Validate_AgentCodingRuntime(
 func Validate_AgentCoordination(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentCoordination) (errs field.ErrorList) {
-
-	{ // field AgentCoordination.Enabled
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *bool {
-				return &oldObj.Enabled
-			})
-		errs = append(errs, fn(fldPath.Child("enabled"), &obj.Enabled, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentCoordination.AllowedAgents
 		fn := func(
 			fldPath *field.Path,
@@ -1096,34 +1076,6 @@ func Validate_AgentCoordination(
 		errs = append(errs, fn(fldPath.Child("maxTasks"), obj.MaxTasks, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentCoordination.Autonomous
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *bool {
-				return &oldObj.Autonomous
-			})
-		errs = append(errs, fn(fldPath.Child("autonomous"), &obj.Autonomous, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentCoordination.MaxIterations
 		fn := func(
 			fldPath *field.Path,
@@ -1191,34 +1143,6 @@ func Validate_AgentCoordination(
 		errs = append(errs, fn(fldPath.Child("approvalRequiredTools"), obj.ApprovalRequiredTools, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentCoordination.ApprovalTimeout
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentCoordination) *Duration {
-				return oldObj.ApprovalTimeout
-			})
-		errs = append(errs, fn(fldPath.Child("approvalTimeout"), obj.ApprovalTimeout, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -1227,7 +1151,6 @@ func Validate_AgentCoordination(
 func Validate_AgentMemory(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentMemory) (errs field.ErrorList) {
-
 	{ // field AgentMemory.Recall
 		fn := func(
 			fldPath *field.Path,
@@ -1268,7 +1191,6 @@ func Validate_AgentMemory(
 func Validate_AgentModel(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentModel) (errs field.ErrorList) {
-
 	{ // field AgentModel.Provider
 		fn := func(
 			fldPath *field.Path,
@@ -1328,34 +1250,6 @@ func Validate_AgentModel(
 				return &oldObj.Name
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentModel.Temperature
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *float64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentModel) *float64 {
-				return oldObj.Temperature
-			})
-		errs = append(errs, fn(fldPath.Child("temperature"), obj.Temperature, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentModel.ContextWindow
@@ -1459,14 +1353,49 @@ func Validate_AgentModel(
 	return errs
 }
 
+// Validate_AgentRecording validates an instance of AgentRecording according
+// to declarative validation rules in the API schema.
+func Validate_AgentRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *AgentRecording) (errs field.ErrorList) {
+	{ // field AgentRecording.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordingMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentRecording) *RecordingMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_AgentRuntime validates an instance of AgentRuntime according
 // to declarative validation rules in the API schema.
 func Validate_AgentRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntime) (errs field.ErrorList) {
-
-	// field AgentRuntime.TypeMeta has no validation
-
 	{ // field AgentRuntime.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -1541,7 +1470,6 @@ func Validate_AgentRuntime(
 func Validate_AgentRuntimeAuth(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeAuth) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeAuth.BearerTokenSecretRef
 		fn := func(
 			fldPath *field.Path,
@@ -1640,7 +1568,6 @@ func Validate_AgentRuntimeAuth(
 func Validate_AgentRuntimeCapabilities(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeCapabilities) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeCapabilities.RuntimeInstanceID
 		fn := func(
 			fldPath *field.Path,
@@ -1700,62 +1627,6 @@ func Validate_AgentRuntimeCapabilities(
 				return oldObj.Profile
 			})
 		errs = append(errs, fn(fldPath.Child("profile"), obj.Profile, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeCapabilities.SupportsDrain
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeCapabilities) *bool {
-				return &oldObj.SupportsDrain
-			})
-		errs = append(errs, fn(fldPath.Child("supportsDrain"), &obj.SupportsDrain, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeCapabilities.SupportsPublicationFinalization
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeCapabilities) *bool {
-				return &oldObj.SupportsPublicationFinalization
-			})
-		errs = append(errs, fn(fldPath.Child("supportsPublicationFinalization"), &obj.SupportsPublicationFinalization, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentRuntimeCapabilities.WorkspaceGovernance
@@ -1856,7 +1727,6 @@ func Validate_AgentRuntimeCapabilities(
 func Validate_AgentRuntimeDeployment(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeDeployment) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeDeployment.Mode
 		fn := func(
 			fldPath *field.Path,
@@ -1928,7 +1798,6 @@ func Validate_AgentRuntimeDeployment(
 func Validate_AgentRuntimeGovernance(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeGovernance) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeGovernance.Mode
 		fn := func(
 			fldPath *field.Path,
@@ -1958,34 +1827,6 @@ func Validate_AgentRuntimeGovernance(
 				return &oldObj.Mode
 			})
 		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeGovernance.Trusted
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeGovernance) *bool {
-				return &oldObj.Trusted
-			})
-		errs = append(errs, fn(fldPath.Child("trusted"), &obj.Trusted, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentRuntimeGovernance.Guarantees
@@ -2034,7 +1875,6 @@ var symbolsForAgentRuntimeGovernanceMode = sets.New(GovernanceStrict, Governance
 func Validate_AgentRuntimeGovernanceMode(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeGovernanceMode) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeGovernanceMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -2047,7 +1887,6 @@ func Validate_AgentRuntimeGovernanceMode(
 func Validate_AgentRuntimeLimits(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeLimits) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeLimits.MaxResidentSessions
 		fn := func(
 			fldPath *field.Path,
@@ -2399,7 +2238,6 @@ var symbolsForAgentRuntimeMode = sets.New(RuntimeExternalEndpoint)
 func Validate_AgentRuntimeMode(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeMode) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -2412,7 +2250,6 @@ func Validate_AgentRuntimeMode(
 func Validate_AgentRuntimeSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeSpec) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeSpec.ContractVersion
 		fn := func(
 			fldPath *field.Path,
@@ -2526,63 +2363,6 @@ func Validate_AgentRuntimeSpec(
 func Validate_AgentRuntimeStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeStatus) (errs field.ErrorList) {
-
-	{ // field AgentRuntimeStatus.Ready
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeStatus) *bool {
-				return &oldObj.Ready
-			})
-		errs = append(errs, fn(fldPath.Child("ready"), &obj.Ready, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeStatus.ObservedGeneration
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeStatus) *int64 {
-				return &oldObj.ObservedGeneration
-			})
-		errs = append(errs, fn(fldPath.Child("observedGeneration"), &obj.ObservedGeneration, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentRuntimeStatus.ObservedCapabilities
 		fn := func(
 			fldPath *field.Path,
@@ -2611,34 +2391,6 @@ func Validate_AgentRuntimeStatus(
 				return oldObj.ObservedCapabilities
 			})
 		errs = append(errs, fn(fldPath.Child("observedCapabilities"), obj.ObservedCapabilities, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentRuntimeStatus.LastValidated
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeStatus) *v1.Time {
-				return oldObj.LastValidated
-			})
-		errs = append(errs, fn(fldPath.Child("lastValidated"), obj.LastValidated, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentRuntimeStatus.ObservedSecretVersions
@@ -2744,7 +2496,6 @@ func Validate_AgentRuntimeStatus(
 func Validate_AgentRuntimeToolPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeToolPolicy) (errs field.ErrorList) {
-
 	{ // field AgentRuntimeToolPolicy.AllowedTools
 		fn := func(
 			fldPath *field.Path,
@@ -2817,34 +2568,6 @@ func Validate_AgentRuntimeToolPolicy(
 		errs = append(errs, fn(fldPath.Child("disallowedTools"), obj.DisallowedTools, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentRuntimeToolPolicy.AllowBash
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentRuntimeToolPolicy) *bool {
-				return oldObj.AllowBash
-			})
-		errs = append(errs, fn(fldPath.Child("allowBash"), obj.AllowBash, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentRuntimeToolPolicy.ApprovalRequiredTools
 		fn := func(
 			fldPath *field.Path,
@@ -2891,7 +2614,6 @@ var symbolsForAgentRuntimeType = sets.New(RuntimeClaude, RuntimeCodex, RuntimeCo
 func Validate_AgentRuntimeType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentRuntimeType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForAgentRuntimeType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -2904,7 +2626,6 @@ func Validate_AgentRuntimeType(
 func Validate_AgentSandbox(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSandbox) (errs field.ErrorList) {
-
 	{ // field AgentSandbox.Network
 		fn := func(
 			fldPath *field.Path,
@@ -2945,7 +2666,6 @@ func Validate_AgentSandbox(
 func Validate_AgentSession(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSession) (errs field.ErrorList) {
-
 	{ // field AgentSession.Persistence
 		fn := func(
 			fldPath *field.Path,
@@ -2976,34 +2696,6 @@ func Validate_AgentSession(
 				return &oldObj.Persistence
 			})
 		errs = append(errs, fn(fldPath.Child("persistence"), &obj.Persistence, oldVal, oldObj != nil)...)
-	}
-
-	{ // field AgentSession.TTL
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSession) *Duration {
-				return oldObj.TTL
-			})
-		errs = append(errs, fn(fldPath.Child("ttl"), obj.TTL, oldVal, oldObj != nil)...)
 	}
 
 	{ // field AgentSession.MaxMessages
@@ -3047,7 +2739,6 @@ func Validate_AgentSession(
 func Validate_AgentSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSpec) (errs field.ErrorList) {
-
 	{ // field AgentSpec.ProviderRef
 		fn := func(
 			fldPath *field.Path,
@@ -3216,34 +2907,6 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("skills"), obj.Skills, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentSpec.Resources
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *corev1.ResourceRequirements,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *corev1.ResourceRequirements {
-				return oldObj.Resources
-			})
-		errs = append(errs, fn(fldPath.Child("resources"), obj.Resources, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentSpec.Execution
 		fn := func(
 			fldPath *field.Path,
@@ -3394,6 +3057,36 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("memory"), obj.Memory, oldVal, oldObj != nil)...)
 	}
 
+	{ // field AgentSpec.Recording
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *AgentRecording,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_AgentRecording(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *AgentSpec) *AgentRecording {
+				return oldObj.Recording
+			})
+		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
+	}
+
 	{ // field AgentSpec.RateLimit
 		fn := func(
 			fldPath *field.Path,
@@ -3484,34 +3177,6 @@ func Validate_AgentSpec(
 		errs = append(errs, fn(fldPath.Child("runtime"), obj.Runtime, oldVal, oldObj != nil)...)
 	}
 
-	{ // field AgentSpec.TTLAfterLastTask
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSpec) *Duration {
-				return oldObj.TTLAfterLastTask
-			})
-		errs = append(errs, fn(fldPath.Child("ttlAfterLastTask"), obj.TTLAfterLastTask, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -3520,39 +3185,6 @@ func Validate_AgentSpec(
 func Validate_AgentStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentStatus) (errs field.ErrorList) {
-
-	// field AgentStatus.ObservedGeneration has no validation
-	// field AgentStatus.Ready has no validation
-	// field AgentStatus.ActiveTasks has no validation
-
-	{ // field AgentStatus.LastUsed
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentStatus) *v1.Time {
-				return oldObj.LastUsed
-			})
-		errs = append(errs, fn(fldPath.Child("lastUsed"), obj.LastUsed, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -3593,35 +3225,6 @@ func Validate_AgentStatus(
 func Validate_AgentSystemPrompt(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentSystemPrompt) (errs field.ErrorList) {
-
-	{ // field AgentSystemPrompt.Inline
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *AgentSystemPrompt) *string {
-				return &oldObj.Inline
-			})
-		errs = append(errs, fn(fldPath.Child("inline"), &obj.Inline, oldVal, oldObj != nil)...)
-	}
-
 	{ // field AgentSystemPrompt.ConfigMapRef
 		fn := func(
 			fldPath *field.Path,
@@ -3660,7 +3263,6 @@ func Validate_AgentSystemPrompt(
 func Validate_AgentTool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AgentTool) (errs field.ErrorList) {
-
 	{ // field AgentTool.Name
 		fn := func(
 			fldPath *field.Path,
@@ -3731,9 +3333,6 @@ func Validate_AgentTool(
 func Validate_Approval(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Approval) (errs field.ErrorList) {
-
-	// field Approval.TypeMeta has no validation
-
 	{ // field Approval.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -3754,28 +3353,6 @@ func Validate_Approval(
 				return &oldObj.ObjectMeta
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
-	}
-
-	{ // field Approval.Spec
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalSpec,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ApprovalSpec(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *Approval) *ApprovalSpec {
-				return &oldObj.Spec
-			})
-		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
 	{ // field Approval.Status
@@ -3803,63 +3380,11 @@ func Validate_Approval(
 	return errs
 }
 
-// Validate_ApprovalBinding validates an instance of ApprovalBinding according
-// to declarative validation rules in the API schema.
-func Validate_ApprovalBinding(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ApprovalBinding) (errs field.ErrorList) {
-
-	// field ApprovalBinding.TaskAttempt has no validation
-	// field ApprovalBinding.Request has no validation
-
-	{ // field ApprovalBinding.Tool
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalTool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalBinding) *ApprovalTool {
-				return oldObj.Tool
-			})
-		errs = append(errs, fn(fldPath.Child("tool"), obj.Tool, oldVal, oldObj != nil)...)
-	}
-
-	// field ApprovalBinding.PromptID has no validation
-	// field ApprovalBinding.CallIDDigest has no validation
-	// field ApprovalBinding.OperationIDDigest has no validation
-	// field ApprovalBinding.RuntimeSessionUID has no validation
-	// field ApprovalBinding.RuntimeSessionGeneration has no validation
-	// field ApprovalBinding.RuntimeInstanceIDDigest has no validation
-	// field ApprovalBinding.SupervisorBootIDDigest has no validation
-	// field ApprovalBinding.ControllerEpoch has no validation
-	// field ApprovalBinding.RequestDigest has no validation
-	return errs
-}
-
 // Validate_ApprovalDecision validates an instance of ApprovalDecision according
 // to declarative validation rules in the API schema.
 func Validate_ApprovalDecision(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalDecision) (errs field.ErrorList) {
-
-	// field ApprovalDecision.TypeMeta has no validation
-
 	{ // field ApprovalDecision.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -3912,7 +3437,6 @@ func Validate_ApprovalDecision(
 func Validate_ApprovalDecisionSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalDecisionSpec) (errs field.ErrorList) {
-
 	{ // field ApprovalDecisionSpec.Decision
 		fn := func(
 			fldPath *field.Path,
@@ -3973,36 +3497,6 @@ func Validate_ApprovalDecisionSpec(
 		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
 	}
 
-	// field ApprovalDecisionSpec.TaskName has no validation
-
-	{ // field ApprovalDecisionSpec.Approval
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalSpec,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalDecisionSpec) *ApprovalSpec {
-				return oldObj.Approval
-			})
-		errs = append(errs, fn(fldPath.Child("approval"), obj.Approval, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -4013,119 +3507,8 @@ var symbolsForApprovalOutcome = sets.New(ApprovalFailed, ApprovalNotStarted, App
 func Validate_ApprovalOutcome(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalOutcome) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForApprovalOutcome, nil); len(e) != 0 {
 		errs = append(errs, e...)
-	}
-
-	return errs
-}
-
-// Validate_ApprovalSpec validates an instance of ApprovalSpec according
-// to declarative validation rules in the API schema.
-func Validate_ApprovalSpec(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ApprovalSpec) (errs field.ErrorList) {
-
-	// field ApprovalSpec.TaskName has no validation
-	// field ApprovalSpec.TaskUID has no validation
-	// field ApprovalSpec.RootTask has no validation
-	// field ApprovalSpec.RootTaskUID has no validation
-	// field ApprovalSpec.RequestedBy has no validation
-	// field ApprovalSpec.Action has no validation
-	// field ApprovalSpec.RiskSummary has no validation
-	// field ApprovalSpec.Severity has no validation
-	// field ApprovalSpec.TargetTool has no validation
-	// field ApprovalSpec.ToolCallID has no validation
-	// field ApprovalSpec.TargetArgsDigest has no validation
-	// field ApprovalSpec.TargetSpecDigest has no validation
-
-	{ // field ApprovalSpec.TargetArgsPreview
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalSpec) *apiextensionsv1.JSON {
-				return oldObj.TargetArgsPreview
-			})
-		errs = append(errs, fn(fldPath.Child("targetArgsPreview"), obj.TargetArgsPreview, oldVal, oldObj != nil)...)
-	}
-
-	// field ApprovalSpec.Timeout has no validation
-
-	{ // field ApprovalSpec.ExpiresAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalSpec) *v1.MicroTime {
-				return oldObj.ExpiresAt
-			})
-		errs = append(errs, fn(fldPath.Child("expiresAt"), obj.ExpiresAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ApprovalSpec.Binding
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ApprovalBinding,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ApprovalBinding(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalSpec) *ApprovalBinding {
-				return oldObj.Binding
-			})
-		errs = append(errs, fn(fldPath.Child("binding"), obj.Binding, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -4138,7 +3521,6 @@ var symbolsForApprovalState = sets.New(ApprovalApproved, ApprovalCancelled, Appr
 func Validate_ApprovalState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForApprovalState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -4151,7 +3533,6 @@ func Validate_ApprovalState(
 func Validate_ApprovalStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ApprovalStatus) (errs field.ErrorList) {
-
 	{ // field ApprovalStatus.State
 		fn := func(
 			fldPath *field.Path,
@@ -4181,41 +3562,6 @@ func Validate_ApprovalStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
-
-	// field ApprovalStatus.ArgumentsExact has no validation
-	// field ApprovalStatus.RequestedSeq has no validation
-	// field ApprovalStatus.DecisionSeq has no validation
-
-	{ // field ApprovalStatus.DecisionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ApprovalStatus) *v1.MicroTime {
-				return oldObj.DecisionTime
-			})
-		errs = append(errs, fn(fldPath.Child("decisionTime"), obj.DecisionTime, oldVal, oldObj != nil)...)
-	}
-
-	// field ApprovalStatus.DecisionReason has no validation
-	// field ApprovalStatus.DecisionActor has no validation
 
 	{ // field ApprovalStatus.ExecutionOutcome
 		fn := func(
@@ -4247,7 +3593,6 @@ func Validate_ApprovalStatus(
 		errs = append(errs, fn(fldPath.Child("executionOutcome"), &obj.ExecutionOutcome, oldVal, oldObj != nil)...)
 	}
 
-	// field ApprovalStatus.ExecutionReason has no validation
 	return errs
 }
 
@@ -4256,7 +3601,6 @@ func Validate_ApprovalStatus(
 func Validate_AzureProvider(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *AzureProvider) (errs field.ErrorList) {
-
 	{ // field AzureProvider.DeploymentName
 		fn := func(
 			fldPath *field.Path,
@@ -4332,7 +3676,6 @@ var symbolsForBrokeredToolClass = sets.New(ToolClassCoordination, ToolClassRead,
 func Validate_BrokeredToolClass(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BrokeredToolClass) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBrokeredToolClass, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -4345,9 +3688,6 @@ func Validate_BrokeredToolClass(
 func Validate_Budget(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Budget) (errs field.ErrorList) {
-
-	// field Budget.TypeMeta has no validation
-
 	{ // field Budget.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -4422,7 +3762,6 @@ func Validate_Budget(
 func Validate_BudgetCost(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetCost) (errs field.ErrorList) {
-
 	{ // field BudgetCost.Amount
 		fn := func(
 			fldPath *field.Path,
@@ -4490,53 +3829,11 @@ func Validate_BudgetCost(
 	return errs
 }
 
-// Validate_BudgetIdentity validates an instance of BudgetIdentity according
-// to declarative validation rules in the API schema.
-func Validate_BudgetIdentity(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *BudgetIdentity) (errs field.ErrorList) {
-
-	// field BudgetIdentity.Name has no validation
-	// field BudgetIdentity.Spent has no validation
-	// field BudgetIdentity.Reserved has no validation
-
-	{ // field BudgetIdentity.Cost
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *BudgetMoney,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetIdentity) *BudgetMoney {
-				return oldObj.Cost
-			})
-		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 // Validate_BudgetLimit validates an instance of BudgetLimit according
 // to declarative validation rules in the API schema.
 func Validate_BudgetLimit(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetLimit) (errs field.ErrorList) {
-
 	{ // field BudgetLimit.Tokens
 		fn := func(
 			fldPath *field.Path,
@@ -4606,7 +3903,6 @@ func Validate_BudgetLimit(
 func Validate_BudgetSelector(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSelector) (errs field.ErrorList) {
-
 	{ // field BudgetSelector.TaskLabels
 		fn := func(
 			fldPath *field.Path,
@@ -4755,7 +4051,6 @@ func Validate_BudgetSelector(
 func Validate_BudgetSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSpec) (errs field.ErrorList) {
-
 	{ // field BudgetSpec.Limit
 		fn := func(
 			fldPath *field.Path,
@@ -4839,34 +4134,6 @@ func Validate_BudgetSpec(
 		errs = append(errs, fn(fldPath.Child("selector"), obj.Selector, oldVal, oldObj != nil)...)
 	}
 
-	{ // field BudgetSpec.PerIdentity
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetSpec) *bool {
-				return &oldObj.PerIdentity
-			})
-		errs = append(errs, fn(fldPath.Child("perIdentity"), &obj.PerIdentity, oldVal, oldObj != nil)...)
-	}
-
 	{ // field BudgetSpec.WarnPercent
 		fn := func(
 			fldPath *field.Path,
@@ -4911,127 +4178,6 @@ func Validate_BudgetSpec(
 func Validate_BudgetStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetStatus) (errs field.ErrorList) {
-
-	// field BudgetStatus.Spent has no validation
-	// field BudgetStatus.Reserved has no validation
-	// field BudgetStatus.Limit has no validation
-
-	{ // field BudgetStatus.Cost
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *BudgetMoney,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) *BudgetMoney {
-				return oldObj.Cost
-			})
-		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
-	}
-
-	{ // field BudgetStatus.WindowStart
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) *v1.Time {
-				return oldObj.WindowStart
-			})
-		errs = append(errs, fn(fldPath.Child("windowStart"), obj.WindowStart, oldVal, oldObj != nil)...)
-	}
-
-	{ // field BudgetStatus.RenewsAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) *v1.Time {
-				return oldObj.RenewsAt
-			})
-		errs = append(errs, fn(fldPath.Child("renewsAt"), obj.RenewsAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field BudgetStatus.Identities
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []BudgetIdentity,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_BudgetIdentity); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *BudgetStatus) []BudgetIdentity {
-				return oldObj.Identities
-			})
-		errs = append(errs, fn(fldPath.Child("identities"), obj.Identities, oldVal, oldObj != nil)...)
-	}
-
 	{ // field BudgetStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -5072,7 +4218,6 @@ func Validate_BudgetStatus(
 func Validate_BudgetSubject(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSubject) (errs field.ErrorList) {
-
 	{ // field BudgetSubject.Kind
 		fn := func(
 			fldPath *field.Path,
@@ -5146,7 +4291,6 @@ var symbolsForBudgetSubjectKind = sets.New(BudgetGroup, BudgetServiceAccount, Bu
 func Validate_BudgetSubjectKind(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetSubjectKind) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBudgetSubjectKind, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -5161,7 +4305,6 @@ var symbolsForBudgetWindow = sets.New(BudgetDay, BudgetHour, BudgetMonth, Budget
 func Validate_BudgetWindow(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *BudgetWindow) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForBudgetWindow, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -5174,9 +4317,6 @@ func Validate_BudgetWindow(
 func Validate_CatalogTool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *CatalogTool) (errs field.ErrorList) {
-
-	// field CatalogTool.TypeMeta has no validation
-
 	{ // field CatalogTool.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5229,11 +4369,6 @@ func Validate_CatalogTool(
 func Validate_CatalogToolSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *CatalogToolSpec) (errs field.ErrorList) {
-
-	// field CatalogToolSpec.Builtin has no validation
-	// field CatalogToolSpec.Description has no validation
-	// field CatalogToolSpec.Parameters has no validation
-
 	{ // field CatalogToolSpec.ToolRef
 		fn := func(
 			fldPath *field.Path,
@@ -5264,8 +4399,6 @@ func Validate_CatalogToolSpec(
 		errs = append(errs, fn(fldPath.Child("toolRef"), obj.ToolRef, oldVal, oldObj != nil)...)
 	}
 
-	// field CatalogToolSpec.URL has no validation
-	// field CatalogToolSpec.Available has no validation
 	return errs
 }
 
@@ -5274,9 +4407,6 @@ func Validate_CatalogToolSpec(
 func Validate_Chat(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Chat) (errs field.ErrorList) {
-
-	// field Chat.TypeMeta has no validation
-
 	{ // field Chat.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5299,30 +4429,6 @@ func Validate_Chat(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field Chat.Spec has no validation
-
-	{ // field Chat.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ChatStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ChatStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *Chat) *ChatStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -5331,9 +4437,6 @@ func Validate_Chat(
 func Validate_ChatConfig(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ChatConfig) (errs field.ErrorList) {
-
-	// field ChatConfig.TypeMeta has no validation
-
 	{ // field ChatConfig.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5356,87 +4459,6 @@ func Validate_ChatConfig(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field ChatConfig.Enabled has no validation
-	// field ChatConfig.Provider has no validation
-	// field ChatConfig.Model has no validation
-	// field ChatConfig.MaxIterations has no validation
-	// field ChatConfig.MaxDuration has no validation
-	// field ChatConfig.ToolTimeout has no validation
-	// field ChatConfig.MaxTasksPerTurn has no validation
-	// field ChatConfig.MaxConcurrent has no validation
-	// field ChatConfig.MaxSessionSize has no validation
-	// field ChatConfig.AvailableTools has no validation
-	return errs
-}
-
-// Validate_ChatStatus validates an instance of ChatStatus according
-// to declarative validation rules in the API schema.
-func Validate_ChatStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ChatStatus) (errs field.ErrorList) {
-
-	// field ChatStatus.SessionID has no validation
-	// field ChatStatus.Provider has no validation
-	// field ChatStatus.Model has no validation
-	// field ChatStatus.Message has no validation
-	// field ChatStatus.Outcome has no validation
-
-	{ // field ChatStatus.ToolCalls
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ChatToolCall,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ChatStatus) []ChatToolCall {
-				return oldObj.ToolCalls
-			})
-		errs = append(errs, fn(fldPath.Child("toolCalls"), obj.ToolCalls, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ChatStatus.Usage
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ChatUsage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ChatStatus) *ChatUsage {
-				return oldObj.Usage
-			})
-		errs = append(errs, fn(fldPath.Child("usage"), obj.Usage, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -5445,7 +4467,6 @@ func Validate_ChatStatus(
 func Validate_ChildTask(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ChildTask) (errs field.ErrorList) {
-
 	{ // field ChildTask.Name
 		fn := func(
 			fldPath *field.Path,
@@ -5474,8 +4495,6 @@ func Validate_ChildTask(
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
 	}
-
-	// field ChildTask.Agent has no validation
 
 	{ // field ChildTask.Phase
 		fn := func(
@@ -5507,7 +4526,6 @@ func Validate_ChildTask(
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
 
-	// field ChildTask.Result has no validation
 	return errs
 }
 
@@ -5518,9 +4536,38 @@ var symbolsForConcurrencyPolicy = sets.New(ConcurrencyAllow, ConcurrencyForbid)
 func Validate_ConcurrencyPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ConcurrencyPolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForConcurrencyPolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_EventRecording validates an instance of EventRecording according
+// to declarative validation rules in the API schema.
+func Validate_EventRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *EventRecording) (errs field.ErrorList) {
+	{ // field EventRecording.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RecordingMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RecordingMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *EventRecording) *RecordingMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -5531,7 +4578,6 @@ func Validate_ConcurrencyPolicy(
 func Validate_ExecutionCheckpointReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionCheckpointReference) (errs field.ErrorList) {
-
 	{ // field ExecutionCheckpointReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -5636,9 +4682,6 @@ func Validate_ExecutionCheckpointReference(
 func Validate_ExecutionEvent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionEvent) (errs field.ErrorList) {
-
-	// field ExecutionEvent.TypeMeta has no validation
-
 	{ // field ExecutionEvent.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5661,200 +4704,10 @@ func Validate_ExecutionEvent(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field ExecutionEvent.ID has no validation
-	// field ExecutionEvent.StreamNamespace has no validation
-	// field ExecutionEvent.StreamType has no validation
-	// field ExecutionEvent.StreamID has no validation
-	// field ExecutionEvent.Seq has no validation
-	// field ExecutionEvent.Type has no validation
-	// field ExecutionEvent.Severity has no validation
-	// field ExecutionEvent.CreatedAt has no validation
-	// field ExecutionEvent.Attempt has no validation
-
-	{ // field ExecutionEvent.ElapsedMicros
+	{ // field ExecutionEvent.Recording
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.ElapsedMicros
-			})
-		errs = append(errs, fn(fldPath.Child("elapsedMicros"), obj.ElapsedMicros, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.TaskName has no validation
-	// field ExecutionEvent.RootTask has no validation
-	// field ExecutionEvent.SessionName has no validation
-	// field ExecutionEvent.AgentName has no validation
-	// field ExecutionEvent.ToolName has no validation
-	// field ExecutionEvent.ToolCallID has no validation
-	// field ExecutionEvent.Provider has no validation
-	// field ExecutionEvent.Model has no validation
-	// field ExecutionEvent.StopReason has no validation
-
-	{ // field ExecutionEvent.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.CachedInputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.CachedInputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("cachedInputTokens"), obj.CachedInputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.ContextWindowUsed
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.ContextWindowUsed
-			})
-		errs = append(errs, fn(fldPath.Child("contextWindowUsed"), obj.ContextWindowUsed, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEvent.ContextWindowSize
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *int64 {
-				return oldObj.ContextWindowSize
-			})
-		errs = append(errs, fn(fldPath.Child("contextWindowSize"), obj.ContextWindowSize, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.Summary has no validation
-
-	{ // field ExecutionEvent.Content
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
+			obj, oldObj *EventRecording,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -5870,48 +4723,17 @@ func Validate_ExecutionEvent(
 			if earlyReturn {
 				return // do not proceed
 			}
+			// call the type's validation function
+			errs = append(errs, Validate_EventRecording(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *apiextensionsv1.JSON {
-				return oldObj.Content
+			func(oldObj *ExecutionEvent) *EventRecording {
+				return oldObj.Recording
 			})
-		errs = append(errs, fn(fldPath.Child("content"), obj.Content, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("recording"), obj.Recording, oldVal, oldObj != nil)...)
 	}
 
-	// field ExecutionEvent.ContentText has no validation
-
-	{ // field ExecutionEvent.Truncation
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *EventTruncation,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEvent) *EventTruncation {
-				return oldObj.Truncation
-			})
-		errs = append(errs, fn(fldPath.Child("truncation"), obj.Truncation, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEvent.TaskSeq has no validation
-	// field ExecutionEvent.TaskStreamID has no validation
-	// field ExecutionEvent.DedupKey has no validation
 	return errs
 }
 
@@ -5920,9 +4742,6 @@ func Validate_ExecutionEvent(
 func Validate_ExecutionEventCounts(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionEventCounts) (errs field.ErrorList) {
-
-	// field ExecutionEventCounts.TypeMeta has no validation
-
 	{ // field ExecutionEventCounts.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -5945,101 +4764,6 @@ func Validate_ExecutionEventCounts(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field ExecutionEventCounts.StreamNamespace has no validation
-	// field ExecutionEventCounts.StreamType has no validation
-	// field ExecutionEventCounts.StreamID has no validation
-	// field ExecutionEventCounts.OldestSeq has no validation
-	// field ExecutionEventCounts.LatestSeq has no validation
-	// field ExecutionEventCounts.Total has no validation
-	// field ExecutionEventCounts.Types has no validation
-	// field ExecutionEventCounts.Severities has no validation
-
-	{ // field ExecutionEventCounts.FirstAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventCounts) *v1.MicroTime {
-				return oldObj.FirstAt
-			})
-		errs = append(errs, fn(fldPath.Child("firstAt"), obj.FirstAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEventCounts.LastAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventCounts) *v1.MicroTime {
-				return oldObj.LastAt
-			})
-		errs = append(errs, fn(fldPath.Child("lastAt"), obj.LastAt, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEventCounts.Approximate has no validation
-
-	{ // field ExecutionEventCounts.Buckets
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ExecutionEventBucket,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventCounts) []ExecutionEventBucket {
-				return oldObj.Buckets
-			})
-		errs = append(errs, fn(fldPath.Child("buckets"), obj.Buckets, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -6048,9 +4772,6 @@ func Validate_ExecutionEventCounts(
 func Validate_ExecutionEventPage(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionEventPage) (errs field.ErrorList) {
-
-	// field ExecutionEventPage.TypeMeta has no validation
-
 	{ // field ExecutionEventPage.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -6071,73 +4792,6 @@ func Validate_ExecutionEventPage(
 				return &oldObj.ObjectMeta
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
-	}
-
-	// field ExecutionEventPage.StreamNamespace has no validation
-	// field ExecutionEventPage.StreamType has no validation
-	// field ExecutionEventPage.StreamID has no validation
-	// field ExecutionEventPage.StreamUID has no validation
-	// field ExecutionEventPage.AfterSeq has no validation
-	// field ExecutionEventPage.LatestSeq has no validation
-	// field ExecutionEventPage.NextSeq has no validation
-	// field ExecutionEventPage.BeforeSeq has no validation
-	// field ExecutionEventPage.PrevSeq has no validation
-	// field ExecutionEventPage.OldestSeq has no validation
-
-	{ // field ExecutionEventPage.Gap
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *EventGap,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventPage) *EventGap {
-				return oldObj.Gap
-			})
-		errs = append(errs, fn(fldPath.Child("gap"), obj.Gap, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionEventPage.Gaps
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []EventGap,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionEventPage) []EventGap {
-				return oldObj.Gaps
-			})
-		errs = append(errs, fn(fldPath.Child("gaps"), obj.Gaps, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ExecutionEventPage.Events
@@ -6172,7 +4826,6 @@ func Validate_ExecutionEventPage(
 func Validate_ExecutionPlacement(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionPlacement) (errs field.ErrorList) {
-
 	{ // field ExecutionPlacement.RuntimeClassName
 		fn := func(
 			fldPath *field.Path,
@@ -6204,90 +4857,6 @@ func Validate_ExecutionPlacement(
 		errs = append(errs, fn(fldPath.Child("runtimeClassName"), obj.RuntimeClassName, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ExecutionPlacement.NodeSelector
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj map[string]string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalMap(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionPlacement) map[string]string {
-				return oldObj.NodeSelector
-			})
-		errs = append(errs, fn(fldPath.Child("nodeSelector"), obj.NodeSelector, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionPlacement.Tolerations
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []corev1.Toleration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionPlacement) []corev1.Toleration {
-				return oldObj.Tolerations
-			})
-		errs = append(errs, fn(fldPath.Child("tolerations"), obj.Tolerations, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionPlacement.Affinity
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *corev1.Affinity,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionPlacement) *corev1.Affinity {
-				return oldObj.Affinity
-			})
-		errs = append(errs, fn(fldPath.Child("affinity"), obj.Affinity, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -6296,7 +4865,6 @@ func Validate_ExecutionPlacement(
 func Validate_ExecutionWorkspace(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionWorkspace) (errs field.ErrorList) {
-
 	{ // field ExecutionWorkspace.ClassRef
 		fn := func(
 			fldPath *field.Path,
@@ -6325,34 +4893,6 @@ func Validate_ExecutionWorkspace(
 				return oldObj.ClassRef
 			})
 		errs = append(errs, fn(fldPath.Child("classRef"), obj.ClassRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionWorkspace.Enabled
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *bool {
-				return &oldObj.Enabled
-			})
-		errs = append(errs, fn(fldPath.Child("enabled"), &obj.Enabled, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ExecutionWorkspace.Provider
@@ -6568,90 +5108,6 @@ func Validate_ExecutionWorkspace(
 		errs = append(errs, fn(fldPath.Child("onDetach"), &obj.OnDetach, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ExecutionWorkspace.Boot
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *bool {
-				return &oldObj.Boot
-			})
-		errs = append(errs, fn(fldPath.Child("boot"), &obj.Boot, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionWorkspace.Snapshot
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *apiextensionsv1.JSON {
-				return oldObj.Snapshot
-			})
-		errs = append(errs, fn(fldPath.Child("snapshot"), obj.Snapshot, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ExecutionWorkspace.Hibernation
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ExecutionWorkspace) *apiextensionsv1.JSON {
-				return oldObj.Hibernation
-			})
-		errs = append(errs, fn(fldPath.Child("hibernation"), obj.Hibernation, oldVal, oldObj != nil)...)
-	}
-
 	{ // field ExecutionWorkspace.RestoreFrom
 		fn := func(
 			fldPath *field.Path,
@@ -6692,94 +5148,10 @@ var symbolsForExecutionWorkspaceProvider = sets.New(WorkspaceAgentSandbox, Works
 func Validate_ExecutionWorkspaceProvider(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ExecutionWorkspaceProvider) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForExecutionWorkspaceProvider, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
-	return errs
-}
-
-// Validate_ForkContext validates an instance of ForkContext according
-// to declarative validation rules in the API schema.
-func Validate_ForkContext(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ForkContext) (errs field.ErrorList) {
-
-	// field ForkContext.SourceNamespace has no validation
-	// field ForkContext.SourceTask has no validation
-	// field ForkContext.AfterSeq has no validation
-
-	{ // field ForkContext.Events
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ForkContextEvent,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// iterate the list and call the type's validation function
-			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_ForkContextEvent); len(e) != 0 {
-				errs = append(errs, e...)
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ForkContext) []ForkContextEvent {
-				return oldObj.Events
-			})
-		errs = append(errs, fn(fldPath.Child("events"), obj.Events, oldVal, oldObj != nil)...)
-	}
-
-	// field ForkContext.Truncated has no validation
-	return errs
-}
-
-// Validate_ForkContextEvent validates an instance of ForkContextEvent according
-// to declarative validation rules in the API schema.
-func Validate_ForkContextEvent(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ForkContextEvent) (errs field.ErrorList) {
-
-	// field ForkContextEvent.Seq has no validation
-	// field ForkContextEvent.Type has no validation
-	// field ForkContextEvent.Severity has no validation
-	// field ForkContextEvent.Summary has no validation
-	// field ForkContextEvent.ToolName has no validation
-	// field ForkContextEvent.ToolCallID has no validation
-
-	{ // field ForkContextEvent.Content
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ForkContextEvent) *apiextensionsv1.JSON {
-				return oldObj.Content
-			})
-		errs = append(errs, fn(fldPath.Child("content"), obj.Content, oldVal, oldObj != nil)...)
-	}
-
-	// field ForkContextEvent.ContentText has no validation
 	return errs
 }
 
@@ -6790,7 +5162,6 @@ var symbolsForForkSession = sets.New(ForkSessionOwn, ForkSessionShared)
 func Validate_ForkSession(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ForkSession) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForForkSession, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -6803,7 +5174,6 @@ func Validate_ForkSession(
 func Validate_KeyReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *KeyReference) (errs field.ErrorList) {
-
 	{ // field KeyReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -6876,7 +5246,6 @@ func Validate_KeyReference(
 func Validate_LocalReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *LocalReference) (errs field.ErrorList) {
-
 	{ // field LocalReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -6917,9 +5286,6 @@ func Validate_LocalReference(
 func Validate_Memory(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Memory) (errs field.ErrorList) {
-
-	// field Memory.TypeMeta has no validation
-
 	{ // field Memory.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -6964,28 +5330,6 @@ func Validate_Memory(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	{ // field Memory.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *MemoryStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_MemoryStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *Memory) *MemoryStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -6994,9 +5338,6 @@ func Validate_Memory(
 func Validate_MemoryChange(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryChange) (errs field.ErrorList) {
-
-	// field MemoryChange.TypeMeta has no validation
-
 	{ // field MemoryChange.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7027,9 +5368,6 @@ func Validate_MemoryChange(
 func Validate_MemoryMatch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryMatch) (errs field.ErrorList) {
-
-	// field MemoryMatch.Score has no validation
-
 	{ // field MemoryMatch.Memory
 		fn := func(
 			fldPath *field.Path,
@@ -7060,9 +5398,6 @@ func Validate_MemoryMatch(
 func Validate_MemoryProposal(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposal) (errs field.ErrorList) {
-
-	// field MemoryProposal.TypeMeta has no validation
-
 	{ // field MemoryProposal.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7137,9 +5472,6 @@ func Validate_MemoryProposal(
 func Validate_MemoryProposalApplication(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalApplication) (errs field.ErrorList) {
-
-	// field MemoryProposalApplication.TypeMeta has no validation
-
 	{ // field MemoryProposalApplication.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7192,7 +5524,6 @@ func Validate_MemoryProposalApplication(
 func Validate_MemoryProposalApplicationSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalApplicationSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalApplicationSpec.AppliedBy
 		fn := func(
 			fldPath *field.Path,
@@ -7232,9 +5563,6 @@ func Validate_MemoryProposalApplicationSpec(
 func Validate_MemoryProposalReview(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalReview) (errs field.ErrorList) {
-
-	// field MemoryProposalReview.TypeMeta has no validation
-
 	{ // field MemoryProposalReview.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7287,7 +5615,6 @@ func Validate_MemoryProposalReview(
 func Validate_MemoryProposalReviewSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalReviewSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalReviewSpec.Status
 		fn := func(
 			fldPath *field.Path,
@@ -7389,9 +5716,6 @@ func Validate_MemoryProposalReviewSpec(
 func Validate_MemoryProposalSearch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSearch) (errs field.ErrorList) {
-
-	// field MemoryProposalSearch.TypeMeta has no validation
-
 	{ // field MemoryProposalSearch.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -7466,7 +5790,6 @@ func Validate_MemoryProposalSearch(
 func Validate_MemoryProposalSearchSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSearchSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalSearchSpec.Query
 		fn := func(
 			fldPath *field.Path,
@@ -7498,10 +5821,6 @@ func Validate_MemoryProposalSearchSpec(
 		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
 	}
 
-	// field MemoryProposalSearchSpec.TaskName has no validation
-	// field MemoryProposalSearchSpec.AgentName has no validation
-	// field MemoryProposalSearchSpec.Type has no validation
-
 	{ // field MemoryProposalSearchSpec.Status
 		fn := func(
 			fldPath *field.Path,
@@ -7524,7 +5843,6 @@ func Validate_MemoryProposalSearchSpec(
 		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
 	}
 
-	// field MemoryProposalSearchSpec.Limit has no validation
 	return errs
 }
 
@@ -7533,7 +5851,6 @@ func Validate_MemoryProposalSearchSpec(
 func Validate_MemoryProposalSearchStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSearchStatus) (errs field.ErrorList) {
-
 	{ // field MemoryProposalSearchStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -7574,7 +5891,6 @@ func Validate_MemoryProposalSearchStatus(
 func Validate_MemoryProposalSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalSpec) (errs field.ErrorList) {
-
 	{ // field MemoryProposalSpec.Title
 		fn := func(
 			fldPath *field.Path,
@@ -7836,7 +6152,6 @@ var symbolsForMemoryProposalState = sets.New(ProposalAccepted, ProposalApplied, 
 func Validate_MemoryProposalState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMemoryProposalState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -7849,7 +6164,6 @@ func Validate_MemoryProposalState(
 func Validate_MemoryProposalStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryProposalStatus) (errs field.ErrorList) {
-
 	{ // field MemoryProposalStatus.State
 		fn := func(
 			fldPath *field.Path,
@@ -7880,129 +6194,6 @@ func Validate_MemoryProposalStatus(
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
 
-	{ // field MemoryProposalStatus.UpdatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *v1.Time {
-				return oldObj.UpdatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryProposalStatus.ProposedBy has no validation
-
-	{ // field MemoryProposalStatus.Origin
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *MemoryOrigin,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *MemoryOrigin {
-				return oldObj.Origin
-			})
-		errs = append(errs, fn(fldPath.Child("origin"), obj.Origin, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryProposalStatus.Reviewer has no validation
-	// field MemoryProposalStatus.ReviewedBy has no validation
-	// field MemoryProposalStatus.ReviewNote has no validation
-
-	{ // field MemoryProposalStatus.ReviewedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *v1.Time {
-				return oldObj.ReviewedAt
-			})
-		errs = append(errs, fn(fldPath.Child("reviewedAt"), obj.ReviewedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryProposalStatus.MemoryName has no validation
-	// field MemoryProposalStatus.MemoryUID has no validation
-	// field MemoryProposalStatus.AppliedBy has no validation
-	// field MemoryProposalStatus.Applier has no validation
-
-	{ // field MemoryProposalStatus.AppliedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryProposalStatus) *v1.Time {
-				return oldObj.AppliedAt
-			})
-		errs = append(errs, fn(fldPath.Child("appliedAt"), obj.AppliedAt, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -8013,7 +6204,6 @@ var symbolsForMemoryScope = sets.New(MemoryScopeAgent, MemoryScopeNamespace, Mem
 func Validate_MemoryScope(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemoryScope) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMemoryScope, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -8026,9 +6216,6 @@ func Validate_MemoryScope(
 func Validate_MemorySearch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySearch) (errs field.ErrorList) {
-
-	// field MemorySearch.TypeMeta has no validation
-
 	{ // field MemorySearch.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -8103,7 +6290,6 @@ func Validate_MemorySearch(
 func Validate_MemorySearchSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySearchSpec) (errs field.ErrorList) {
-
 	{ // field MemorySearchSpec.Query
 		fn := func(
 			fldPath *field.Path,
@@ -8199,15 +6385,6 @@ func Validate_MemorySearchSpec(
 		errs = append(errs, fn(fldPath.Child("tags"), obj.Tags, oldVal, oldObj != nil)...)
 	}
 
-	// field MemorySearchSpec.Source has no validation
-	// field MemorySearchSpec.SessionName has no validation
-	// field MemorySearchSpec.AgentName has no validation
-	// field MemorySearchSpec.TaskName has no validation
-	// field MemorySearchSpec.ParentTask has no validation
-	// field MemorySearchSpec.IncludeDisabled has no validation
-	// field MemorySearchSpec.IncludeDeleted has no validation
-	// field MemorySearchSpec.Limit has no validation
-
 	{ // field MemorySearchSpec.MaxCharacters
 		fn := func(
 			fldPath *field.Path,
@@ -8269,7 +6446,6 @@ func Validate_MemorySearchSpec(
 		errs = append(errs, fn(fldPath.Child("scope"), &obj.Scope, oldVal, oldObj != nil)...)
 	}
 
-	// field MemorySearchSpec.Recall has no validation
 	return errs
 }
 
@@ -8278,7 +6454,6 @@ func Validate_MemorySearchSpec(
 func Validate_MemorySearchStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySearchStatus) (errs field.ErrorList) {
-
 	{ // field MemorySearchStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -8319,7 +6494,6 @@ func Validate_MemorySearchStatus(
 func Validate_MemorySpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MemorySpec) (errs field.ErrorList) {
-
 	{ // field MemorySpec.Content
 		fn := func(
 			fldPath *field.Path,
@@ -8542,107 +6716,6 @@ func Validate_MemorySpec(
 	return errs
 }
 
-// Validate_MemoryStatus validates an instance of MemoryStatus according
-// to declarative validation rules in the API schema.
-func Validate_MemoryStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *MemoryStatus) (errs field.ErrorList) {
-
-	// field MemoryStatus.Disabled has no validation
-	// field MemoryStatus.Deleted has no validation
-
-	{ // field MemoryStatus.UpdatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryStatus) *v1.Time {
-				return oldObj.UpdatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field MemoryStatus.LastRecalledAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryStatus) *v1.Time {
-				return oldObj.LastRecalledAt
-			})
-		errs = append(errs, fn(fldPath.Child("lastRecalledAt"), obj.LastRecalledAt, oldVal, oldObj != nil)...)
-	}
-
-	// field MemoryStatus.RecalledCount has no validation
-	// field MemoryStatus.ProposalName has no validation
-	// field MemoryStatus.ProposalUID has no validation
-	// field MemoryStatus.SessionUID has no validation
-
-	{ // field MemoryStatus.Origin
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *MemoryOrigin,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *MemoryStatus) *MemoryOrigin {
-				return oldObj.Origin
-			})
-		errs = append(errs, fn(fldPath.Child("origin"), obj.Origin, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 var symbolsForMessageRole = sets.New(RoleAssistant, RoleSystem, RoleTool, RoleUser)
 
 // Validate_MessageRole validates an instance of MessageRole according
@@ -8650,7 +6723,6 @@ var symbolsForMessageRole = sets.New(RoleAssistant, RoleSystem, RoleTool, RoleUs
 func Validate_MessageRole(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *MessageRole) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMessageRole, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -8663,7 +6735,6 @@ func Validate_MessageRole(
 func Validate_ModelFallback(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ModelFallback) (errs field.ErrorList) {
-
 	{ // field ModelFallback.ProviderRef
 		fn := func(
 			fldPath *field.Path,
@@ -8733,7 +6804,6 @@ func Validate_ModelFallback(
 func Validate_NamespacedReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *NamespacedReference) (errs field.ErrorList) {
-
 	{ // field NamespacedReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -8805,7 +6875,6 @@ func Validate_NamespacedReference(
 func Validate_PoolRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *PoolRuntime) (errs field.ErrorList) {
-
 	{ // field PoolRuntime.Image
 		fn := func(
 			fldPath *field.Path,
@@ -8868,9 +6937,6 @@ func Validate_PoolRuntime(
 func Validate_Provider(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Provider) (errs field.ErrorList) {
-
-	// field Provider.TypeMeta has no validation
-
 	{ // field Provider.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -8945,7 +7011,6 @@ func Validate_Provider(
 func Validate_ProviderPrice(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderPrice) (errs field.ErrorList) {
-
 	{ // field ProviderPrice.Model
 		fn := func(
 			fldPath *field.Path,
@@ -9176,7 +7241,6 @@ func Validate_ProviderPrice(
 func Validate_ProviderSecretReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderSecretReference) (errs field.ErrorList) {
-
 	{ // field ProviderSecretReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -9250,7 +7314,6 @@ func Validate_ProviderSecretReference(
 func Validate_ProviderSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderSpec) (errs field.ErrorList) {
-
 	{ // field ProviderSpec.Type
 		fn := func(
 			fldPath *field.Path,
@@ -9364,34 +7427,6 @@ func Validate_ProviderSpec(
 				return &oldObj.DefaultModel
 			})
 		errs = append(errs, fn(fldPath.Child("defaultModel"), &obj.DefaultModel, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ProviderSpec.Probe
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ProviderSpec) *bool {
-				return &oldObj.Probe
-			})
-		errs = append(errs, fn(fldPath.Child("probe"), &obj.Probe, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ProviderSpec.RateLimit
@@ -9532,68 +7567,6 @@ func Validate_ProviderSpec(
 func Validate_ProviderStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderStatus) (errs field.ErrorList) {
-
-	// field ProviderStatus.ObservedGeneration has no validation
-	// field ProviderStatus.Ready has no validation
-
-	{ // field ProviderStatus.LastValidated
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ProviderStatus) *v1.Time {
-				return oldObj.LastValidated
-			})
-		errs = append(errs, fn(fldPath.Child("lastValidated"), obj.LastValidated, oldVal, oldObj != nil)...)
-	}
-
-	// field ProviderStatus.Message has no validation
-
-	{ // field ProviderStatus.CoolDownUntil
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ProviderStatus) *v1.Time {
-				return oldObj.CoolDownUntil
-			})
-		errs = append(errs, fn(fldPath.Child("coolDownUntil"), obj.CoolDownUntil, oldVal, oldObj != nil)...)
-	}
-
 	{ // field ProviderStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -9636,7 +7609,6 @@ var symbolsForProviderType = sets.New(ProviderAnthropic, ProviderAzureOpenAI, Pr
 func Validate_ProviderType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ProviderType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForProviderType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -9649,7 +7621,6 @@ func Validate_ProviderType(
 func Validate_PullRequestReceipt(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *PullRequestReceipt) (errs field.ErrorList) {
-
 	{ // field PullRequestReceipt.ID
 		fn := func(
 			fldPath *field.Path,
@@ -9679,12 +7650,6 @@ func Validate_PullRequestReceipt(
 		errs = append(errs, fn(fldPath.Child("id"), &obj.ID, oldVal, oldObj != nil)...)
 	}
 
-	// field PullRequestReceipt.Number has no validation
-	// field PullRequestReceipt.URL has no validation
-	// field PullRequestReceipt.State has no validation
-	// field PullRequestReceipt.BaseBranch has no validation
-	// field PullRequestReceipt.HeadBranch has no validation
-	// field PullRequestReceipt.HeadSHA has no validation
 	return errs
 }
 
@@ -9693,7 +7658,6 @@ func Validate_PullRequestReceipt(
 func Validate_RateLimit(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RateLimit) (errs field.ErrorList) {
-
 	{ // field RateLimit.RequestsPerMinute
 		fn := func(
 			fldPath *field.Path,
@@ -9766,8 +7730,21 @@ var symbolsForReasoningEffort = sets.New(ReasoningHigh, ReasoningLow, ReasoningM
 func Validate_ReasoningEffort(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ReasoningEffort) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForReasoningEffort, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForRecordingMode = sets.New(RecordingDigests, RecordingFull, RecordingOff)
+
+// Validate_RecordingMode validates an instance of RecordingMode according
+// to declarative validation rules in the API schema.
+func Validate_RecordingMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RecordingMode) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRecordingMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
@@ -9779,7 +7756,6 @@ func Validate_ReasoningEffort(
 func Validate_RepositoryIdentity(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RepositoryIdentity) (errs field.ErrorList) {
-
 	{ // field RepositoryIdentity.Provider
 		fn := func(
 			fldPath *field.Path,
@@ -9852,7 +7828,6 @@ func Validate_RepositoryIdentity(
 func Validate_RetryPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RetryPolicy) (errs field.ErrorList) {
-
 	{ // field RetryPolicy.MaxRetries
 		fn := func(
 			fldPath *field.Path,
@@ -9914,34 +7889,6 @@ func Validate_RetryPolicy(
 		errs = append(errs, fn(fldPath.Child("backoffMultiplier"), obj.BackoffMultiplier, oldVal, oldObj != nil)...)
 	}
 
-	{ // field RetryPolicy.InitialDelay
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RetryPolicy) *Duration {
-				return oldObj.InitialDelay
-			})
-		errs = append(errs, fn(fldPath.Child("initialDelay"), obj.InitialDelay, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -9952,7 +7899,6 @@ var symbolsForRuntimeACPProfile = sets.New(ACPProfileV1)
 func Validate_RuntimeACPProfile(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeACPProfile) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimeACPProfile, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -9967,7 +7913,6 @@ var symbolsForRuntimeContractVersion = sets.New(HarnessV1, HarnessV2)
 func Validate_RuntimeContractVersion(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeContractVersion) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimeContractVersion, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -9980,7 +7925,6 @@ func Validate_RuntimeContractVersion(
 func Validate_RuntimeModelLimits(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeModelLimits) (errs field.ErrorList) {
-
 	{ // field RuntimeModelLimits.Context
 		fn := func(
 			fldPath *field.Path,
@@ -10051,9 +7995,6 @@ func Validate_RuntimeModelLimits(
 func Validate_RuntimePool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePool) (errs field.ErrorList) {
-
-	// field RuntimePool.TypeMeta has no validation
-
 	{ // field RuntimePool.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -10130,7 +8071,6 @@ var symbolsForRuntimePoolAdmission = sets.New(PoolAdmissionAccepting, PoolAdmiss
 func Validate_RuntimePoolAdmission(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolAdmission) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimePoolAdmission, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -10145,7 +8085,6 @@ var symbolsForRuntimePoolLifecycle = sets.New(PoolAmbiguous, PoolDegraded, PoolD
 func Validate_RuntimePoolLifecycle(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolLifecycle) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForRuntimePoolLifecycle, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -10158,7 +8097,6 @@ func Validate_RuntimePoolLifecycle(
 func Validate_RuntimePoolLimits(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolLimits) (errs field.ErrorList) {
-
 	{ // field RuntimePoolLimits.MaxResidentSessions
 		fn := func(
 			fldPath *field.Path,
@@ -10233,7 +8171,6 @@ func Validate_RuntimePoolLimits(
 func Validate_RuntimePoolReservation(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolReservation) (errs field.ErrorList) {
-
 	{ // field RuntimePoolReservation.TaskName
 		fn := func(
 			fldPath *field.Path,
@@ -10298,34 +8235,6 @@ func Validate_RuntimePoolReservation(
 		errs = append(errs, fn(fldPath.Child("taskUID"), &obj.TaskUID, oldVal, oldObj != nil)...)
 	}
 
-	{ // field RuntimePoolReservation.ExpiresAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolReservation) *v1.Time {
-				return oldObj.ExpiresAt
-			})
-		errs = append(errs, fn(fldPath.Child("expiresAt"), obj.ExpiresAt, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -10334,7 +8243,6 @@ func Validate_RuntimePoolReservation(
 func Validate_RuntimePoolSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolSpec) (errs field.ErrorList) {
-
 	{ // field RuntimePoolSpec.TrustDomain
 		fn := func(
 			fldPath *field.Path,
@@ -10551,35 +8459,6 @@ func Validate_RuntimePoolSpec(
 func Validate_RuntimePoolStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolStatus) (errs field.ErrorList) {
-
-	{ // field RuntimePoolStatus.ObservedGeneration
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolStatus) *int64 {
-				return &oldObj.ObservedGeneration
-			})
-		errs = append(errs, fn(fldPath.Child("observedGeneration"), &obj.ObservedGeneration, oldVal, oldObj != nil)...)
-	}
-
 	{ // field RuntimePoolStatus.Lifecycle
 		fn := func(
 			fldPath *field.Path,
@@ -10772,119 +8651,6 @@ func Validate_RuntimePoolStatus(
 func Validate_RuntimePoolUse(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimePoolUse) (errs field.ErrorList) {
-
-	{ // field RuntimePoolUse.Resident
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Resident
-			})
-		errs = append(errs, fn(fldPath.Child("resident"), &obj.Resident, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RuntimePoolUse.Running
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Running
-			})
-		errs = append(errs, fn(fldPath.Child("running"), &obj.Running, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RuntimePoolUse.Queued
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Queued
-			})
-		errs = append(errs, fn(fldPath.Child("queued"), &obj.Queued, oldVal, oldObj != nil)...)
-	}
-
-	{ // field RuntimePoolUse.Reserved
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int32,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *RuntimePoolUse) *int32 {
-				return &oldObj.Reserved
-			})
-		errs = append(errs, fn(fldPath.Child("reserved"), &obj.Reserved, oldVal, oldObj != nil)...)
-	}
-
 	{ // field RuntimePoolUse.Reservations
 		fn := func(
 			fldPath *field.Path,
@@ -10929,7 +8695,6 @@ func Validate_RuntimePoolUse(
 func Validate_RuntimeProfile(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeProfile) (errs field.ErrorList) {
-
 	{ // field RuntimeProfile.ProtocolVersion
 		fn := func(
 			fldPath *field.Path,
@@ -11375,7 +9140,6 @@ func Validate_RuntimeProfile(
 func Validate_RuntimeTrustDomain(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *RuntimeTrustDomain) (errs field.ErrorList) {
-
 	{ // field RuntimeTrustDomain.Namespace
 		fn := func(
 			fldPath *field.Path,
@@ -11450,7 +9214,6 @@ var symbolsForSandboxNetwork = sets.New(SandboxNetworkNone, SandboxNetworkPublic
 func Validate_SandboxNetwork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SandboxNetwork) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSandboxNetwork, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -11463,9 +9226,6 @@ func Validate_SandboxNetwork(
 func Validate_Session(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Session) (errs field.ErrorList) {
-
-	// field Session.TypeMeta has no validation
-
 	{ // field Session.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -11535,129 +9295,6 @@ func Validate_Session(
 	return errs
 }
 
-// Validate_SessionExecutionControl validates an instance of SessionExecutionControl according
-// to declarative validation rules in the API schema.
-func Validate_SessionExecutionControl(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *SessionExecutionControl) (errs field.ErrorList) {
-
-	// field SessionExecutionControl.ResourceVersion has no validation
-	// field SessionExecutionControl.SessionUID has no validation
-
-	{ // field SessionExecutionControl.RuntimePoolRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionExecutionControl) *NamespacedReference {
-				return oldObj.RuntimePoolRef
-			})
-		errs = append(errs, fn(fldPath.Child("runtimePoolRef"), obj.RuntimePoolRef, oldVal, oldObj != nil)...)
-	}
-
-	// field SessionExecutionControl.RuntimeProfileDigest has no validation
-	// field SessionExecutionControl.Generation has no validation
-	// field SessionExecutionControl.Lifecycle has no validation
-	// field SessionExecutionControl.Availability has no validation
-	// field SessionExecutionControl.MutationLeaseGeneration has no validation
-	// field SessionExecutionControl.BlockedReason has no validation
-	// field SessionExecutionControl.RelatedPromptAttemptID has no validation
-	// field SessionExecutionControl.RelatedPublicationID has no validation
-
-	{ // field SessionExecutionControl.Lineage
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *SessionLineage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_SessionLineage(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionExecutionControl) *SessionLineage {
-				return oldObj.Lineage
-			})
-		errs = append(errs, fn(fldPath.Child("lineage"), obj.Lineage, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_SessionLineage validates an instance of SessionLineage according
-// to declarative validation rules in the API schema.
-func Validate_SessionLineage(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *SessionLineage) (errs field.ErrorList) {
-
-	// field SessionLineage.NamespaceUID has no validation
-	// field SessionLineage.SessionUID has no validation
-	// field SessionLineage.ContractVersion has no validation
-	// field SessionLineage.Generation has no validation
-	// field SessionLineage.RuntimeIdentity has no validation
-	// field SessionLineage.ConfigDigest has no validation
-
-	{ // field SessionLineage.EstablishedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionLineage) *v1.Time {
-				return oldObj.EstablishedAt
-			})
-		errs = append(errs, fn(fldPath.Child("establishedAt"), obj.EstablishedAt, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 var symbolsForSessionPersistence = sets.New(PersistenceConfigMap, PersistenceNone, PersistencePVC)
 
 // Validate_SessionPersistence validates an instance of SessionPersistence according
@@ -11665,7 +9302,6 @@ var symbolsForSessionPersistence = sets.New(PersistenceConfigMap, PersistenceNon
 func Validate_SessionPersistence(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionPersistence) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSessionPersistence, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -11678,7 +9314,6 @@ func Validate_SessionPersistence(
 func Validate_SessionSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionSpec) (errs field.ErrorList) {
-
 	{ // field SessionSpec.SessionType
 		fn := func(
 			fldPath *field.Path,
@@ -11723,12 +9358,6 @@ func Validate_SessionSpec(
 func Validate_SessionStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionStatus) (errs field.ErrorList) {
-
-	// field SessionStatus.ActiveTask has no validation
-	// field SessionStatus.ActiveTaskUID has no validation
-	// field SessionStatus.WaitingTasks has no validation
-	// field SessionStatus.WaitingCount has no validation
-
 	{ // field SessionStatus.MessageCount
 		fn := func(
 			fldPath *field.Path,
@@ -11758,123 +9387,6 @@ func Validate_SessionStatus(
 				return &oldObj.MessageCount
 			})
 		errs = append(errs, fn(fldPath.Child("messageCount"), &obj.MessageCount, oldVal, oldObj != nil)...)
-	}
-
-	{ // field SessionStatus.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field SessionStatus.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	// field SessionStatus.Cancelled has no validation
-	// field SessionStatus.LastTurn has no validation
-
-	{ // field SessionStatus.UpdatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *v1.Time {
-				return oldObj.UpdatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("updatedAt"), obj.UpdatedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field SessionStatus.ExecutionControl
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *SessionExecutionControl,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_SessionExecutionControl(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *SessionStatus) *SessionExecutionControl {
-				return oldObj.ExecutionControl
-			})
-		errs = append(errs, fn(fldPath.Child("executionControl"), obj.ExecutionControl, oldVal, oldObj != nil)...)
 	}
 
 	{ // field SessionStatus.Conditions
@@ -11919,7 +9431,6 @@ var symbolsForSessionType = sets.New(SessionTypeChat, SessionTypeGateway, Sessio
 func Validate_SessionType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SessionType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSessionType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -11932,9 +9443,6 @@ func Validate_SessionType(
 func Validate_Skill(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Skill) (errs field.ErrorList) {
-
-	// field Skill.TypeMeta has no validation
-
 	{ // field Skill.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -12009,7 +9517,6 @@ func Validate_Skill(
 func Validate_SkillContent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillContent) (errs field.ErrorList) {
-
 	{ // field SkillContent.Inline
 		fn := func(
 			fldPath *field.Path,
@@ -12081,7 +9588,6 @@ var symbolsForSkillPhase = sets.New(SkillError, SkillReady)
 func Validate_SkillPhase(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillPhase) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForSkillPhase, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -12094,7 +9600,6 @@ func Validate_SkillPhase(
 func Validate_SkillReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillReference) (errs field.ErrorList) {
-
 	{ // field SkillReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -12164,7 +9669,6 @@ func Validate_SkillReference(
 func Validate_SkillSource(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillSource) (errs field.ErrorList) {
-
 	{ // field SkillSource.GitHub
 		fn := func(
 			fldPath *field.Path,
@@ -12266,7 +9770,6 @@ func Validate_SkillSource(
 func Validate_SkillSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillSpec) (errs field.ErrorList) {
-
 	{ // field SkillSpec.DisplayName
 		fn := func(
 			fldPath *field.Path,
@@ -12488,9 +9991,6 @@ func Validate_SkillSpec(
 func Validate_SkillStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *SkillStatus) (errs field.ErrorList) {
-
-	// field SkillStatus.ObservedGeneration has no validation
-
 	{ // field SkillStatus.Phase
 		fn := func(
 			fldPath *field.Path,
@@ -12520,8 +10020,6 @@ func Validate_SkillStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
-
-	// field SkillStatus.ContentHash has no validation
 
 	{ // field SkillStatus.Conditions
 		fn := func(
@@ -12563,9 +10061,6 @@ func Validate_SkillStatus(
 func Validate_Task(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Task) (errs field.ErrorList) {
-
-	// field Task.TypeMeta has no validation
-
 	{ // field Task.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -12640,7 +10135,6 @@ func Validate_Task(
 func Validate_TaskAI(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskAI) (errs field.ErrorList) {
-
 	{ // field TaskAI.ProviderRef
 		fn := func(
 			fldPath *field.Path,
@@ -12730,90 +10224,6 @@ func Validate_TaskAI(
 				return &oldObj.Model
 			})
 		errs = append(errs, fn(fldPath.Child("model"), &obj.Model, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskAI.Prompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAI) *string {
-				return &oldObj.Prompt
-			})
-		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskAI.SystemPrompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAI) *string {
-				return &oldObj.SystemPrompt
-			})
-		errs = append(errs, fn(fldPath.Child("systemPrompt"), &obj.SystemPrompt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskAI.Temperature
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *float64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAI) *float64 {
-				return oldObj.Temperature
-			})
-		errs = append(errs, fn(fldPath.Child("temperature"), obj.Temperature, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskAI.MaxTokens
@@ -12953,55 +10363,11 @@ func Validate_TaskAI(
 	return errs
 }
 
-// Validate_TaskAgentExecutionBinding validates an instance of TaskAgentExecutionBinding according
-// to declarative validation rules in the API schema.
-func Validate_TaskAgentExecutionBinding(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskAgentExecutionBinding) (errs field.ErrorList) {
-
-	// field TaskAgentExecutionBinding.AgentName has no validation
-	// field TaskAgentExecutionBinding.AgentNamespace has no validation
-	// field TaskAgentExecutionBinding.AgentUID has no validation
-	// field TaskAgentExecutionBinding.AgentGeneration has no validation
-	// field TaskAgentExecutionBinding.ConfigDigest has no validation
-
-	{ // field TaskAgentExecutionBinding.RecordedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAgentExecutionBinding) *v1.Time {
-				return oldObj.RecordedAt
-			})
-		errs = append(errs, fn(fldPath.Child("recordedAt"), obj.RecordedAt, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 // Validate_TaskAgentRuntime validates an instance of TaskAgentRuntime according
 // to declarative validation rules in the API schema.
 func Validate_TaskAgentRuntime(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskAgentRuntime) (errs field.ErrorList) {
-
 	{ // field TaskAgentRuntime.MaxTurns
 		fn := func(
 			fldPath *field.Path,
@@ -13100,34 +10466,6 @@ func Validate_TaskAgentRuntime(
 		errs = append(errs, fn(fldPath.Child("disallowedTools"), obj.DisallowedTools, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskAgentRuntime.AllowBash
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskAgentRuntime) *bool {
-				return oldObj.AllowBash
-			})
-		errs = append(errs, fn(fldPath.Child("allowBash"), obj.AllowBash, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -13136,9 +10474,6 @@ func Validate_TaskAgentRuntime(
 func Validate_TaskArtifactList(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskArtifactList) (errs field.ErrorList) {
-
-	// field TaskArtifactList.TypeMeta has no validation
-
 	{ // field TaskArtifactList.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13161,7 +10496,6 @@ func Validate_TaskArtifactList(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskArtifactList.Artifacts has no validation
 	return errs
 }
 
@@ -13170,9 +10504,6 @@ func Validate_TaskArtifactList(
 func Validate_TaskCallList(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskCallList) (errs field.ErrorList) {
-
-	// field TaskCallList.TypeMeta has no validation
-
 	{ // field TaskCallList.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13195,7 +10526,6 @@ func Validate_TaskCallList(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskCallList.Calls has no validation
 	return errs
 }
 
@@ -13204,9 +10534,6 @@ func Validate_TaskCallList(
 func Validate_TaskCancellation(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskCancellation) (errs field.ErrorList) {
-
-	// field TaskCancellation.TypeMeta has no validation
-
 	{ // field TaskCancellation.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13260,7 +10587,6 @@ func Validate_TaskCancellation(
 		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskCancellation.DescendantsOnly has no validation
 	return errs
 }
 
@@ -13269,12 +10595,6 @@ func Validate_TaskCancellation(
 func Validate_TaskDelegation(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDelegation) (errs field.ErrorList) {
-
-	// field TaskDelegation.Parent has no validation
-	// field TaskDelegation.ParentUID has no validation
-	// field TaskDelegation.Root has no validation
-	// field TaskDelegation.RootUID has no validation
-
 	{ // field TaskDelegation.Depth
 		fn := func(
 			fldPath *field.Path,
@@ -13330,40 +10650,6 @@ func Validate_TaskDelegation(
 		errs = append(errs, fn(fldPath.Child("maxTasks"), &obj.MaxTasks, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskDelegation.Ancestors has no validation
-	// field TaskDelegation.Requests has no validation
-	// field TaskDelegation.ApprovalRequiredTools has no validation
-
-	{ // field TaskDelegation.Deadline
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskDelegation) *v1.Time {
-				return oldObj.Deadline
-			})
-		errs = append(errs, fn(fldPath.Child("deadline"), obj.Deadline, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskDelegation.Detached has no validation
-
 	{ // field TaskDelegation.Network
 		fn := func(
 			fldPath *field.Path,
@@ -13402,7 +10688,6 @@ func Validate_TaskDelegation(
 func Validate_TaskDelivery(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDelivery) (errs field.ErrorList) {
-
 	{ // field TaskDelivery.State
 		fn := func(
 			fldPath *field.Path,
@@ -13432,8 +10717,6 @@ func Validate_TaskDelivery(
 			})
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskDelivery.PublicationID has no validation
 
 	{ // field TaskDelivery.SourceRepository
 		fn := func(
@@ -13495,43 +10778,6 @@ func Validate_TaskDelivery(
 		errs = append(errs, fn(fldPath.Child("publicationRepository"), obj.PublicationRepository, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskDelivery.Branch has no validation
-	// field TaskDelivery.StartingSHA has no validation
-
-	{ // field TaskDelivery.RemoteBeforeSHA
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskDelivery) *string {
-				return oldObj.RemoteBeforeSHA
-			})
-		errs = append(errs, fn(fldPath.Child("remoteBeforeSHA"), obj.RemoteBeforeSHA, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskDelivery.TreeSHA has no validation
-	// field TaskDelivery.ExpectedCommitSHA has no validation
-	// field TaskDelivery.VerifiedRemoteSHA has no validation
-	// field TaskDelivery.SupersedingRemoteSHA has no validation
-	// field TaskDelivery.ArtifactDigest has no validation
-
 	{ // field TaskDelivery.PRReceipt
 		fn := func(
 			fldPath *field.Path,
@@ -13562,7 +10808,6 @@ func Validate_TaskDelivery(
 		errs = append(errs, fn(fldPath.Child("prReceipt"), obj.PRReceipt, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskDelivery.Message has no validation
 	return errs
 }
 
@@ -13573,7 +10818,6 @@ var symbolsForTaskDeliveryState = sets.New(DeliveryCancelledBeforePublish, Deliv
 func Validate_TaskDeliveryState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDeliveryState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskDeliveryState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -13586,9 +10830,6 @@ func Validate_TaskDeliveryState(
 func Validate_TaskDetachment(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskDetachment) (errs field.ErrorList) {
-
-	// field TaskDetachment.TypeMeta has no validation
-
 	{ // field TaskDetachment.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -13650,7 +10891,6 @@ func Validate_TaskDetachment(
 func Validate_TaskExecutionOutcome(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionOutcome) (errs field.ErrorList) {
-
 	{ // field TaskExecutionOutcome.Phase
 		fn := func(
 			fldPath *field.Path,
@@ -13681,65 +10921,6 @@ func Validate_TaskExecutionOutcome(
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskExecutionOutcome.Attempt has no validation
-
-	{ // field TaskExecutionOutcome.ResultRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskResultReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionOutcome) *TaskResultReference {
-				return oldObj.ResultRef
-			})
-		errs = append(errs, fn(fldPath.Child("resultRef"), obj.ResultRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskExecutionOutcome.RecordedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionOutcome) *v1.Time {
-				return oldObj.RecordedAt
-			})
-		errs = append(errs, fn(fldPath.Child("recordedAt"), obj.RecordedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskExecutionOutcome.Message has no validation
 	return errs
 }
 
@@ -13748,7 +10929,6 @@ func Validate_TaskExecutionOutcome(
 func Validate_TaskExecutionSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionSpec) (errs field.ErrorList) {
-
 	{ // field TaskExecutionSpec.ExecutionPlacement
 		fn := func(
 			fldPath *field.Path,
@@ -13811,7 +10991,6 @@ var symbolsForTaskExecutionState = sets.New(ExecutionAccepted, ExecutionCancelle
 func Validate_TaskExecutionState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskExecutionState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -13824,7 +11003,6 @@ func Validate_TaskExecutionState(
 func Validate_TaskExecutionStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionStatus) (errs field.ErrorList) {
-
 	{ // field TaskExecutionStatus.State
 		fn := func(
 			fldPath *field.Path,
@@ -13854,23 +11032,6 @@ func Validate_TaskExecutionStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskExecutionStatus.Outcome has no validation
-	// field TaskExecutionStatus.Reason has no validation
-	// field TaskExecutionStatus.Attempt has no validation
-	// field TaskExecutionStatus.PromptID has no validation
-	// field TaskExecutionStatus.RuntimePoolName has no validation
-	// field TaskExecutionStatus.RuntimePoolUID has no validation
-	// field TaskExecutionStatus.AgentRuntimeName has no validation
-	// field TaskExecutionStatus.AgentRuntimeUID has no validation
-	// field TaskExecutionStatus.RuntimeInstanceID has no validation
-	// field TaskExecutionStatus.SessionDigest has no validation
-	// field TaskExecutionStatus.RequestDigest has no validation
-	// field TaskExecutionStatus.ControllerEpoch has no validation
-	// field TaskExecutionStatus.ReadCredentialResourceVersion has no validation
-	// field TaskExecutionStatus.PublicationReadCredentialResourceVersion has no validation
-	// field TaskExecutionStatus.PublicationCredentialResourceVersion has no validation
-	// field TaskExecutionStatus.ForgeCredentialResourceVersion has no validation
 
 	{ // field TaskExecutionStatus.Message
 		fn := func(
@@ -13903,34 +11064,6 @@ func Validate_TaskExecutionStatus(
 		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskExecutionStatus.LastTransitionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionStatus) *v1.Time {
-				return oldObj.LastTransitionTime
-			})
-		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -13939,7 +11072,6 @@ func Validate_TaskExecutionStatus(
 func Validate_TaskExecutionWorkspaceStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskExecutionWorkspaceStatus) (errs field.ErrorList) {
-
 	{ // field TaskExecutionWorkspaceStatus.Provider
 		fn := func(
 			fldPath *field.Path,
@@ -14022,39 +11154,6 @@ func Validate_TaskExecutionWorkspaceStatus(
 		errs = append(errs, fn(fldPath.Child("workspaceRef"), obj.WorkspaceRef, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskExecutionWorkspaceStatus.UID has no validation
-	// field TaskExecutionWorkspaceStatus.Slot has no validation
-	// field TaskExecutionWorkspaceStatus.State has no validation
-	// field TaskExecutionWorkspaceStatus.Message has no validation
-
-	{ // field TaskExecutionWorkspaceStatus.LastTransitionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskExecutionWorkspaceStatus) *v1.Time {
-				return oldObj.LastTransitionTime
-			})
-		errs = append(errs, fn(fldPath.Child("lastTransitionTime"), obj.LastTransitionTime, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14063,9 +11162,6 @@ func Validate_TaskExecutionWorkspaceStatus(
 func Validate_TaskFork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskFork) (errs field.ErrorList) {
-
-	// field TaskFork.TypeMeta has no validation
-
 	{ // field TaskFork.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14110,28 +11206,6 @@ func Validate_TaskFork(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskFork.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskForkStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskForkStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskFork) *TaskForkStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14140,35 +11214,6 @@ func Validate_TaskFork(
 func Validate_TaskForkSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskForkSpec) (errs field.ErrorList) {
-
-	{ // field TaskForkSpec.AfterSeq
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *intstr.IntOrString,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkSpec) *intstr.IntOrString {
-				return oldObj.AfterSeq
-			})
-		errs = append(errs, fn(fldPath.Child("afterSeq"), obj.AfterSeq, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskForkSpec.NewTaskName
 		fn := func(
 			fldPath *field.Path,
@@ -14228,62 +11273,6 @@ func Validate_TaskForkSpec(
 				return oldObj.AgentRef
 			})
 		errs = append(errs, fn(fldPath.Child("agentRef"), obj.AgentRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskForkSpec.Prompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkSpec) *string {
-				return &oldObj.Prompt
-			})
-		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskForkSpec.Workspace
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskWorkspace,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkSpec) *TaskWorkspace {
-				return oldObj.Workspace
-			})
-		errs = append(errs, fn(fldPath.Child("workspace"), obj.Workspace, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskForkSpec.ExecutionCheckpoint
@@ -14380,98 +11369,11 @@ func Validate_TaskForkSpec(
 	return errs
 }
 
-// Validate_TaskForkStatus validates an instance of TaskForkStatus according
-// to declarative validation rules in the API schema.
-func Validate_TaskForkStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskForkStatus) (errs field.ErrorList) {
-
-	// field TaskForkStatus.Namespace has no validation
-	// field TaskForkStatus.SourceTaskName has no validation
-	// field TaskForkStatus.NewTaskName has no validation
-	// field TaskForkStatus.AfterSeq has no validation
-	// field TaskForkStatus.Replayed has no validation
-
-	{ // field TaskForkStatus.ForkContext
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ForkContext,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskForkStatus) *ForkContext {
-				return oldObj.ForkContext
-			})
-		errs = append(errs, fn(fldPath.Child("forkContext"), obj.ForkContext, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_TaskHarnessRuntime validates an instance of TaskHarnessRuntime according
-// to declarative validation rules in the API schema.
-func Validate_TaskHarnessRuntime(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskHarnessRuntime) (errs field.ErrorList) {
-
-	// field TaskHarnessRuntime.Type has no validation
-	// field TaskHarnessRuntime.ContractVersion has no validation
-
-	{ // field TaskHarnessRuntime.RuntimeRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *LocalReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskHarnessRuntime) *LocalReference {
-				return oldObj.RuntimeRef
-			})
-		errs = append(errs, fn(fldPath.Child("runtimeRef"), obj.RuntimeRef, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskHarnessRuntime.ProfileDigest has no validation
-	return errs
-}
-
 // Validate_TaskInbox validates an instance of TaskInbox according
 // to declarative validation rules in the API schema.
 func Validate_TaskInbox(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskInbox) (errs field.ErrorList) {
-
-	// field TaskInbox.TypeMeta has no validation
-
 	{ // field TaskInbox.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14516,28 +11418,6 @@ func Validate_TaskInbox(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskInbox.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskInboxStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskInboxStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskInbox) *TaskInboxStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14546,7 +11426,6 @@ func Validate_TaskInbox(
 func Validate_TaskInboxSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskInboxSpec) (errs field.ErrorList) {
-
 	{ // field TaskInboxSpec.MarkRead
 		fn := func(
 			fldPath *field.Path,
@@ -14577,46 +11456,6 @@ func Validate_TaskInboxSpec(
 		errs = append(errs, fn(fldPath.Child("markRead"), obj.MarkRead, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskInboxSpec.Through has no validation
-	// field TaskInboxSpec.ParentTask has no validation
-	return errs
-}
-
-// Validate_TaskInboxStatus validates an instance of TaskInboxStatus according
-// to declarative validation rules in the API schema.
-func Validate_TaskInboxStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskInboxStatus) (errs field.ErrorList) {
-
-	{ // field TaskInboxStatus.Messages
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []ReceivedMessage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskInboxStatus) []ReceivedMessage {
-				return oldObj.Messages
-			})
-		errs = append(errs, fn(fldPath.Child("messages"), obj.Messages, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskInboxStatus.Unread has no validation
 	return errs
 }
 
@@ -14625,9 +11464,6 @@ func Validate_TaskInboxStatus(
 func Validate_TaskMessage(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskMessage) (errs field.ErrorList) {
-
-	// field TaskMessage.TypeMeta has no validation
-
 	{ // field TaskMessage.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14650,95 +11486,6 @@ func Validate_TaskMessage(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskMessage.Spec has no validation
-
-	{ // field TaskMessage.Status
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskMessageStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskMessageStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskMessage) *TaskMessageStatus {
-				return &oldObj.Status
-			})
-		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
-// Validate_TaskMessageStatus validates an instance of TaskMessageStatus according
-// to declarative validation rules in the API schema.
-func Validate_TaskMessageStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskMessageStatus) (errs field.ErrorList) {
-
-	{ // field TaskMessageStatus.Recipients
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskMessageStatus) []string {
-				return oldObj.Recipients
-			})
-		errs = append(errs, fn(fldPath.Child("recipients"), obj.Recipients, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskMessageStatus.Full
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskMessageStatus) []string {
-				return oldObj.Full
-			})
-		errs = append(errs, fn(fldPath.Child("full"), obj.Full, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -14749,7 +11496,6 @@ var symbolsForTaskOrder = sets.New(TasksByCreated, TasksByDuration, TasksByName,
 func Validate_TaskOrder(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskOrder) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskOrder, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -14764,7 +11510,6 @@ var symbolsForTaskPhase = sets.New(TaskCancelled, TaskFailed, TaskFinalizing, Ta
 func Validate_TaskPhase(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskPhase) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskPhase, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -14777,9 +11522,6 @@ func Validate_TaskPhase(
 func Validate_TaskPlan(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskPlan) (errs field.ErrorList) {
-
-	// field TaskPlan.TypeMeta has no validation
-
 	{ // field TaskPlan.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14801,9 +11543,6 @@ func Validate_TaskPlan(
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskPlan.Summary has no validation
-	// field TaskPlan.PlanDocument has no validation
 
 	{ // field TaskPlan.ProgressPct
 		fn := func(
@@ -14839,10 +11578,6 @@ func Validate_TaskPlan(
 		errs = append(errs, fn(fldPath.Child("progressPct"), obj.ProgressPct, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskPlan.GoalComplete has no validation
-	// field TaskPlan.Iteration has no validation
-	// field TaskPlan.CreatedAt has no validation
-	// field TaskPlan.UpdatedAt has no validation
 	return errs
 }
 
@@ -14851,9 +11586,6 @@ func Validate_TaskPlan(
 func Validate_TaskQuery(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskQuery) (errs field.ErrorList) {
-
-	// field TaskQuery.TypeMeta has no validation
-
 	{ // field TaskQuery.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -14928,9 +11660,6 @@ func Validate_TaskQuery(
 func Validate_TaskQuerySpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskQuerySpec) (errs field.ErrorList) {
-
-	// field TaskQuerySpec.LabelSelector has no validation
-
 	{ // field TaskQuerySpec.Phases
 		fn := func(
 			fldPath *field.Path,
@@ -14962,8 +11691,6 @@ func Validate_TaskQuerySpec(
 			})
 		errs = append(errs, fn(fldPath.Child("phases"), obj.Phases, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskQuerySpec.Agent has no validation
 
 	{ // field TaskQuerySpec.Text
 		fn := func(
@@ -15058,34 +11785,6 @@ func Validate_TaskQuerySpec(
 		errs = append(errs, fn(fldPath.Child("startedBefore"), &obj.StartedBefore, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskQuerySpec.MinDuration
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskQuerySpec) *Duration {
-				return oldObj.MinDuration
-			})
-		errs = append(errs, fn(fldPath.Child("minDuration"), obj.MinDuration, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskQuerySpec.MinTokens
 		fn := func(
 			fldPath *field.Path,
@@ -15147,9 +11846,6 @@ func Validate_TaskQuerySpec(
 		errs = append(errs, fn(fldPath.Child("orderBy"), &obj.OrderBy, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskQuerySpec.Descending has no validation
-	// field TaskQuerySpec.Limit has no validation
-
 	{ // field TaskQuerySpec.Continue
 		fn := func(
 			fldPath *field.Path,
@@ -15189,7 +11885,6 @@ func Validate_TaskQuerySpec(
 func Validate_TaskQueryStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskQueryStatus) (errs field.ErrorList) {
-
 	{ // field TaskQueryStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -15214,12 +11909,18 @@ func Validate_TaskQueryStatus(
 		errs = append(errs, fn(fldPath.Child("items"), obj.Items, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskQueryStatus.Matched has no validation
+	return errs
+}
 
-	{ // field TaskQueryStatus.AsOf
+// Validate_TaskRecording validates an instance of TaskRecording according
+// to declarative validation rules in the API schema.
+func Validate_TaskRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskRecording) (errs field.ErrorList) {
+	{ // field TaskRecording.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
-			obj, oldObj *v1.Time,
+			obj, oldObj *v1.ObjectMeta,
 			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
 			if oldValueCorrelated && op.Type == operation.Update {
@@ -15227,24 +11928,17 @@ func Validate_TaskQueryStatus(
 					return nil
 				}
 			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskQueryStatus) *v1.Time {
-				return oldObj.AsOf
+			func(oldObj *TaskRecording) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
 			})
-		errs = append(errs, fn(fldPath.Child("asOf"), obj.AsOf, oldVal, oldObj != nil)...)
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskQueryStatus.Continue has no validation
 	return errs
 }
 
@@ -15253,9 +11947,6 @@ func Validate_TaskQueryStatus(
 func Validate_TaskResult(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskResult) (errs field.ErrorList) {
-
-	// field TaskResult.TypeMeta has no validation
-
 	{ // field TaskResult.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -15278,7 +11969,6 @@ func Validate_TaskResult(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskResult.Result has no validation
 	return errs
 }
 
@@ -15287,7 +11977,6 @@ func Validate_TaskResult(
 func Validate_TaskSessionReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskSessionReference) (errs field.ErrorList) {
-
 	{ // field TaskSessionReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -15318,34 +12007,6 @@ func Validate_TaskSessionReference(
 				return &oldObj.Name
 			})
 		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSessionReference.Create
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSessionReference) *bool {
-				return &oldObj.Create
-			})
-		errs = append(errs, fn(fldPath.Child("create"), &obj.Create, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSessionReference.Append
@@ -15442,34 +12103,6 @@ func Validate_TaskSessionReference(
 		errs = append(errs, fn(fldPath.Child("throughMessageId"), &obj.ThroughMessageID, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskSessionReference.PromptIncluded
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSessionReference) *bool {
-				return &oldObj.PromptIncluded
-			})
-		errs = append(errs, fn(fldPath.Child("promptIncluded"), &obj.PromptIncluded, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -15478,7 +12111,6 @@ func Validate_TaskSessionReference(
 func Validate_TaskSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskSpec) (errs field.ErrorList) {
-
 	{ // field TaskSpec.Type
 		fn := func(
 			fldPath *field.Path,
@@ -15545,62 +12177,6 @@ func Validate_TaskSpec(
 		errs = append(errs, fn(fldPath.Child("image"), &obj.Image, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskSpec.Command
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) []string {
-				return oldObj.Command
-			})
-		errs = append(errs, fn(fldPath.Child("command"), obj.Command, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Args
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj []string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) []string {
-				return oldObj.Args
-			})
-		errs = append(errs, fn(fldPath.Child("args"), obj.Args, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskSpec.Env
 		fn := func(
 			fldPath *field.Path,
@@ -15632,34 +12208,6 @@ func Validate_TaskSpec(
 				return oldObj.Env
 			})
 		errs = append(errs, fn(fldPath.Child("env"), obj.Env, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Resources
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *corev1.ResourceRequirements,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *corev1.ResourceRequirements {
-				return oldObj.Resources
-			})
-		errs = append(errs, fn(fldPath.Child("resources"), obj.Resources, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSpec.SecretRef
@@ -15720,34 +12268,6 @@ func Validate_TaskSpec(
 				return oldObj.Execution
 			})
 		errs = append(errs, fn(fldPath.Child("execution"), obj.Execution, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Timeout
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *Duration,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *Duration {
-				return oldObj.Timeout
-			})
-		errs = append(errs, fn(fldPath.Child("timeout"), obj.Timeout, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSpec.Priority
@@ -15905,34 +12425,6 @@ func Validate_TaskSpec(
 				return oldObj.AgentRef
 			})
 		errs = append(errs, fn(fldPath.Child("agentRef"), obj.AgentRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSpec.Prompt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *string {
-				return &oldObj.Prompt
-			})
-		errs = append(errs, fn(fldPath.Child("prompt"), &obj.Prompt, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskSpec.AI
@@ -16250,34 +12742,6 @@ func Validate_TaskSpec(
 		errs = append(errs, fn(fldPath.Child("failedRunsHistoryLimit"), obj.FailedRunsHistoryLimit, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskSpec.Suspend
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSpec) *bool {
-				return &oldObj.Suspend
-			})
-		errs = append(errs, fn(fldPath.Child("suspend"), &obj.Suspend, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskSpec.RequestedBy
 		fn := func(
 			fldPath *field.Path,
@@ -16333,8 +12797,6 @@ func Validate_TaskSpec(
 			if earlyReturn {
 				return // do not proceed
 			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskTransaction(ctx, op, fldPath, obj, oldObj)...)
 			return
 		}
 		oldVal := safe.Field(oldObj,
@@ -16352,9 +12814,6 @@ func Validate_TaskSpec(
 func Validate_TaskStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskStatus) (errs field.ErrorList) {
-
-	// field TaskStatus.ObservedGeneration has no validation
-
 	{ // field TaskStatus.CreationRevision
 		fn := func(
 			fldPath *field.Path,
@@ -16416,64 +12875,6 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskStatus.Message has no validation
-
-	{ // field TaskStatus.StartTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.StartTime
-			})
-		errs = append(errs, fn(fldPath.Child("startTime"), obj.StartTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.CompletionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.CompletionTime
-			})
-		errs = append(errs, fn(fldPath.Child("completionTime"), obj.CompletionTime, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskStatus.Attempts
 		fn := func(
 			fldPath *field.Path,
@@ -16505,34 +12906,6 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("attempts"), &obj.Attempts, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskStatus.NextAttemptTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.NextAttemptTime
-			})
-		errs = append(errs, fn(fldPath.Child("nextAttemptTime"), obj.NextAttemptTime, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskStatus.Iteration
 		fn := func(
 			fldPath *field.Path,
@@ -16562,72 +12935,6 @@ func Validate_TaskStatus(
 				return &oldObj.Iteration
 			})
 		errs = append(errs, fn(fldPath.Child("iteration"), &obj.Iteration, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskStatus.JobName has no validation
-	// field TaskStatus.JobUID has no validation
-	// field TaskStatus.PodName has no validation
-	// field TaskStatus.PodUID has no validation
-	// field TaskStatus.AgentName has no validation
-	// field TaskStatus.Provider has no validation
-	// field TaskStatus.Model has no validation
-
-	{ // field TaskStatus.Usage
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskUsage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskUsage(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskUsage {
-				return oldObj.Usage
-			})
-		errs = append(errs, fn(fldPath.Child("usage"), obj.Usage, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.ResultRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskResultReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskResultReference {
-				return oldObj.ResultRef
-			})
-		errs = append(errs, fn(fldPath.Child("resultRef"), obj.ResultRef, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskStatus.ExecutionOutcome
@@ -16720,96 +13027,6 @@ func Validate_TaskStatus(
 		errs = append(errs, fn(fldPath.Child("delivery"), obj.Delivery, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskStatus.ExecutionWorkspace
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskExecutionWorkspaceStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskExecutionWorkspaceStatus {
-				return oldObj.ExecutionWorkspace
-			})
-		errs = append(errs, fn(fldPath.Child("executionWorkspace"), obj.ExecutionWorkspace, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.HarnessRuntime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskHarnessRuntime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskHarnessRuntime(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskHarnessRuntime {
-				return oldObj.HarnessRuntime
-			})
-		errs = append(errs, fn(fldPath.Child("harnessRuntime"), obj.HarnessRuntime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.AgentExecutionBinding
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *TaskAgentExecutionBinding,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_TaskAgentExecutionBinding(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *TaskAgentExecutionBinding {
-				return oldObj.AgentExecutionBinding
-			})
-		errs = append(errs, fn(fldPath.Child("agentExecutionBinding"), obj.AgentExecutionBinding, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskStatus.ConnectionBindings has no validation
-
 	{ // field TaskStatus.Delegation
 		fn := func(
 			fldPath *field.Path,
@@ -16839,9 +13056,6 @@ func Validate_TaskStatus(
 			})
 		errs = append(errs, fn(fldPath.Child("delegation"), obj.Delegation, oldVal, oldObj != nil)...)
 	}
-
-	// field TaskStatus.ApprovalRequiredTools has no validation
-	// field TaskStatus.HasChildren has no validation
 
 	{ // field TaskStatus.ChildTasks
 		fn := func(
@@ -16873,92 +13087,6 @@ func Validate_TaskStatus(
 				return oldObj.ChildTasks
 			})
 		errs = append(errs, fn(fldPath.Child("childTasks"), obj.ChildTasks, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskStatus.WebhookDelivered has no validation
-
-	{ // field TaskStatus.ScheduleSince
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.ScheduleSince
-			})
-		errs = append(errs, fn(fldPath.Child("scheduleSince"), obj.ScheduleSince, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.LastScheduleTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.LastScheduleTime
-			})
-		errs = append(errs, fn(fldPath.Child("lastScheduleTime"), obj.LastScheduleTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskStatus.NextScheduleTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskStatus) *v1.Time {
-				return oldObj.NextScheduleTime
-			})
-		errs = append(errs, fn(fldPath.Child("nextScheduleTime"), obj.NextScheduleTime, oldVal, oldObj != nil)...)
 	}
 
 	{ // field TaskStatus.Conditions
@@ -17001,10 +13129,6 @@ func Validate_TaskStatus(
 func Validate_TaskSummary(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskSummary) (errs field.ErrorList) {
-
-	// field TaskSummary.Name has no validation
-	// field TaskSummary.UID has no validation
-
 	{ // field TaskSummary.Type
 		fn := func(
 			fldPath *field.Path,
@@ -17027,229 +13151,6 @@ func Validate_TaskSummary(
 		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
 	}
 
-	// field TaskSummary.Phase has no validation
-	// field TaskSummary.Agent has no validation
-	// field TaskSummary.Model has no validation
-	// field TaskSummary.Parent has no validation
-	// field TaskSummary.CreationTimestamp has no validation
-
-	{ // field TaskSummary.StartTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *v1.Time {
-				return oldObj.StartTime
-			})
-		errs = append(errs, fn(fldPath.Child("startTime"), obj.StartTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.CompletionTime
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *v1.Time {
-				return oldObj.CompletionTime
-			})
-		errs = append(errs, fn(fldPath.Child("completionTime"), obj.CompletionTime, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.DurationSeconds
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.DurationSeconds
-			})
-		errs = append(errs, fn(fldPath.Child("durationSeconds"), obj.DurationSeconds, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskSummary.TotalTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskSummary) *int64 {
-				return oldObj.TotalTokens
-			})
-		errs = append(errs, fn(fldPath.Child("totalTokens"), obj.TotalTokens, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskSummary.UnreportedRequests has no validation
-	return errs
-}
-
-// Validate_TaskTransaction validates an instance of TaskTransaction according
-// to declarative validation rules in the API schema.
-func Validate_TaskTransaction(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskTransaction) (errs field.ErrorList) {
-
-	// field TaskTransaction.Profile has no validation
-	// field TaskTransaction.ID has no validation
-	// field TaskTransaction.Issuer has no validation
-	// field TaskTransaction.Audience has no validation
-	// field TaskTransaction.Subject has no validation
-	// field TaskTransaction.RequestingWorkload has no validation
-	// field TaskTransaction.Scope has no validation
-	// field TaskTransaction.Scopes has no validation
-	// field TaskTransaction.ContextDigest has no validation
-	// field TaskTransaction.RequesterContextDigest has no validation
-
-	{ // field TaskTransaction.Context
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskTransaction) *apiextensionsv1.JSON {
-				return oldObj.Context
-			})
-		errs = append(errs, fn(fldPath.Child("context"), obj.Context, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -17260,106 +13161,10 @@ var symbolsForTaskType = sets.New(TaskTypeAI, TaskTypeAgent, TaskTypeContainer)
 func Validate_TaskType(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskType) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskType, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 
-	return errs
-}
-
-// Validate_TaskUsage validates an instance of TaskUsage according
-// to declarative validation rules in the API schema.
-func Validate_TaskUsage(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *TaskUsage) (errs field.ErrorList) {
-
-	{ // field TaskUsage.InputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskUsage) *int64 {
-				return oldObj.InputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("inputTokens"), obj.InputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskUsage.OutputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskUsage) *int64 {
-				return oldObj.OutputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("outputTokens"), obj.OutputTokens, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskUsage.CachedInputTokens
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *int64,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskUsage) *int64 {
-				return oldObj.CachedInputTokens
-			})
-		errs = append(errs, fn(fldPath.Child("cachedInputTokens"), obj.CachedInputTokens, oldVal, oldObj != nil)...)
-	}
-
-	// field TaskUsage.ModelRequests has no validation
-	// field TaskUsage.UnreportedRequests has no validation
 	return errs
 }
 
@@ -17368,7 +13173,6 @@ func Validate_TaskUsage(
 func Validate_TaskWorkspace(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TaskWorkspace) (errs field.ErrorList) {
-
 	{ // field TaskWorkspace.Intent
 		fn := func(
 			fldPath *field.Path,
@@ -17796,34 +13600,6 @@ func Validate_TaskWorkspace(
 		errs = append(errs, fn(fldPath.Child("expectedRemoteSHA"), &obj.ExpectedRemoteSHA, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskWorkspace.CreatePR
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.CreatePR
-			})
-		errs = append(errs, fn(fldPath.Child("createPR"), &obj.CreatePR, oldVal, oldObj != nil)...)
-	}
-
 	{ // field TaskWorkspace.PRBaseBranch
 		fn := func(
 			fldPath *field.Path,
@@ -17980,90 +13756,6 @@ func Validate_TaskWorkspace(
 		errs = append(errs, fn(fldPath.Child("allowedPaths"), obj.AllowedPaths, oldVal, oldObj != nil)...)
 	}
 
-	{ // field TaskWorkspace.DenyRepositoryControlPaths
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.DenyRepositoryControlPaths
-			})
-		errs = append(errs, fn(fldPath.Child("denyRepositoryControlPaths"), &obj.DenyRepositoryControlPaths, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskWorkspace.RejectBinaryFiles
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.RejectBinaryFiles
-			})
-		errs = append(errs, fn(fldPath.Child("rejectBinaryFiles"), &obj.RejectBinaryFiles, oldVal, oldObj != nil)...)
-	}
-
-	{ // field TaskWorkspace.RejectSecretLikeContent
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TaskWorkspace) *bool {
-				return &oldObj.RejectSecretLikeContent
-			})
-		errs = append(errs, fn(fldPath.Child("rejectSecretLikeContent"), &obj.RejectSecretLikeContent, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -18072,9 +13764,6 @@ func Validate_TaskWorkspace(
 func Validate_Tool(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *Tool) (errs field.ErrorList) {
-
-	// field Tool.TypeMeta has no validation
-
 	{ // field Tool.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -18144,75 +13833,6 @@ func Validate_Tool(
 	return errs
 }
 
-// Validate_ToolActorStatus validates an instance of ToolActorStatus according
-// to declarative validation rules in the API schema.
-func Validate_ToolActorStatus(
-	ctx context.Context, op operation.Operation, fldPath *field.Path,
-	obj, oldObj *ToolActorStatus) (errs field.ErrorList) {
-
-	// field ToolActorStatus.Provider has no validation
-	// field ToolActorStatus.ActorID has no validation
-	// field ToolActorStatus.RouteHost has no validation
-
-	{ // field ToolActorStatus.TemplateRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolActorStatus) *NamespacedReference {
-				return oldObj.TemplateRef
-			})
-		errs = append(errs, fn(fldPath.Child("templateRef"), obj.TemplateRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolActorStatus.PoolRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolActorStatus) *NamespacedReference {
-				return oldObj.PoolRef
-			})
-		errs = append(errs, fn(fldPath.Child("poolRef"), obj.PoolRef, oldVal, oldObj != nil)...)
-	}
-
-	return errs
-}
-
 var symbolsForToolAuthInject = sets.New(AuthInjectBody, AuthInjectHeader)
 
 // Validate_ToolAuthInject validates an instance of ToolAuthInject according
@@ -18220,7 +13840,6 @@ var symbolsForToolAuthInject = sets.New(AuthInjectBody, AuthInjectHeader)
 func Validate_ToolAuthInject(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolAuthInject) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForToolAuthInject, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -18233,9 +13852,6 @@ func Validate_ToolAuthInject(
 func Validate_ToolCall(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolCall) (errs field.ErrorList) {
-
-	// field ToolCall.TypeMeta has no validation
-
 	{ // field ToolCall.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -18280,7 +13896,6 @@ func Validate_ToolCall(
 		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolCall.Status has no validation
 	return errs
 }
 
@@ -18289,7 +13904,6 @@ func Validate_ToolCall(
 func Validate_ToolCallSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolCallSpec) (errs field.ErrorList) {
-
 	{ // field ToolCallSpec.TaskName
 		fn := func(
 			fldPath *field.Path,
@@ -18385,39 +13999,6 @@ func Validate_ToolCallSpec(
 		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ToolCallSpec.Arguments
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *apiextensionsv1.JSON {
-				return oldObj.Arguments
-			})
-		errs = append(errs, fn(fldPath.Child("arguments"), obj.Arguments, oldVal, oldObj != nil)...)
-	}
-
-	// field ToolCallSpec.Sensitive has no validation
-	// field ToolCallSpec.Policies has no validation
-	// field ToolCallSpec.Task has no validation
-	// field ToolCallSpec.Source has no validation
-
 	{ // field ToolCallSpec.Class
 		fn := func(
 			fldPath *field.Path,
@@ -18440,150 +14021,6 @@ func Validate_ToolCallSpec(
 		errs = append(errs, fn(fldPath.Child("class"), &obj.Class, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolCallSpec.Strings has no validation
-	// field ToolCallSpec.Numbers has no validation
-	// field ToolCallSpec.Booleans has no validation
-
-	{ // field ToolCallSpec.CodeExec
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *CodeExecArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *CodeExecArguments {
-				return oldObj.CodeExec
-			})
-		errs = append(errs, fn(fldPath.Child("codeExec"), obj.CodeExec, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.FileRead
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *FileReadArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *FileReadArguments {
-				return oldObj.FileRead
-			})
-		errs = append(errs, fn(fldPath.Child("fileRead"), obj.FileRead, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.FileWrite
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *FileWriteArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *FileWriteArguments {
-				return oldObj.FileWrite
-			})
-		errs = append(errs, fn(fldPath.Child("fileWrite"), obj.FileWrite, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.WebFetch
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *WebFetchArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *WebFetchArguments {
-				return oldObj.WebFetch
-			})
-		errs = append(errs, fn(fldPath.Child("webFetch"), obj.WebFetch, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolCallSpec.WebSearch
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *WebSearchArguments,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolCallSpec) *WebSearchArguments {
-				return oldObj.WebSearch
-			})
-		errs = append(errs, fn(fldPath.Child("webSearch"), obj.WebSearch, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -18592,9 +14029,6 @@ func Validate_ToolCallSpec(
 func Validate_ToolCallTask(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolCallTask) (errs field.ErrorList) {
-
-	// field ToolCallTask.UID has no validation
-
 	{ // field ToolCallTask.Type
 		fn := func(
 			fldPath *field.Path,
@@ -18617,11 +14051,6 @@ func Validate_ToolCallTask(
 		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
 	}
 
-	// field ToolCallTask.AgentName has no validation
-	// field ToolCallTask.Labels has no validation
-	// field ToolCallTask.Attempt has no validation
-	// field ToolCallTask.CreatedBy has no validation
-	// field ToolCallTask.RequestedBy has no validation
 	return errs
 }
 
@@ -18630,7 +14059,6 @@ func Validate_ToolCallTask(
 func Validate_ToolHTTP(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolHTTP) (errs field.ErrorList) {
-
 	{ // field ToolHTTP.URL
 		fn := func(
 			fldPath *field.Path,
@@ -18692,34 +14120,6 @@ func Validate_ToolHTTP(
 				return &oldObj.Method
 			})
 		errs = append(errs, fn(fldPath.Child("method"), &obj.Method, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolHTTP.Headers
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj map[string]string,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalMap(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolHTTP) map[string]string {
-				return oldObj.Headers
-			})
-		errs = append(errs, fn(fldPath.Child("headers"), obj.Headers, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ToolHTTP.Timeout
@@ -18883,7 +14283,6 @@ func Validate_ToolHTTP(
 func Validate_ToolMCP(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMCP) (errs field.ErrorList) {
-
 	{ // field ToolMCP.Path
 		fn := func(
 			fldPath *field.Path,
@@ -19015,7 +14414,6 @@ func Validate_ToolMCP(
 func Validate_ToolMCPRemote(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMCPRemote) (errs field.ErrorList) {
-
 	{ // field ToolMCPRemote.URL
 		fn := func(
 			fldPath *field.Path,
@@ -19087,7 +14485,6 @@ func Validate_ToolMCPRemote(
 func Validate_ToolMCPWorkspace(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMCPWorkspace) (errs field.ErrorList) {
-
 	{ // field ToolMCPWorkspace.ClassRef
 		fn := func(
 			fldPath *field.Path,
@@ -19155,7 +14552,6 @@ var symbolsForToolMethod = sets.New(ToolDelete, ToolGet, ToolPatch, ToolPost, To
 func Validate_ToolMethod(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolMethod) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForToolMethod, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -19168,7 +14564,6 @@ func Validate_ToolMethod(
 func Validate_ToolSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolSpec) (errs field.ErrorList) {
-
 	{ // field ToolSpec.Description
 		fn := func(
 			fldPath *field.Path,
@@ -19199,34 +14594,6 @@ func Validate_ToolSpec(
 				return &oldObj.Description
 			})
 		errs = append(errs, fn(fldPath.Child("description"), &obj.Description, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolSpec.Parameters
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *apiextensionsv1.JSON,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolSpec) *apiextensionsv1.JSON {
-				return oldObj.Parameters
-			})
-		errs = append(errs, fn(fldPath.Child("parameters"), obj.Parameters, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ToolSpec.BrokeredToolClass
@@ -19327,41 +14694,6 @@ func Validate_ToolSpec(
 func Validate_ToolStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolStatus) (errs field.ErrorList) {
-
-	// field ToolStatus.ObservedGeneration has no validation
-	// field ToolStatus.Available has no validation
-
-	{ // field ToolStatus.LastCheck
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolStatus) *v1.Time {
-				return oldObj.LastCheck
-			})
-		errs = append(errs, fn(fldPath.Child("lastCheck"), obj.LastCheck, oldVal, oldObj != nil)...)
-	}
-
-	// field ToolStatus.Error has no validation
-	// field ToolStatus.Endpoint has no validation
-
 	{ // field ToolStatus.Workspace
 		fn := func(
 			fldPath *field.Path,
@@ -19390,36 +14722,6 @@ func Validate_ToolStatus(
 				return oldObj.Workspace
 			})
 		errs = append(errs, fn(fldPath.Child("workspace"), obj.Workspace, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolStatus.Actor
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *ToolActorStatus,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// call the type's validation function
-			errs = append(errs, Validate_ToolActorStatus(ctx, op, fldPath, obj, oldObj)...)
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolStatus) *ToolActorStatus {
-				return oldObj.Actor
-			})
-		errs = append(errs, fn(fldPath.Child("actor"), obj.Actor, oldVal, oldObj != nil)...)
 	}
 
 	{ // field ToolStatus.Conditions
@@ -19462,7 +14764,6 @@ func Validate_ToolStatus(
 func Validate_ToolSubstrateActor(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolSubstrateActor) (errs field.ErrorList) {
-
 	{ // field ToolSubstrateActor.TemplateRef
 		fn := func(
 			fldPath *field.Path,
@@ -19515,34 +14816,6 @@ func Validate_ToolSubstrateActor(
 		errs = append(errs, fn(fldPath.Child("poolRef"), obj.PoolRef, oldVal, oldObj != nil)...)
 	}
 
-	{ // field ToolSubstrateActor.Boot
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *bool,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolSubstrateActor) *bool {
-				return &oldObj.Boot
-			})
-		errs = append(errs, fn(fldPath.Child("boot"), &obj.Boot, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -19551,65 +14824,6 @@ func Validate_ToolSubstrateActor(
 func Validate_ToolWorkspaceStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ToolWorkspaceStatus) (errs field.ErrorList) {
-
-	{ // field ToolWorkspaceStatus.ClassRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *LocalReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolWorkspaceStatus) *LocalReference {
-				return oldObj.ClassRef
-			})
-		errs = append(errs, fn(fldPath.Child("classRef"), obj.ClassRef, oldVal, oldObj != nil)...)
-	}
-
-	{ // field ToolWorkspaceStatus.WorkspaceRef
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *NamespacedReference,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *ToolWorkspaceStatus) *NamespacedReference {
-				return oldObj.WorkspaceRef
-			})
-		errs = append(errs, fn(fldPath.Child("workspaceRef"), obj.WorkspaceRef, oldVal, oldObj != nil)...)
-	}
-
-	// field ToolWorkspaceStatus.State has no validation
-
 	{ // field ToolWorkspaceStatus.Conditions
 		fn := func(
 			fldPath *field.Path,
@@ -19650,11 +14864,6 @@ func Validate_ToolWorkspaceStatus(
 func Validate_TranscriptMatch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptMatch) (errs field.ErrorList) {
-
-	// field TranscriptMatch.SessionName has no validation
-	// field TranscriptMatch.MessageID has no validation
-	// field TranscriptMatch.StableMessageID has no validation
-
 	{ // field TranscriptMatch.Role
 		fn := func(
 			fldPath *field.Path,
@@ -19677,38 +14886,6 @@ func Validate_TranscriptMatch(
 		errs = append(errs, fn(fldPath.Child("role"), &obj.Role, oldVal, oldObj != nil)...)
 	}
 
-	// field TranscriptMatch.Name has no validation
-	// field TranscriptMatch.Snippet has no validation
-
-	{ // field TranscriptMatch.CreatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *TranscriptMatch) *v1.Time {
-				return oldObj.CreatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("createdAt"), obj.CreatedAt, oldVal, oldObj != nil)...)
-	}
-
-	// field TranscriptMatch.Score has no validation
 	return errs
 }
 
@@ -19717,9 +14894,6 @@ func Validate_TranscriptMatch(
 func Validate_TranscriptSearch(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptSearch) (errs field.ErrorList) {
-
-	// field TranscriptSearch.TypeMeta has no validation
-
 	{ // field TranscriptSearch.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -19794,7 +14968,6 @@ func Validate_TranscriptSearch(
 func Validate_TranscriptSearchSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptSearchSpec) (errs field.ErrorList) {
-
 	{ // field TranscriptSearchSpec.Query
 		fn := func(
 			fldPath *field.Path,
@@ -19826,9 +14999,6 @@ func Validate_TranscriptSearchSpec(
 			})
 		errs = append(errs, fn(fldPath.Child("query"), &obj.Query, oldVal, oldObj != nil)...)
 	}
-
-	// field TranscriptSearchSpec.SessionName has no validation
-	// field TranscriptSearchSpec.ExcludeSessionName has no validation
 
 	{ // field TranscriptSearchSpec.Roles
 		fn := func(
@@ -19866,8 +15036,6 @@ func Validate_TranscriptSearchSpec(
 		errs = append(errs, fn(fldPath.Child("roles"), obj.Roles, oldVal, oldObj != nil)...)
 	}
 
-	// field TranscriptSearchSpec.Limit has no validation
-	// field TranscriptSearchSpec.MaxSnippetLength has no validation
 	return errs
 }
 
@@ -19876,7 +15044,6 @@ func Validate_TranscriptSearchSpec(
 func Validate_TranscriptSearchStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *TranscriptSearchStatus) (errs field.ErrorList) {
-
 	{ // field TranscriptSearchStatus.Items
 		fn := func(
 			fldPath *field.Path,
@@ -19917,9 +15084,6 @@ func Validate_TranscriptSearchStatus(
 func Validate_UsageBreakdown(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageBreakdown) (errs field.ErrorList) {
-
-	// field UsageBreakdown.Name has no validation
-
 	{ // field UsageBreakdown.Usage
 		fn := func(
 			fldPath *field.Path,
@@ -19952,7 +15116,6 @@ var symbolsForUsageBreakdownBy = sets.New(UsageByAgent, UsageByDay, UsageByModel
 func Validate_UsageBreakdownBy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageBreakdownBy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageBreakdownBy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -19967,7 +15130,6 @@ var symbolsForUsageCategory = sets.New(UsageOtherRequests, UsageReviewOnly, Usag
 func Validate_UsageCategory(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageCategory) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageCategory, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -19982,7 +15144,6 @@ var symbolsForUsageCompleteness = sets.New(UsageComplete, UsagePartial, UsageUna
 func Validate_UsageCompleteness(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageCompleteness) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageCompleteness, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -19995,7 +15156,6 @@ func Validate_UsageCompleteness(
 func Validate_UsageCost(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageCost) (errs field.ErrorList) {
-
 	{ // field UsageCost.Completeness
 		fn := func(
 			fldPath *field.Path,
@@ -20018,8 +15178,6 @@ func Validate_UsageCost(
 		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageCost.UnpricedMeasurements has no validation
-	// field UsageCost.Amounts has no validation
 	return errs
 }
 
@@ -20030,7 +15188,6 @@ var symbolsForUsageKind = sets.New(UsageOfIssue, UsageOfPullRequest)
 func Validate_UsageKind(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageKind) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageKind, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20043,9 +15200,6 @@ func Validate_UsageKind(
 func Validate_UsageLink(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLink) (errs field.ErrorList) {
-
-	// field UsageLink.TypeMeta has no validation
-
 	{ // field UsageLink.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -20100,7 +15254,6 @@ var symbolsForUsageLinkOrigin = sets.New(UsageLinkAssisted, UsageLinkCreated, Us
 func Validate_UsageLinkOrigin(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLinkOrigin) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkOrigin, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20113,7 +15266,6 @@ func Validate_UsageLinkOrigin(
 func Validate_UsageLinkSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLinkSpec) (errs field.ErrorList) {
-
 	{ // field UsageLinkSpec.TaskUID
 		fn := func(
 			fldPath *field.Path,
@@ -20198,8 +15350,6 @@ func Validate_UsageLinkSpec(
 			})
 		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageLinkSpec.GitHubID has no validation
 
 	{ // field UsageLinkSpec.URL
 		fn := func(
@@ -20356,8 +15506,6 @@ func Validate_UsageLinkSpec(
 		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageLinkSpec.Ready has no validation
-
 	{ // field UsageLinkSpec.ReadinessReason
 		fn := func(
 			fldPath *field.Path,
@@ -20389,118 +15537,6 @@ func Validate_UsageLinkSpec(
 		errs = append(errs, fn(fldPath.Child("readinessReason"), &obj.ReadinessReason, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageLinkSpec.CreatedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.Time {
-				return oldObj.CreatedAt
-			})
-		errs = append(errs, fn(fldPath.Child("createdAt"), obj.CreatedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageLinkSpec.MergedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.Time {
-				return oldObj.MergedAt
-			})
-		errs = append(errs, fn(fldPath.Child("mergedAt"), obj.MergedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageLinkSpec.ClosedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.Time,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.Time {
-				return oldObj.ClosedAt
-			})
-		errs = append(errs, fn(fldPath.Child("closedAt"), obj.ClosedAt, oldVal, oldObj != nil)...)
-	}
-
-	{ // field UsageLinkSpec.ObservedAt
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *v1.MicroTime,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if equality.Semantic.DeepEqual(obj, oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageLinkSpec) *v1.MicroTime {
-				return oldObj.ObservedAt
-			})
-		errs = append(errs, fn(fldPath.Child("observedAt"), obj.ObservedAt, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -20511,7 +15547,6 @@ var symbolsForUsageLinkState = sets.New(UsageLinkClosed, UsageLinkMerged, UsageL
 func Validate_UsageLinkState(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageLinkState) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkState, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20524,19 +15559,6 @@ func Validate_UsageLinkState(
 func Validate_UsageMeasured(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageMeasured) (errs field.ErrorList) {
-
-	// field UsageMeasured.ID has no validation
-	// field UsageMeasured.AttemptID has no validation
-	// field UsageMeasured.Scope has no validation
-	// field UsageMeasured.Source has no validation
-	// field UsageMeasured.Provider has no validation
-	// field UsageMeasured.Model has no validation
-	// field UsageMeasured.InputTokens has no validation
-	// field UsageMeasured.OutputTokens has no validation
-	// field UsageMeasured.CachedInputTokens has no validation
-	// field UsageMeasured.CacheWriteInputTokens has no validation
-	// field UsageMeasured.Status has no validation
-
 	{ // field UsageMeasured.Completeness
 		fn := func(
 			fldPath *field.Path,
@@ -20559,37 +15581,6 @@ func Validate_UsageMeasured(
 		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageMeasured.Gap has no validation
-
-	{ // field UsageMeasured.Cost
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *UsageAmount,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageMeasured) *UsageAmount {
-				return oldObj.Cost
-			})
-		errs = append(errs, fn(fldPath.Child("cost"), obj.Cost, oldVal, oldObj != nil)...)
-	}
-
-	// field UsageMeasured.ObservedAt has no validation
 	return errs
 }
 
@@ -20598,9 +15589,6 @@ func Validate_UsageMeasured(
 func Validate_UsageMeasurement(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageMeasurement) (errs field.ErrorList) {
-
-	// field UsageMeasurement.TypeMeta has no validation
-
 	{ // field UsageMeasurement.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -20623,8 +15611,6 @@ func Validate_UsageMeasurement(
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageMeasurement.Spec has no validation
-	// field UsageMeasurement.Status has no validation
 	return errs
 }
 
@@ -20633,7 +15619,6 @@ func Validate_UsageMeasurement(
 func Validate_UsageOtherWork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageOtherWork) (errs field.ErrorList) {
-
 	{ // field UsageOtherWork.Category
 		fn := func(
 			fldPath *field.Path,
@@ -20656,8 +15641,6 @@ func Validate_UsageOtherWork(
 		errs = append(errs, fn(fldPath.Child("category"), &obj.Category, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageOtherWork.Explanation has no validation
-
 	{ // field UsageOtherWork.Usage
 		fn := func(
 			fldPath *field.Path,
@@ -20679,8 +15662,6 @@ func Validate_UsageOtherWork(
 			})
 		errs = append(errs, fn(fldPath.Child("usage"), &obj.Usage, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageOtherWork.TaskCount has no validation
 
 	{ // field UsageOtherWork.Tasks
 		fn := func(
@@ -20706,34 +15687,6 @@ func Validate_UsageOtherWork(
 		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageOtherWork.Page
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *UsagePage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageOtherWork) *UsagePage {
-				return oldObj.Page
-			})
-		errs = append(errs, fn(fldPath.Child("page"), obj.Page, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -20742,9 +15695,6 @@ func Validate_UsageOtherWork(
 func Validate_UsageReport(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReport) (errs field.ErrorList) {
-
-	// field UsageReport.TypeMeta has no validation
-
 	{ // field UsageReport.ObjectMeta
 		fn := func(
 			fldPath *field.Path,
@@ -20821,7 +15771,6 @@ var symbolsForUsageReportMode = sets.New(UsageOfWork, UsageOther, UsageSummary)
 func Validate_UsageReportMode(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReportMode) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageReportMode, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -20834,7 +15783,6 @@ func Validate_UsageReportMode(
 func Validate_UsageReportSpec(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReportSpec) (errs field.ErrorList) {
-
 	{ // field UsageReportSpec.Mode
 		fn := func(
 			fldPath *field.Path,
@@ -21145,9 +16093,6 @@ func Validate_UsageReportSpec(
 		errs = append(errs, fn(fldPath.Child("asOf"), &obj.AsOf, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageReportSpec.Limit has no validation
-	// field UsageReportSpec.Offset has no validation
-
 	{ // field UsageReportSpec.By
 		fn := func(
 			fldPath *field.Path,
@@ -21186,10 +16131,6 @@ func Validate_UsageReportSpec(
 func Validate_UsageReportStatus(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageReportStatus) (errs field.ErrorList) {
-
-	// field UsageReportStatus.Selection has no validation
-	// field UsageReportStatus.RetainedSince has no validation
-
 	{ // field UsageReportStatus.Summary
 		fn := func(
 			fldPath *field.Path,
@@ -21376,34 +16317,6 @@ func Validate_UsageReportStatus(
 		errs = append(errs, fn(fldPath.Child("breakdown"), obj.Breakdown, oldVal, oldObj != nil)...)
 	}
 
-	{ // field UsageReportStatus.Page
-		fn := func(
-			fldPath *field.Path,
-			obj, oldObj *UsagePage,
-			oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update {
-				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
-					return nil
-				}
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}
-		oldVal := safe.Field(oldObj,
-			func(oldObj *UsageReportStatus) *UsagePage {
-				return oldObj.Page
-			})
-		errs = append(errs, fn(fldPath.Child("page"), obj.Page, oldVal, oldObj != nil)...)
-	}
-
 	return errs
 }
 
@@ -21412,7 +16325,6 @@ func Validate_UsageReportStatus(
 func Validate_UsageSummaryOf(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageSummaryOf) (errs field.ErrorList) {
-
 	{ // field UsageSummaryOf.UsageTotals
 		fn := func(
 			fldPath *field.Path,
@@ -21435,15 +16347,6 @@ func Validate_UsageSummaryOf(
 		errs = append(errs, fn(safe.Value(fldPath, func() *field.Path { return fldPath.Child("UsageTotals") }), &obj.UsageTotals, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageSummaryOf.WorkRequests has no validation
-	// field UsageSummaryOf.UnfinishedWork has no validation
-	// field UsageSummaryOf.PRsOpened has no validation
-	// field UsageSummaryOf.PRsReady has no validation
-	// field UsageSummaryOf.PRsMerged has no validation
-	// field UsageSummaryOf.PRsClosed has no validation
-	// field UsageSummaryOf.PRsAssisted has no validation
-	// field UsageSummaryOf.TokensPerPROpened has no validation
-	// field UsageSummaryOf.TokensPerPRMerged has no validation
 	return errs
 }
 
@@ -21452,23 +16355,6 @@ func Validate_UsageSummaryOf(
 func Validate_UsageTask(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageTask) (errs field.ErrorList) {
-
-	// field UsageTask.Namespace has no validation
-	// field UsageTask.NamespaceUID has no validation
-	// field UsageTask.TaskUID has no validation
-	// field UsageTask.TaskName has no validation
-	// field UsageTask.SessionName has no validation
-	// field UsageTask.ParentTaskUID has no validation
-	// field UsageTask.WorkID has no validation
-	// field UsageTask.Repository has no validation
-	// field UsageTask.PRNumber has no validation
-	// field UsageTask.Phase has no validation
-	// field UsageTask.Role has no validation
-	// field UsageTask.Runtime has no validation
-	// field UsageTask.Agent has no validation
-	// field UsageTask.StartedAt has no validation
-	// field UsageTask.GatewayOwner has no validation
-
 	{ // field UsageTask.Usage
 		fn := func(
 			fldPath *field.Path,
@@ -21515,7 +16401,6 @@ func Validate_UsageTask(
 		errs = append(errs, fn(fldPath.Child("measurements"), obj.Measurements, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageTask.Shared has no validation
 	return errs
 }
 
@@ -21524,9 +16409,6 @@ func Validate_UsageTask(
 func Validate_UsageTeam(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageTeam) (errs field.ErrorList) {
-
-	// field UsageTeam.Namespace has no validation
-
 	{ // field UsageTeam.Summary
 		fn := func(
 			fldPath *field.Path,
@@ -21557,22 +16439,6 @@ func Validate_UsageTeam(
 func Validate_UsageTotals(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageTotals) (errs field.ErrorList) {
-
-	// field UsageTotals.InputTokens has no validation
-	// field UsageTotals.OutputTokens has no validation
-	// field UsageTotals.CachedInputTokens has no validation
-	// field UsageTotals.CacheWriteInputTokens has no validation
-	// field UsageTotals.TotalTokens has no validation
-	// field UsageTotals.EstimatedTokens has no validation
-	// field UsageTotals.CachedUsageReported has no validation
-	// field UsageTotals.CacheWriteUsageReported has no validation
-	// field UsageTotals.Measurements has no validation
-	// field UsageTotals.ReportedMeasurements has no validation
-	// field UsageTotals.MissingMeasurements has no validation
-	// field UsageTotals.PartialMeasurements has no validation
-	// field UsageTotals.Calls has no validation
-	// field UsageTotals.Attempts has no validation
-
 	{ // field UsageTotals.Completeness
 		fn := func(
 			fldPath *field.Path,
@@ -21594,8 +16460,6 @@ func Validate_UsageTotals(
 			})
 		errs = append(errs, fn(fldPath.Child("completeness"), &obj.Completeness, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageTotals.ModelCost has no validation
 
 	{ // field UsageTotals.Cost
 		fn := func(
@@ -21627,14 +16491,6 @@ func Validate_UsageTotals(
 func Validate_UsageWork(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *UsageWork) (errs field.ErrorList) {
-
-	// field UsageWork.ID has no validation
-	// field UsageWork.Namespace has no validation
-	// field UsageWork.NamespaceUID has no validation
-	// field UsageWork.MonitorName has no validation
-	// field UsageWork.MonitorUID has no validation
-	// field UsageWork.Repository has no validation
-
 	{ // field UsageWork.Kind
 		fn := func(
 			fldPath *field.Path,
@@ -21656,9 +16512,6 @@ func Validate_UsageWork(
 			})
 		errs = append(errs, fn(fldPath.Child("kind"), &obj.Kind, oldVal, oldObj != nil)...)
 	}
-
-	// field UsageWork.Number has no validation
-	// field UsageWork.StartedAt has no validation
 
 	{ // field UsageWork.Summary
 		fn := func(
@@ -21706,8 +16559,6 @@ func Validate_UsageWork(
 		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
 	}
 
-	// field UsageWork.PullRequests has no validation
-	// field UsageWork.Models has no validation
 	return errs
 }
 
@@ -21718,7 +16569,6 @@ var symbolsForWorkspaceCleanupPolicy = sets.New(WorkspaceCleanupDelete, Workspac
 func Validate_WorkspaceCleanupPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceCleanupPolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceCleanupPolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -21731,7 +16581,6 @@ func Validate_WorkspaceCleanupPolicy(
 func Validate_WorkspaceCredentialReference(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceCredentialReference) (errs field.ErrorList) {
-
 	{ // field WorkspaceCredentialReference.Name
 		fn := func(
 			fldPath *field.Path,
@@ -21807,7 +16656,6 @@ var symbolsForWorkspaceDetachPolicy = sets.New(WorkspaceDetachDelete, WorkspaceD
 func Validate_WorkspaceDetachPolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceDetachPolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceDetachPolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -21822,7 +16670,6 @@ var symbolsForWorkspaceIntent = sets.New(WorkspaceRead, WorkspaceWrite)
 func Validate_WorkspaceIntent(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceIntent) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceIntent, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
@@ -21837,7 +16684,6 @@ var symbolsForWorkspaceReusePolicy = sets.New(WorkspaceReuseNone, WorkspaceReuse
 func Validate_WorkspaceReusePolicy(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *WorkspaceReusePolicy) (errs field.ErrorList) {
-
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForWorkspaceReusePolicy, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}

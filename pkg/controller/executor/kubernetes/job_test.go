@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 )
@@ -89,10 +90,10 @@ func jobCases() map[string]struct {
 				r.Attempt = 2
 				r.Task.Annotations = map[string]string{v1alpha1.AnnotationParentTaskName: "parent"}
 				r.AgentSecret = "agent-files"
-				r.ConfigMaps = []executor.ConfigMap{{Name: "texts", Key: "prompt"}}
-				r.Secrets = []executor.Secret{
-					{Use: executor.ForProvider, For: types.NamespacedName{Namespace: "team", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}, Hosts: egress.Hosts{Rule: "api.openai.com", Set: true}},
-					{Use: executor.ForTool, For: types.NamespacedName{Namespace: "team", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},
+				r.ConfigMaps = []plan.ConfigMap{{NamespacedName: types.NamespacedName{Namespace: "team", Name: "texts"}, Key: "prompt"}}
+				r.Secrets = []plan.Secret{
+					{Use: plan.ForProvider, For: types.NamespacedName{Namespace: "team", Name: "openai"}, Ref: v1alpha1.KeyReference{Name: "keys", Key: "api-key"}, Hosts: egress.Hosts{Rule: "api.openai.com", Set: true}},
+					{Use: plan.ForTool, For: types.NamespacedName{Namespace: "team", Name: "weather"}, Ref: v1alpha1.KeyReference{Name: "weather", Key: "token"}},
 				}
 				r.Placement = v1alpha1.ExecutionPlacement{
 					RuntimeClassName: new("gvisor"), NodeSelector: map[string]string{"pool": "agents"},

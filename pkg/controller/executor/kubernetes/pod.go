@@ -18,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
@@ -183,11 +184,13 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 		}})
 	}
 	for _, s := range run.Secrets {
-		folder := runspec.CredentialProviders
-		if s.Use == executor.ForTool {
-			folder = runspec.CredentialTools
+		switch key := runspec.CredentialKey(s.For.Namespace, s.For.Name); s.Use {
+		case plan.ForProvider:
+			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialProviders, key), nil)
+		case plan.ForTool:
+			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialTools, key), nil)
+		case plan.ForVariable, plan.ForMount: // the Pod refers to them itself
 		}
-		add(s.Ref.Name, s.Ref.Key, path.Join(folder, runspec.CredentialKey(s.For.Namespace, s.For.Name)), nil)
 	}
 	if run.Task.Spec.Type == v1alpha1.TaskTypeAI && e.opts.SearchURL != "" {
 		add(e.opts.SearchSecret, searchKey, runspec.CredentialSearch, new(true))
@@ -195,7 +198,7 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 	for _, m := range run.ConfigMaps {
 		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: m.Name},
-			Items:                []corev1.KeyToPath{{Key: m.Key, Path: path.Join(runspec.CredentialConfigMaps, runspec.ConfigMapKey(run.Namespace, m.Name, m.Key))}},
+			Items:                []corev1.KeyToPath{{Key: m.Key, Path: path.Join(runspec.CredentialConfigMaps, runspec.ConfigMapKey(m.Namespace, m.Name, m.Key))}},
 		}})
 	}
 	return sources
@@ -293,13 +296,15 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 }
 
 // secretHosts returns a runspec.SecretHosts, as JSON with its keys in order, or an empty text if no Secret has a rule.
-func secretHosts(secrets []executor.Secret) string {
+func secretHosts(secrets []plan.Secret) string {
 	var hosts runspec.SecretHosts
 	for _, s := range secrets {
-		if key := runspec.CredentialKey(s.For.Namespace, s.For.Name); s.Use == executor.ForTool {
-			hosts.Tool(key, s.Hosts)
-		} else {
+		switch key := runspec.CredentialKey(s.For.Namespace, s.For.Name); s.Use {
+		case plan.ForProvider:
 			hosts.Provider(key, s.Hosts)
+		case plan.ForTool:
+			hosts.Tool(key, s.Hosts)
+		case plan.ForVariable, plan.ForMount: // programs get these values, and could send them anywhere
 		}
 	}
 	if hosts.Providers == nil && hosts.Tools == nil {

@@ -43,11 +43,8 @@ func (b *builder) success(r rest.Row) (object, error) {
 		return nil, err
 	}
 	response["content"] = content("application/json", schema)
-	if a.OKIf != "" {
-		out[strconv.Itoa(http.StatusOK)] = response
-	}
-	if a.AcceptedIf != "" {
-		out[strconv.Itoa(http.StatusAccepted)] = object{"description": http.StatusText(http.StatusAccepted), "content": response["content"]}
+	for code, text := range a.Also {
+		out[strconv.Itoa(code)] = object{"description": text, "content": response["content"]}
 	}
 	return out, nil
 }

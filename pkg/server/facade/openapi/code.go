@@ -18,7 +18,7 @@ func failures(r rest.Row) []int {
 	if named(r) || strings.Contains(r.Path, ":") {
 		codes = append(codes, http.StatusNotFound)
 	}
-	writes := r.Reserved != nil
+	writes := false
 	for _, n := range r.Native {
 		writes = writes || n.Verb == "delete" || n.Verb == "patch" || n.Verb == "create" && n.Ask == "" && named(r)
 		if n.Page || n.All || slices.Contains(n.Pass, "continue") {

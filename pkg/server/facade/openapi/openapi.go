@@ -38,7 +38,7 @@ type Source struct {
 	// Kinds are the kinds of native answers by verb and resource, as "get tasks/plan", or by resource alone.
 	Kinds map[string]string
 	// Parameters describe the query parameters that rows pass on, by name.
-	Parameters  map[string]Parameter
+	Parameters  map[string]rest.Parameter
 	Definitions common.GetOpenAPIDefinitions
 	// Version is the version of the server.
 	Version string
@@ -132,7 +132,7 @@ func (b *builder) operation(r rest.Row) (object, error) {
 		op["description"] = r.Answer.Unsupported
 		op["deprecated"] = false
 		op["responses"] = responses(http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusNotImplemented)
-		op["parameters"] = pathParameters(r)
+		op["parameters"] = b.pathParameters(r)
 		return op, nil
 	}
 	if r.Plain {
@@ -144,7 +144,7 @@ func (b *builder) operation(r rest.Row) (object, error) {
 	}
 	op["parameters"] = params
 	if r.Body != nil {
-		body, err := b.body(r.Body)
+		body, err := b.body(r)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@
 package openapi
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,18 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
-// Parameter describes a query parameter.
-type Parameter struct {
-	// Type is string, integer or boolean.
-	Type string
-	// Least is the least value of an integer.
-	Least int
-	// Repeated is set if the parameter may be given several times.
-	Repeated bool
-	Text     string
-}
-
-func pathParameters(r rest.Row) []object {
+func (b *builder) pathParameters(r rest.Row) []object {
 	params := []object{}
 	for s := range strings.SplitSeq(r.Path, "/") {
 		name, ok := strings.CutPrefix(s, ":")
@@ -33,8 +21,8 @@ func pathParameters(r rest.Row) []object {
 			continue
 		}
 		schema := object{"type": "string", "minLength": 1}
-		if only, ok := r.Only[name]; ok {
-			schema["enum"] = []string{only.Value}
+		if only := b.Parameters[name].Only; only != "" {
+			schema["enum"] = []string{only}
 		}
 		params = append(params, object{"name": name, "in": "path", "required": true, "schema": schema})
 	}
@@ -43,20 +31,18 @@ func pathParameters(r rest.Row) []object {
 
 // parameters describes all parameters of a row.
 func (b *builder) parameters(r rest.Row) ([]object, error) {
-	params := pathParameters(r)
+	params := b.pathParameters(r)
 	query := map[string]object{}
-	add := func(name string, p Parameter) { query[name] = p.object(name) }
+	add := func(name string, p rest.Parameter) { query[name] = parameter(name, p) }
 	if named(r) && !strings.Contains(r.Path, ":namespace") {
-		for _, name := range append(r.Namespaces, "namespace") {
-			add(name, Parameter{Type: "string", Text: "Default: the caller's own namespace, or default."})
-		}
+		add("namespace", rest.Parameter{Type: "string", Text: "Default: the caller's own namespace, or default."})
 	}
 	for _, n := range r.Native {
 		if err := b.passed(n, query); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range slices.Concat(r.Ignored, []string{r.When}) {
+	for _, name := range r.Ignored {
 		if p, ok := b.Parameters[name]; ok {
 			add(name, p)
 		}
@@ -74,14 +60,12 @@ func (b *builder) parameters(r rest.Row) ([]object, error) {
 
 // passed adds the parameters of a native request to those of its row.
 func (b *builder) passed(n rest.Native, query map[string]object) error {
-	add := func(name string, p Parameter) { query[name] = p.object(name) }
+	add := func(name string, p rest.Parameter) { query[name] = parameter(name, p) }
 	if n.Page {
 		addPage(n.Unlimited, add)
 	}
-	for _, line := range n.AskFor {
-		for name, p := range asked(line) {
-			add(name, p)
-		}
+	for _, p := range n.Asked() {
+		add(p.Name, p)
 	}
 	for _, name := range n.Pass {
 		p, ok := b.Parameters[name]
@@ -96,16 +80,17 @@ func (b *builder) passed(n rest.Native, query map[string]object) error {
 }
 
 // addPage adds the parameters of a paged list.
-func addPage(unlimited bool, add func(name string, p Parameter)) {
+func addPage(unlimited bool, add func(name string, p rest.Parameter)) {
 	least := 1
 	if unlimited {
 		least = 0
 	}
-	add("limit", Parameter{Type: "integer", Least: least, Text: "How many items a page has: 100 by default, 500 at most; a larger number is lowered. Where 0 is allowed, it means all."})
-	add("continue", Parameter{Type: "string", Text: "metadata.continue of the page before."})
+	add("limit", rest.Parameter{Type: "integer", Least: least, Text: "How many items a page has: 100 by default, 500 at most; a larger number is lowered. Where 0 is allowed, it means all."})
+	add("continue", rest.Parameter{Type: "string", Text: "metadata.continue of the page before."})
 }
 
-func (p Parameter) object(name string) object {
+// parameter describes a query parameter.
+func parameter(name string, p rest.Parameter) object {
 	schema := object{"type": p.Type}
 	if p.Type == "integer" {
 		schema["minimum"] = p.Least
@@ -123,43 +108,15 @@ func (p Parameter) object(name string) object {
 	return o
 }
 
-// asked returns the parameters of a line of Native.AskFor.
-func asked(line string) map[string]Parameter {
-	if strings.Contains(line, " = ") {
-		return nil // always the same
-	}
-	member, params, _ := strings.Cut(line, ":")
-	name := strings.TrimRight(member, "[]#?!0")
-	p := Parameter{Type: "string"}
-	switch strings.TrimPrefix(member, name) {
-	case "#":
-		p.Type, p.Least = "integer", 1
-	case "#0":
-		p.Type = "integer"
-	case "?":
-		p.Type = "boolean"
-	case "[]":
-		p.Text = "Several values are separated by commas."
-	case "!":
-		p.Text = "Is required."
-	}
-	out := map[string]Parameter{}
-	for one := range strings.SplitSeq(cmp.Or(params, name), "|") {
-		if one = strings.TrimSpace(one); !strings.HasPrefix(one, ":") {
-			out[one] = p
-		}
-	}
-	return out
-}
-
 // body describes the body of a request.
-func (b *builder) body(body *rest.Body) (object, error) {
+func (b *builder) body(r rest.Row) (object, error) {
+	body := r.Body
 	out := object{"required": !body.Optional, "description": fmt.Sprintf("At most %d bytes.", body.Max)}
 	if body.Raw {
 		out["content"] = content("*/*", object{"type": "string", "format": "binary"})
 		return out, nil
 	}
-	schema, err := b.bodySchema(body)
+	schema, err := b.bodySchema(r)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +124,8 @@ func (b *builder) body(body *rest.Body) (object, error) {
 	return out, nil
 }
 
-func (b *builder) bodySchema(body *rest.Body) (object, error) {
+func (b *builder) bodySchema(r rest.Row) (object, error) {
+	body := r.Body
 	if body.Members != nil {
 		return objectOf(structMembers(body.Members), slices.Clone(body.Required)), nil
 	}
@@ -190,13 +148,13 @@ func (b *builder) bodySchema(body *rest.Body) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body.Merge || body.Under == "" {
+	if r.Merges() || body.Under == "" {
 		required = nil
 	}
 	for _, header := range body.Headers {
 		delete(members, header)
 	}
-	for _, member := range slices.Concat(body.Same, body.Params) {
+	for _, member := range slices.Concat(body.Same, body.Also) {
 		members[member] = object{"type": "string"}
 	}
 	return objectOf(members, slices.Concat(required, body.Required)), nil

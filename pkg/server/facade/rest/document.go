@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// document holds the native answers of a request by name. A path in it begins with such a name, except for the answer
+// Parts holds the native answers of a request by name. A path in it begins with such a name, except for the answer
 // without a name.
-type document map[string]*node
+type Parts map[string]*node
 
 // node is a JSON value whose members are decoded when they are needed.
 type node struct {
@@ -20,16 +20,19 @@ type node struct {
 	members map[string]*node
 }
 
-func (d document) add(name string, raw json.RawMessage) {
+// partsOf returns the only answer.
+func partsOf(raw json.RawMessage) Parts { return Parts{"": {raw: raw}} }
+
+func (d Parts) add(name string, raw json.RawMessage) {
 	if len(raw) > 0 {
 		d[name] = &node{raw: raw}
 	}
 }
 
-func (d document) has(name string) bool { return d[name] != nil }
+func (d Parts) has(name string) bool { return d[name] != nil }
 
 // get returns the value at a path; nil if there is none or if it is null.
-func (d document) get(path string) json.RawMessage {
+func (d Parts) get(path string) json.RawMessage {
 	n := d[path]
 	if n == nil {
 		part, rest, below := strings.Cut(path, ".")
@@ -59,8 +62,8 @@ func (n *node) member(name string) *node {
 	return n.members[name]
 }
 
-// text returns the value at a path as text, without quotes.
-func (d document) text(path string) string {
+// Text returns the value at a path, as "spec.sessionType", as text, without quotes; empty if there is none.
+func (d Parts) Text(path string) string {
 	raw := d.get(path)
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -70,7 +73,7 @@ func (d document) text(path string) string {
 }
 
 // extended makes an object of the members of an answer, as they are, and of further members.
-func (d document) extended(of string, fields []Field) json.RawMessage {
+func (d Parts) extended(of string, fields []Field) json.RawMessage {
 	more := d.object(fields)
 	base := bytes.TrimRight(d.get(of), " \t\r\n")
 	switch {
@@ -85,7 +88,7 @@ func (d document) extended(of string, fields []Field) json.RawMessage {
 }
 
 // object makes an object of members.
-func (d document) object(fields []Field) json.RawMessage {
+func (d Parts) object(fields []Field) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for _, f := range fields {
@@ -103,7 +106,7 @@ func (d document) object(fields []Field) json.RawMessage {
 	return b.Bytes()
 }
 
-func (d document) value(f Field) json.RawMessage {
+func (d Parts) value(f Field) json.RawMessage {
 	var raw json.RawMessage
 	for _, path := range f.From {
 		if raw = d.get(path); raw != nil {
@@ -114,9 +117,7 @@ func (d document) value(f Field) json.RawMessage {
 		raw = each(raw, f.Each)
 	}
 	if raw != nil && f.Only != nil {
-		of := document{}
-		of.add("", raw)
-		raw = of.object(f.Only)
+		raw = partsOf(raw).object(f.Only)
 	}
 	if raw != nil && f.As != nil {
 		raw = f.As(raw)
@@ -138,9 +139,7 @@ func each(list json.RawMessage, fields []Field) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		d := document{}
-		d.add("", item)
-		b = append(b, d.object(fields)...)
+		b = append(b, partsOf(item).object(fields)...)
 	}
 	return append(b, ']')
 }

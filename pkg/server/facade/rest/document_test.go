@@ -8,12 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
 
 func TestObjectsAreMadeOfAnswers(t *testing.T) {
-	d := document{}
+	d := Parts{}
 	d.add("task", json.RawMessage(`{"metadata":{"name":"<x>","uid":null},"status":{"n":0}}`))
 	d.add("log", json.RawMessage(`"text"`))
 	d.add("empty", nil)
@@ -33,7 +34,7 @@ func TestObjectsAreMadeOfAnswers(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if d.has("empty") || !d.has("log") || d.text("task.status.n") != "0" || d.text("task.metadata.name") != "<x>" {
+	if d.has("empty") || !d.has("log") || d.Text("task.status.n") != "0" || d.Text("task.metadata.name") != "<x>" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -43,13 +44,15 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 	rows := []Row{
 		{
 			Method: http.MethodGet, Path: "/api/v1/things/:id", Native: []Native{
-				{Name: "thing", Verb: "get", Path: "things/:id", Pass: []string{"a", "b"}, Set: map[string]string{"a": "1", "fixed": "x"}},
-				{Name: "of", Verb: "list", Path: "others", Page: true, Set: map[string]string{"fieldSelector": "uid={thing.metadata.uid},id={id},{label:id},{thing.none | id},{thing.path | id}"}},
+				{Name: "thing", Verb: "get", Path: "things/:id", Pass: []string{"a", "b"}, Set: map[string]string{"fixed": "x"}},
+				{Name: "of", Verb: "list", Path: "others", Page: true, With: func(c *Call, q url.Values) {
+					q.Set("fieldSelector", "uid="+c.Text("thing.metadata.uid")+",id="+c.Param("id")+c.Text("thing.none"))
+				}},
 			},
 			Answer: Answer{Fields: Fields("path: of.path", "query: of.query")},
 		},
 		{Method: http.MethodPost, Path: "/api/v1/things", Body: &Body{Max: 1000, Kind: "Thing", Flat: true}, Native: []Native{{Verb: "create", Path: "things"}}},
-		{Method: http.MethodDelete, Path: "/api/v1/things/:id", Native: []Native{{Name: "thing", Verb: "get", Path: "things/:id"}, {Verb: "delete", Path: "things/:id", Same: "thing"}}, Answer: Answer{Code: http.StatusNoContent}},
+		{Method: http.MethodDelete, Path: "/api/v1/things/:id", Native: []Native{{Name: "thing", Verb: "get", Path: "things/:id"}, {Verb: "delete", Path: "things/:id"}}, Answer: Answer{Code: http.StatusNoContent}, Handler: DeleteSame},
 	}
 	var asked []string
 	f, err := New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +69,7 @@ func TestRowsBecomeNativeRequests(t *testing.T) {
 	for _, tc := range []struct{ method, path, body, answer, asked string }{
 		{
 			"GET", "/api/v1/things/x?a=&b=2&limit=7", "", `{"path":"p"}`,
-			"GET default/things/x?a=1&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx%2Cx%2Cx%2Cp&limit=7&pretty=false",
+			"GET default/things/x?a=&b=2&fixed=x&pretty=false GET default/others?fieldSelector=uid%3Du1%2Cid%3Dx&limit=7&pretty=false",
 		},
 		{"POST", "/api/v1/things", `{"metadata":null,"spec":null,"name":"n","namespace":"team","type":"t"}`, "", ""}, // type belongs in spec
 		{

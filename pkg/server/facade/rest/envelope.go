@@ -27,8 +27,19 @@ func (e restError) Error() string {
 	return e.message
 }
 
+// Refuse returns an error with an HTTP status code and a message for the client.
+func Refuse(code int, format string, args ...any) error {
+	return restError{code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// IsNotFound reports whether there is nothing at the path of a native request.
+func IsNotFound(err error) bool {
+	p, ok := asError(err)
+	return ok && p.code == http.StatusNotFound
+}
+
 func badRequest(format string, args ...any) error {
-	return restError{code: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+	return Refuse(http.StatusBadRequest, format, args...)
 }
 
 // asError reports whether err may be shown to a client.

@@ -13,7 +13,9 @@
 //
 //	row.go       what a row can say
 //	route.go     finding the row of a request
-//	serve.go     carrying out a row
+//	serve.go     one row: its parameters, its namespace and its answers
+//	handler.go   carrying out the native requests of a row
+//	query.go     native objects that are made of query parameters
 //	call.go      one REST request, and the native requests that it makes
 //	body.go      reading the request's body, once its caller is known
 //	object.go    JSON bodies on their way to the chain
@@ -30,6 +32,7 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,6 +42,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/panics"
+	"github.com/platform-ai/platform/pkg/server/statuscode"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/sparse"
 )
@@ -132,13 +136,13 @@ func (f *Facade) Alone() http.Handler { return http.HandlerFunc(f.serve) }
 // serve does what is common to all rows: what happens before the row is known and after it has answered.
 func (f *Facade) serve(w http.ResponseWriter, r *http.Request) {
 	began := f.o.Clock.Now()
-	out := &observed{ResponseWriter: w}
+	out := statuscode.NewWriter(w)
 	id := requestID(r)
 	out.Header().Set(headerRequestID, id)
 	out.Header().Set("Cache-Control", "no-store")
 	found, params, err := f.find(r)
 	defer func() {
-		f.metrics.done(found.Path, r.Method, out.status(), f.o.Clock.Since(began))
+		f.metrics.done(found.Path, r.Method, cmp.Or(out.Code(), http.StatusOK), f.o.Clock.Since(began))
 	}()
 	defer f.recoverPanic(out, r)
 	f.cors.Allow(out.Header(), r)
@@ -177,12 +181,12 @@ func (f *Facade) describe(w http.ResponseWriter, a Answer) error {
 }
 
 // recoverPanic answers if a row panicked. An aborted answer stays aborted, so that its client notices.
-func (f *Facade) recoverPanic(w *observed, r *http.Request) {
+func (f *Facade) recoverPanic(w *statuscode.Writer, r *http.Request) {
 	v := recover()
 	if v == nil {
 		return
 	}
-	if !f.o.Panics.Found(r.Context(), v) || w.code != 0 {
+	if !f.o.Panics.Found(r.Context(), v) || w.Code() != 0 {
 		panic(http.ErrAbortHandler)
 	}
 	f.fail(w, r, restError{code: http.StatusInternalServerError})

@@ -16,7 +16,7 @@ import (
 // fixed refuses members that a row cannot set. stored is the path of the stored object; empty if there is none. A body that
 // replaces an object must repeat such members as they are stored. To leave one out would change it: without the address of a
 // Provider, for example, its key would be sent to the vendor's default address.
-func fixed(rules []Fixed, object, parts document, stored string) error {
+func fixed(rules []Fixed, object, parts Parts, stored string) error {
 	for _, f := range rules {
 		var now json.RawMessage
 		if stored != "" {

@@ -5,8 +5,6 @@ package rest
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -87,8 +85,8 @@ func named(c *call, b *Body, meta map[string]json.RawMessage) error {
 		return badRequest("name: is required")
 	}
 	var name string
-	if err := json.Unmarshal(meta["name"], &name); err == nil {
-		if err := reserved(c.row.Reserved, name); err != nil {
+	if json.Unmarshal(meta["name"], &name) == nil && c.row.Names != nil {
+		if err := c.row.Names("name", name); err != nil {
 			return err
 		}
 	}
@@ -135,24 +133,13 @@ func ours(key string) bool {
 	return strings.Contains(key, "/") && (prefix == brand || strings.HasSuffix(prefix, "."+brand))
 }
 
-// reserved refuses a name.
-func reserved(r *Reserved, name string) error {
-	if r == nil || !r.Is(name) {
-		return nil
-	}
-	return restError{code: http.StatusConflict, message: fmt.Sprintf(r.Else, name)}
-}
-
-// refuse returns a check that refuses members, at any depth and in any letter case, because only the server sets
-// them. Labels and annotations do not count as members.
-func refuse(members []string) check {
+// NotGiven is for use as Body.Keys: it refuses members, in lower case, at any depth and in any letter case, because only the server
+// sets them. Labels and annotations do not count as members.
+func NotGiven(members ...string) func(path []string, key string) error {
 	return func(path []string, key string) error {
-		if n := len(path); n > 0 && (path[n-1] == "labels" || path[n-1] == "annotations") {
+		if n := len(path); n > 0 && (path[n-1] == "labels" || path[n-1] == "annotations") || !slices.Contains(members, strings.ToLower(key)) {
 			return nil
 		}
-		if slices.Contains(members, strings.ToLower(key)) {
-			return badRequest("%s: is set by the server and cannot be given", join(path, key))
-		}
-		return nil
+		return badRequest("%s: is set by the server and cannot be given", join(path, key))
 	}
 }

@@ -17,11 +17,7 @@ import (
 
 // toNative reads the request's body and returns the native object. namespace is the one that the body names, or "".
 func (c *call) toNative(b *Body) (native map[string]any, namespace string, err error) {
-	var look check
-	if len(b.Unset) > 0 {
-		look = refuse(b.Unset)
-	}
-	object, err := c.object(b.Optional, look)
+	object, err := c.object(b.Optional, b.Keys)
 	if err == nil {
 		namespace, err = members(c, b, object)
 	}
@@ -48,9 +44,6 @@ func (c *call) toNative(b *Body) (native map[string]any, namespace string, err e
 		if value := c.r.Header.Get(header); value != "" {
 			fields[member] = value
 		}
-	}
-	for member, value := range b.Set {
-		fields[member] = c.expand(value, nil)
 	}
 	if _, whole := native["kind"]; !whole || !b.Flat {
 		native["kind"] = b.Kind
@@ -84,7 +77,7 @@ func members(c *call, b *Body, object map[string]json.RawMessage) (namespace str
 		delete(object, member)
 	}
 	for member, raw := range object {
-		if b.Merge && !given(raw) {
+		if c.row.Merges() && !given(raw) {
 			delete(object, member)
 		}
 	}
@@ -93,29 +86,29 @@ func members(c *call, b *Body, object map[string]json.RawMessage) (namespace str
 			return "", badRequest("%s: is required", member)
 		}
 	}
-	for _, member := range b.Params {
-		if err := param(c, object, member); err != nil {
-			return "", err
-		}
+	if b.Edit != nil {
+		err = b.Edit(c.params, object)
 	}
-	return namespace, nil
+	return namespace, err
 }
 
-// param makes a member of the body a parameter of the path. It must be the name of an object, which has no slashes.
-func param(c *call, object map[string]json.RawMessage, member string) error {
-	var name string
-	if raw := object[member]; raw != nil && json.Unmarshal(raw, &name) != nil {
-		return badRequest("%s: must be text", member)
+// AsParam is for use as Body.Edit: a member becomes a parameter of the path. It must be the name of an object, which has no slashes.
+func AsParam(member string) func(params map[string]string, object map[string]json.RawMessage) error {
+	return func(params map[string]string, object map[string]json.RawMessage) error {
+		var name string
+		if raw := object[member]; raw != nil && json.Unmarshal(raw, &name) != nil {
+			return badRequest("%s: must be text", member)
+		}
+		if name == "" {
+			return badRequest("%s: is required", member)
+		}
+		if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
+			return badRequest("%s: %s", member, strings.Join(msgs, "; "))
+		}
+		params[member] = name
+		delete(object, member)
+		return nil
 	}
-	if name == "" {
-		return badRequest("%s: is required", member)
-	}
-	if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
-		return badRequest("%s: %s", member, strings.Join(msgs, "; "))
-	}
-	c.params[member] = name
-	delete(object, member)
-	return nil
 }
 
 // repeats refuses a member of the body that differs from the parameter of the path with its name.

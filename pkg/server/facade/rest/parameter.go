@@ -10,47 +10,34 @@ import (
 	"strings"
 )
 
-// Parameters returns the names of the query parameters that a row accepts, sorted.
-func (r Row) Parameters() []string {
-	names := map[string]bool{"namespace": true}
-	add := func(list ...string) {
-		for _, name := range list {
-			if name != "" {
-				names[name] = true
-			}
-		}
-	}
-	add(r.Namespaces...)
-	add(r.Ignored...)
-	add(r.When)
-	for _, n := range r.Native {
-		if n.Page {
-			add("limit", "continue")
-		}
-		add(n.Pass...)
-		for _, line := range n.AskFor {
-			add(askedFor(line)...)
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
+// Parameter describes a query parameter.
+type Parameter struct {
+	Name string
+	// Type is string, integer or boolean.
+	Type string
+	// Least is the least value of an integer.
+	Least int
+	// Repeated is set if the parameter may be given several times.
+	Repeated bool
+	// Only is the only value of a parameter of the path; empty if it may have any.
+	Only string
+	Text string
 }
 
-// askedFor returns the query parameters that a line of Native.AskFor reads.
-func askedFor(line string) []string {
-	if strings.Contains(line, " = ") {
-		return nil // always the same
-	}
-	member, params, several := strings.Cut(line, ":")
-	if !several {
-		return []string{strings.TrimRight(member, "[]#?!0")}
-	}
-	var out []string
-	for one := range strings.SplitSeq(params, "|") {
-		if one = strings.TrimSpace(one); !strings.HasPrefix(one, ":") { // not one of the path
-			out = append(out, one)
+// Parameters returns the names of the query parameters that a row accepts, sorted.
+func (r Row) Parameters() []string {
+	names := append([]string{"namespace"}, r.Ignored...)
+	for _, n := range r.Native {
+		if n.Page {
+			names = append(names, "limit", "continue")
+		}
+		names = append(names, n.Pass...)
+		for _, p := range n.Asked() {
+			names = append(names, p.Name)
 		}
 	}
-	return out
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // parameters refuses a query with a parameter that the row does not have: a misspelt filter would return everything.

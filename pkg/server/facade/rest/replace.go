@@ -23,9 +23,9 @@ type operation struct {
 // replace makes a native request that replaces the spec of a stored object and, if the body has them, its labels and
 // annotations. A patch rather than an update is sent, because controllers may write the object's status at the same
 // time. The resourceVersion and UID of the body, if it has them, must be the present ones.
-func replace(n *native, b *Body, object, parts document) error {
+func replace(n *native, b *Body, object, parts Parts) error {
 	for member, want := range map[string]string{"kind": b.Kind, "apiVersion": v1alpha1.SchemeGroupVersion.String()} {
-		if got := object.text(member); got != want {
+		if got := object.Text(member); got != want {
 			return badRequest("%s: %q: must be %s", member, got, want)
 		}
 	}

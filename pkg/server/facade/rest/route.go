@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 func (r Row) segments() []string { return strings.Split(r.Path[1:], "/") }
@@ -36,33 +38,34 @@ func (r Row) match(segments []string) (map[string]string, bool) {
 	return params, true
 }
 
-// wanted reports whether a request's query and its header Accept select the row. A value of the query that is not a
-// boolean does, so that the native side refuses it.
-func (r Row) wanted(req *http.Request) bool {
-	if r.Accept != "" && req.Header.Get("Accept") != r.Accept {
-		return false
+// wants reports whether a row serves a request of its path.
+func (f *Facade) wants(row Row, r *http.Request) bool {
+	if row.When == nil {
+		return true
 	}
-	q, err := url.ParseQuery(req.URL.RawQuery)
-	if err != nil {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return true // whichever row it is, the request is refused
 	}
-	if len(r.Any) > 0 {
-		return slices.ContainsFunc(r.Any, func(name string) bool { return q.Get(name) != "" }) // an empty value asks for nothing
-	}
-	if r.When == "" {
-		return true
-	}
-	on, err := strconv.ParseBool(q.Get(r.When))
-	return on || err != nil && q.Get(r.When) != ""
+	authType, _ := f.external(r)
+	return row.When(r, authType)
 }
 
-// isFor reports whether a row serves callers with the credential of a request.
-func (f *Facade) isFor(row Row, req *http.Request) bool {
-	if row.Auth == "" {
-		return true
+// Given is for rows that serve requests with one of the query parameters. An empty value asks for nothing.
+func Given(names ...string) func(*http.Request, string) bool {
+	return func(r *http.Request, _ string) bool {
+		q := wellformed.Query(r)
+		return slices.ContainsFunc(names, func(name string) bool { return q.Get(name) != "" })
 	}
-	kind, _ := f.external(req)
-	return kind == row.Auth
+}
+
+// On is for rows that serve requests whose query parameter is not false. A value that is not a boolean selects the row, so that the
+// native side refuses it.
+func On(name string) func(*http.Request, string) bool {
+	return func(r *http.Request, _ string) bool {
+		value := wellformed.Query(r).Get(name)
+		on, err := strconv.ParseBool(value)
+		return on || err != nil && value != ""
+	}
 }
 
 // find returns the row of a request, or an error if there is none.
@@ -78,11 +81,11 @@ func (f *Facade) find(r *http.Request) (Row, map[string]string, error) {
 		if !ok {
 			continue
 		}
-		if candidate.Method == r.Method && candidate.wanted(r) && f.isFor(candidate, r) {
+		if candidate.Method == r.Method && f.wants(candidate, r) {
 			return candidate, params, oneSegmentEach(params)
 		}
 		near = candidate
-		if candidate.When == "" && candidate.Accept == "" && candidate.Auth == "" && len(candidate.Any) == 0 {
+		if candidate.When == nil {
 			allowed = append(allowed, candidate.Method)
 		}
 	}

@@ -5,16 +5,14 @@ package rest
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
 
 // Row is one REST endpoint: a documented path, the native requests that it maps to, and how parameters and bodies are
-// converted. A row is data. Behaviour that needs a decision belongs to the native resource.
-//
-// Texts in braces are replaced: {name} by a parameter of the path, {label:name} by that parameter as a label value,
-// and {part.path} by a member of an earlier native answer. {one | other} is replaced by the first of these that has a
-// value.
+// converted. What a row decides belongs to the native resource; what it must do besides is plain Go: see Handler.
 type Row struct {
 	// Method is the HTTP method.
 	Method string
@@ -23,50 +21,33 @@ type Row struct {
 	Path string
 	// Below is set if the row also serves all paths below Path.
 	Below bool
-	// Namespaces are the query parameters that may name the namespace; the first that is given counts, and of several
-	// values separated by commas the first. Default: namespace.
-	Namespaces []string
-	// When names a query parameter. The row then serves the requests of its path that have this parameter, unless it
-	// is false. The row of the same path without When serves the others.
-	When string
-	// Any are query parameters. The row then serves the requests of its path that have one of them. The row of the same path
-	// without Any serves the others.
-	Any []string
-	// Accept is a media type. The row then serves the requests of its path whose header Accept is exactly that. The row
-	// of the same path without Accept serves the others.
-	Accept string
-	// Auth is a type of authentication, as Options.External returns it. The row then serves the requests of its path whose
-	// callers have it. The row of the same path without Auth serves the others.
-	Auth string
+	// Namespace returns the namespace that a query names, or "". Default: the parameter namespace.
+	Namespace func(url.Values) string
+	// When, if set, reports whether the row serves a request of its path; authType is the type of its credential, as
+	// Options.External returns it. The row of the same path without When comes later and serves the others.
+	When func(r *http.Request, authType string) bool
 	// Plain marks a path that belongs to Kubernetes' own API on the secure port. Unless Options.NoCore is set, only the
 	// listener that serves nothing but REST paths has the row.
 	Plain bool
 	// Ignored are documented query parameters without an effect. All other parameters that the row does not use are refused.
 	Ignored []string
-	// Only restricts parameters of the path to one value each.
-	Only map[string]Only
-	// Reserved are names of objects that the row refuses with 409, whether the path or the body has them.
-	Reserved *Reserved
+	// Names, if set, refuses values of parameters of the path, before the body is read, and the name that a Flat body has,
+	// whose parameter is name.
+	Names func(param, value string) error
 	// Body describes how the request's body becomes the native one; nil if no body is read.
 	Body *Body
 	// Native are the requests to the API, in order. If one fails, its error is the answer.
 	Native []Native
+	// Handler, if set, makes the requests of Native in its own way. They are listed all the same, because the permissions of callers and
+	// the description of the row follow from them.
+	Handler func(*Call) error
 	// Answer describes how the native answers become the REST answer.
 	Answer Answer
 }
 
-// Only is the only valid value of a parameter, and the message for any other.
-type Only struct{ Value, Else string }
-
-// Reserved says which names are reserved, and why. In Else, %q is replaced by the name.
-type Reserved struct {
-	Is   func(name string) bool
-	Else string
-}
-
 // Native is one request to the API.
 type Native struct {
-	// Name identifies the answer in {part.path} and Field.From. A row with one request needs no name.
+	// Name identifies the answer in Field.From and Call. A row with one request needs no name.
 	Name string
 	// Verb is get, list, create, patch or delete.
 	Verb string
@@ -75,8 +56,9 @@ type Native struct {
 	Path string
 	// Pass are the query parameters that have the same meaning natively. A labelSelector is checked.
 	Pass []string
-	// Set are additional parameters; one that is also in Pass is a default.
-	Set map[string]string
+	// Set are additional parameters. With adds those that depend on the request.
+	Set  map[string]string
+	With func(*Call, url.Values)
 	// Page passes limit and continue, by the rules of REST lists: 100 by default, at most 500.
 	Page bool
 	// Unlimited accepts a limit of 0, which means no limit.
@@ -85,31 +67,21 @@ type Native struct {
 	All bool
 	// Keep reduces each item of a list with All to these members as soon as its page is read.
 	Keep []Field
-	// Text marks an answer that is text rather than JSON.
+	// Text marks an answer that is text rather than JSON. Without a text there is no answer.
 	Text bool
 	// Unless omits the request if the earlier answer of that name is not empty.
 	Unless string
 	// Optional leaves the answer out if there is none, or if the caller may not read it.
 	Optional bool
-	// Missing is the message if there is nothing at the path, and Empty makes an empty text an error with that message;
-	// %q is replaced by the parameter id.
-	Missing, Empty string
 	// Accept is the media type that is asked for. Default: JSON.
 	Accept string
-	// Hide is a member and its value, as "spec.sessionType=gateway", of objects that are treated as not found. With "!="
-	// all objects with another value are.
-	Hide string
+	// Hide reports which objects are treated as not found.
+	Hide func(object Parts) bool
 	// Send is the native body of a request without one.
 	Send string
-	// Ask is the kind of a native object whose spec consists of query parameters; AskFor lists them as "name", "name:
-	// parameter | other parameter", with "[]" after the name of a list whose elements are separated by commas, "#" after
-	// that of a number, "?" after that of a boolean and "!" after that of a text that is required. "#0" is a
-	// number that may be 0, a parameter that begins with ":" is one of the path, and "name = value" is always the same.
-	Ask    string
-	AskFor []string
-	// Same is the name of an earlier answer. A delete then deletes only that same object, not a later one of its
-	// name. If that answer was Optional and is missing, the delete decides alone.
-	Same string
+	// Ask is the kind of a native object whose spec consists of query parameters, as Spec reads them.
+	Ask  string
+	Spec func(*Query)
 }
 
 // Body describes how a REST body becomes the body of the last native request.
@@ -131,16 +103,12 @@ type Body struct {
 	// Replace is the name of the earlier answer with the stored object. The native request then replaces its spec and, if
 	// the body has them, its labels and annotations. A resourceVersion in the body must be the present one.
 	Replace string
-	// Unset are members, in lower case, that only the server sets. They are refused at any depth and in any letter case.
-	Unset []string
+	// Keys, if set, refuses keys of the body at any depth. path holds the names of the members around a key.
+	Keys func(path []string, key string) error
 	// Fixed are members that the row cannot set: they must be absent, or be as they are stored.
 	Fixed []Fixed
-	// Merge leaves out members that are empty, and makes the native request a JSON merge patch.
-	Merge bool
 	// Same are members that the body may repeat from the path; other values are refused.
 	Same []string
-	// Params are members that name objects. They become parameters of the path instead of members of the native object.
-	Params []string
 	// Optional accepts an empty body as an empty object.
 	Optional bool
 	// Members is a struct with all members that the object may have; if it is nil, the native side checks them.
@@ -149,10 +117,12 @@ type Body struct {
 	Required []string
 	// Rename maps members of the REST object to those of the native one; other members keep their names.
 	Rename map[string]string
+	// Edit, if set, makes the native members of the checked REST object. It may set parameters of the path.
+	Edit func(params map[string]string, object map[string]json.RawMessage) error
+	// Also are texts that Edit reads and the native object lacks, for the description of the row.
+	Also []string
 	// Headers maps request headers to members. These members cannot be given in the body.
 	Headers map[string]string
-	// Set are members that the row sets.
-	Set map[string]string
 }
 
 // Fixed is a member of the native object that a row cannot set.
@@ -169,10 +139,9 @@ type Fixed struct {
 type Answer struct {
 	// Code replaces the status code of success. 204 has no body.
 	Code int
-	// OKIf is a member of the answer. If it is true, the status code is 200.
-	OKIf string
-	// AcceptedIf is a member of the answer and its value, as "status.outcome=Running", with which the status code is 202.
-	AcceptedIf string
+	// Also are further status codes that the row's Handler may choose, for the description of the row, with what that says of
+	// each.
+	Also map[int]string
 	// Drop are members of the last answer that are left out.
 	Drop []string
 	// Fields make a JSON object from the native answers.
@@ -228,6 +197,11 @@ func Fields(members ...string) []Field {
 		out[i] = f
 	}
 	return out
+}
+
+// Merges reports whether the native request of a row is a JSON merge patch. Empty members of its body are left out.
+func (r Row) Merges() bool {
+	return r.Body != nil && r.Body.Replace == "" && r.Native[len(r.Native)-1].Verb == "patch"
 }
 
 // Targets returns the verbs and resources that a row uses, such as "create tasks/fork". A caller needs permission for

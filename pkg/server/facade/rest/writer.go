@@ -14,36 +14,6 @@ import (
 // maxError is how much of an error answer is kept, in bytes.
 const maxError = 1 << 20
 
-// observed records the status code that was sent.
-type observed struct {
-	http.ResponseWriter
-	code int // 0 if nothing was sent
-}
-
-func (o *observed) WriteHeader(code int) {
-	if o.code == 0 && code >= http.StatusOK {
-		o.code = code
-	}
-	o.ResponseWriter.WriteHeader(code)
-}
-
-func (o *observed) Write(p []byte) (int, error) {
-	if o.code == 0 {
-		o.code = http.StatusOK
-	}
-	return o.ResponseWriter.Write(p)
-}
-
-// Unwrap lets http.ResponseController find the connection.
-func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
-
-func (o *observed) status() int {
-	if o.code == 0 {
-		return http.StatusOK
-	}
-	return o.code
-}
-
 // answer receives an answer of the chain. Its body goes to out as it arrives; the body of an error is kept.
 type answer struct {
 	ctx    context.Context //nolint:containedctx // of the request that is answered; CloseNotify needs it

@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/fairshare"
 	turns "github.com/platform-ai/platform/pkg/server/chat"
-	"github.com/platform-ai/platform/pkg/server/modelgate"
-	"github.com/platform-ai/platform/pkg/server/models"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/agentruntime"
 	"github.com/platform-ai/platform/pkg/server/registry/core/approval"
@@ -51,8 +49,8 @@ type Options struct {
 	Transcripts *transcript.Store
 	// Memories is the index of memories. The object store writes it; see memory.Indexed.
 	Memories *fulltext.Index
-	// Limits are those of chats and of the vendors' APIs; nil for a server without.
-	Limits *models.Limits
+	// Requests decides about model requests, also about those of chats and of the vendors' APIs. Default: one for tasks alone.
+	Requests *modelrequest.Requests
 	// Chat answers chats, and keeps them in the sessions of this server; nil for a server without.
 	Chat *turns.Service
 	// Turns are what is stored of turns of chats; nil for a server without chats.
@@ -79,22 +77,22 @@ func All(o Options) []resource.Resource {
 	agents := agent.New(agent.Options{
 		Stored: st.Agents, LocalRuns: o.LocalRuns, Tool: st.Tools.Get, Caller: workers.Caller,
 	}, workers.Agents())
-	gate := modelgate.New(o.Clock, fairshare.Shares{}) // which only tasks use
-	if o.Limits != nil {
-		gate = o.Limits.Gate
+	requests := o.Requests
+	if requests == nil {
+		requests = modelrequest.New(modelrequest.Options{Readers: st.ModelRequests(), Clock: o.Clock})
 	}
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
-		Agent: st.Agents.Get, Tool: st.Tools.Get, Provider: st.Providers.Get, UpdateProvider: st.Providers.UpdateStored, Budgets: budget.Of(st.Budgets), Gate: gate,
+		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests,
 	}, workers.Tasks())
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 		return guard.RecallScope(ctx, workers, t)
 	}
 	memories := memory.New(memory.Options{
-		Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
+		Stored: st.Memories, Clock: o.Clock, Index: o.Memories, Caller: workers.Caller, Scope: scope, Guard: workers.Memories(),
 		Session: st.Sessions.Get,
 	})
 	proposals := memoryproposal.New(memoryproposal.Options{
-		Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: memories.Get,
+		Stored: st.Proposals, Clock: o.Clock, Log: o.Log, Caller: workers.Caller, Make: memories.Make, Unmake: memories.Unmake, Memory: st.Memories.Get,
 		Guard: workers.MemoryProposals(), Task: tasks.Get,
 		History: func(ctx context.Context, name string, after int64) (transcript.Page, error) {
 			s, err := st.Sessions.Get(ctx, name)

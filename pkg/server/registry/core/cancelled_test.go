@@ -128,7 +128,7 @@ func TestCancelInOrder(t *testing.T) {
 }
 
 // TestApprovalAfterCancel: what a cancelled task asked for can be declined, and not be approved any more: nothing would come of it. A
-// decision that was made before can be repeated.
+// decision that was made before can be repeated. The task cannot ask for more.
 func TestApprovalAfterCancel(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -150,6 +150,10 @@ func TestApprovalAfterCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.cancel("a")
+	late := approval.RequestEvent("default", v1alpha1.ApprovalSpec{TaskName: "a", TaskUID: task.UID, TargetTool: "exec", TargetArgsDigest: fmt.Sprintf("%064x", len(ids))})
+	if _, err := s.CreateNamed(s.worker(task), "tasks/events", "a", late); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the task was cancelled") {
+		t.Errorf("a request after the cancellation: %v", err)
+	}
 	checkStatus(t, decide(ids[1], "approve"), 409, `task "a" was cancelled`)
 	for i, decision := range []string{"approve", "decline", "decline"} {
 		if err := decide(ids[i], decision); err != nil {

@@ -4,6 +4,8 @@
 package core_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -122,5 +124,28 @@ func TestSizes(t *testing.T) {
 	list.Items = list.Items[:5000]
 	if _, err := s.CreateNamed(s.User(), "tasks/events", "a", list); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestClientThatLeftCostsNothing: what a client asks for that has left meanwhile is not checked, however large it is.
+func TestClientThatLeftCostsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.mustTask("a", `{type: ai, prompt: go}`)
+	obj, err := s.Decode(withHead("kind: Task\nspec: {type: ai, prompt: go, priority: 5000}", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(s.User())
+	leave()
+	broken := func(o runtime.Object) { o.(*v1alpha1.Task).Spec.Priority = new(int32(5000)) }
+	for who, ctx := range map[string]context.Context{"there": s.User(), "gone": gone} {
+		_, created := s.Create(ctx, "tasks", obj.DeepCopyObject())
+		_, updated := s.Update(ctx, "tasks", "a", broken)
+		for _, err := range []error{created, updated} {
+			if apierrors.IsInvalid(err) != (who == "there") || errors.Is(err, context.Canceled) != (who == "gone") {
+				t.Errorf("%s: %v", who, err)
+			}
+		}
 	}
 }

@@ -5,6 +5,8 @@ package core
 
 import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
+	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -19,6 +21,8 @@ type Stored struct {
 	Tools     *resource.Stored[*v1alpha1.Tool]
 	Providers *resource.Stored[*v1alpha1.Provider]
 	Budgets   *resource.Stored[*v1alpha1.Budget]
+	Memories  *resource.Stored[*v1alpha1.Memory]
+	Proposals *resource.Stored[*v1alpha1.MemoryProposal]
 }
 
 // NewStored returns what is stored of the resources of one server, which All binds.
@@ -30,10 +34,19 @@ func NewStored() *Stored {
 		Tools:     resource.NewStored[*v1alpha1.Tool](v1alpha1.Resource("tools")),
 		Providers: resource.NewStored[*v1alpha1.Provider](v1alpha1.Resource("providers")),
 		Budgets:   resource.NewStored[*v1alpha1.Budget](v1alpha1.Resource("budgets")),
+		Memories:  resource.NewStored[*v1alpha1.Memory](v1alpha1.Resource("memories")),
+		Proposals: resource.NewStored[*v1alpha1.MemoryProposal](v1alpha1.Resource("memoryproposals")),
 	}
 }
 
 // Judge returns what puts calls of tools to the policies of the server.
 func (s *Stored) Judge() toolcall.Judge {
 	return toolcall.Judge{Tool: s.Tools.Get, Config: s.Tools.Config}
+}
+
+// ModelRequests returns what reads what is stored about model requests.
+func (s *Stored) ModelRequests() modelrequest.Readers {
+	return modelrequest.Readers{
+		Task: s.Tasks.Get, Agent: s.Agents.Get, Provider: s.Providers.Get, UpdateProvider: s.Providers.UpdateStored, Budgets: budget.Of(s.Budgets),
+	}
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
 	"github.com/platform-ai/platform/pkg/storage/object"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
 )
@@ -53,9 +54,10 @@ type Server struct {
 	Storage map[string]rest.Storage
 	Log     *eventlog.Log
 	// Accounts are those of budgets.
-	Accounts *spending.Store
-	Blobs    *blob.Store
-	Said     *transcript.Store
+	Accounts   *spending.Store
+	Blobs      *blob.Store
+	Recordings *recording.Store
+	Said       *transcript.Store
 	// Metrics are those of the event log.
 	Metrics *prometheus.Registry
 	// Close ends the server before its test does.
@@ -111,7 +113,8 @@ func StartAt(t testing.TB, dir string, now clock.WithTickerAndDelayedExecution) 
 	check(err)
 	s.Accounts, err = spending.Open(e, now)
 	check(err)
-	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{Projections: []eventlog.Projection{s.Accounts}, Clock: now, Registerer: s.Metrics})
+	s.Recordings = recording.New(e, recording.Limits{})
+	s.Log, err = eventlog.Open(ctx, e, eventlog.Options{Projections: []eventlog.Projection{s.Accounts, s.Recordings}, Clock: now, Registerer: s.Metrics})
 	check(err)
 	s.Blobs = blob.New(e, blob.Limits{}, clock.RealClock{})
 	s.Said = transcript.New(e, transcript.Options{Index: fulltext.New(e, transcript.IndexLetter)})
@@ -123,7 +126,7 @@ func StartAt(t testing.TB, dir string, now clock.WithTickerAndDelayedExecution) 
 	timelines, err := timeline.New(timeline.Options{Log: s.Log, Clock: clock.RealClock{}})
 	check(err)
 	for _, r := range core.All(core.Options{
-		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Accounts: s.Accounts, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now, TreeTasks: TreeTasks},
+		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Recordings: s.Recordings, Recording: v1alpha1.RecordingFull, Accounts: s.Accounts, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now, TreeTasks: TreeTasks},
 		Transcripts: s.Said, Memories: memories,
 	}) {
 		check(r.Register(s.Scheme))

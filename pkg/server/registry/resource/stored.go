@@ -120,6 +120,22 @@ func (s *Stored[T]) Stage(ctx context.Context, name string, mutate func(T) error
 	return b.kept.Stage(ctx, name, mutate)
 }
 
+// Served is the storage of a kind that is kept, as requests use it.
+type Served interface {
+	rest.Creater
+	rest.GracefulDeleter
+	rest.Lister
+}
+
+// AsCaller returns the storage whose guard decides what the caller of the request may do.
+func (s *Stored[T]) AsCaller() (Served, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return nil, s.notServed()
+	}
+	return b.kept, nil
+}
+
 // UpdateAsCaller changes an object of the context's namespace without its Status, if the guard lets the caller of the request do so.
 // mutate is as in UpdateStored.
 func (s *Stored[T]) UpdateAsCaller(ctx context.Context, name string, mutate func(T) error) error {

@@ -82,13 +82,8 @@ func (s *Server) Stream(t *Timeline, respond rest.Responder) http.Handler {
 			return
 		}
 		defer tail.Close()
-		out, err := newSender(w, &s.opts)
-		if err != nil {
-			respond.Error(err)
-			return
-		}
 		defer s.metrics.opened(t, q.after)()
-		r := &run{server: s, timeline: t, query: q, tail: tail, out: out, last: q.after}
+		r := &run{server: s, timeline: t, query: q, tail: tail, out: newSender(w, &s.opts), last: q.after}
 		r.finish(ctx, r.serve(ctx))
 	})
 }

@@ -64,6 +64,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/metric"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
@@ -71,13 +72,11 @@ import (
 type Options struct {
 	// Log keeps the events.
 	Log *eventlog.Log
-	// Clock times heartbeats and the deadlines of writes. Those deadlines are absolute, so with real clients it must
-	// be the real clock.
+	// Clock times heartbeats.
 	Clock clock.WithDelayedExecution
 	// Heartbeat is the time between two heartbeats, at most a third of WriteTimeout. Default: 15 seconds.
 	Heartbeat time.Duration
-	// WriteTimeout is how long a client may take to accept what was sent. The actual time varies between half of it
-	// and all of it. Default: 45 seconds.
+	// WriteTimeout is how long a client may take to accept what was sent. Default: writetimeout.Server.
 	WriteTimeout time.Duration
 	// MaxLag is how many events a stream that was up to date may fall behind. Default: 250000, the same as for a
 	// watch.
@@ -88,12 +87,12 @@ type Options struct {
 
 func (o *Options) ensureDefaults() {
 	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 45 * time.Second
+		o.WriteTimeout = writetimeout.Server
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 15 * time.Second
 	}
-	// This ensures that a deadline is always moved before it passes; see sender.
+	// A client that no longer reads is found when something is written, so this happens a few times while it may be silent.
 	o.Heartbeat = min(o.Heartbeat, o.WriteTimeout/3)
 	if o.MaxLag <= 0 {
 		o.MaxLag = 250_000

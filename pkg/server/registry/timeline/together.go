@@ -60,10 +60,7 @@ func (s *Server) Together(w http.ResponseWriter, req *http.Request, parts []Part
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if t.out, err = newSender(w, &s.opts); err != nil {
-		fail(err)
-		return
-	}
+	t.out = newSender(w, &s.opts)
 	for _, l := range t.lanes {
 		defer s.metrics.opened(l.timeline, l.last)()
 		l.follow(ctx, t.pages)

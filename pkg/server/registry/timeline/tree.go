@@ -78,10 +78,7 @@ func (s *Server) streamTree(ctx context.Context, w http.ResponseWriter, t *Timel
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if r.out, err = newSender(w, &s.opts); err != nil {
-		respond.Error(err)
-		return
-	}
+	r.out = newSender(w, &s.opts)
 	defer s.metrics.opened(t, q.after)()
 	r.finish(ctx, r.serve(ctx))
 }

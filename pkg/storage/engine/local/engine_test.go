@@ -308,7 +308,7 @@ func TestMetrics(t *testing.T) {
 		m := f.GetMetric()[0]
 		got[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 	}
-	if got["platform_store_revision"] != 2 || got["platform_store_commit_requests_total"] != 1 || got["platform_store_disk_bytes"] == 0 {
+	if got["platform_store_revision"] != 2 || got["platform_store_commit_requests_total"] != 1 || got["platform_store_disk_bytes"] == 0 || got["platform_store_db_size_bytes"] == 0 {
 		t.Errorf("metrics %v", got)
 	}
 	shut(t, e)

@@ -84,12 +84,15 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 	}
 	prompt := &messages[len(messages)-1]
 	prompt.Text = before.preface(about.preface()) + prompt.Text
-	agentName := ""
+	agentName, mode := "", v1alpha1.RecordingMode("")
 	if p.Agent != nil {
 		agentName = p.Agent.Name
+		if rec := p.Agent.Spec.Recording; rec != nil {
+			mode = rec.Mode
+		}
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Cooling: r.cooling(p), Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, AgentName: agentName, Clock: r.Clock,
+		Candidates: candidates, Cooling: r.cooling(p), Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, Recording: agentloop.NewRecording(mode), AgentName: agentName, Clock: r.Clock,
 		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature, MaxContext: maxContext(p, messages, tools),
 	}, messages)
 	u := result.Usage

@@ -13,6 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -38,7 +39,7 @@ func (r *run) plan(ctx context.Context) (*plan.Plan, error) {
 		place.NoNetwork = err.Error()
 	}
 	p, err := plan.Make(ctx, reader{r.Run}, place, r.Task)
-	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
+	if refused, ok := errors.AsType[*refusal.Error](err); ok {
 		return nil, runner.Fail(refused.Reason, "%w", err)
 	}
 	if err != nil {

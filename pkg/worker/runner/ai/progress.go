@@ -22,11 +22,11 @@ func (r *run) updatePlan(ctx context.Context, p *v1alpha1.TaskPlan) error {
 		_, err := r.API.CoreV1alpha1().Tasks(r.Task.Namespace).UpdatePlan(ctx, r.Task.Name, p, metav1.CreateOptions{})
 		return err
 	})
-	return refusal(ctx, err)
+	return forModel(ctx, err)
 }
 
-// refusal turns an error of the API into one that the model reads.
-func refusal(ctx context.Context, err error) error {
+// forModel turns an error of the API into one that the model reads.
+func forModel(ctx context.Context, err error) error {
 	status := apierrors.APIStatus(nil)
 	ok := errors.As(err, &status)
 	switch {

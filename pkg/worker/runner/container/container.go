@@ -19,6 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/command"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -47,7 +48,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct{ *runner.Run }
 
 func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, error) {
-	if refused := r.place().Check(t); refused != nil {
+	if refused, ok := errors.AsType[*refusal.Error](r.place().Check(t)); ok {
 		return runner.Result{}, runner.Fail(refused.Reason, "%s", refused.Message)
 	}
 	args := append(append([]string{}, t.Spec.Command...), t.Spec.Args...)

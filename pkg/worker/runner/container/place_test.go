@@ -9,6 +9,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/plantest"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
 )
@@ -28,7 +29,7 @@ func TestCasesOfPlans(t *testing.T) {
 			want = "" // the variables of a run exist when it has started
 		}
 		got := ""
-		if r := (&run{r.Run}).place().Check(tc.Task); r != nil {
+		if r, ok := errors.AsType[*refusal.Error]((&run{r.Run}).place().Check(tc.Task)); ok {
 			got = r.Reason
 			refused++
 		}

@@ -77,6 +77,7 @@ export interface Event {
   severity?: string;
   createdAt: string;
   taskName?: string;
+  taskSeq?: number; // its seq in the stream of its task, in a timeline of a session
   agentName?: string;
   toolName?: string;
   toolCallID?: string;

@@ -4,12 +4,14 @@
 // Everything about one event.
 import { useSignal } from '@preact/signals';
 import { may } from '../api/may';
+import { recordedTypes } from '../api/recording';
 import type { Event } from '../api/types';
 import { useKeys } from '../keys';
 import { ForkForm } from './forkform';
 import { clock, count, words } from './format';
 import { Long } from './long';
 import { Markdown } from './markdown';
+import { Recorded } from './recorded';
 import { Text } from './text';
 
 export function EventDetails({ event }: { event: Event }) {
@@ -28,6 +30,7 @@ export function EventDetails({ event }: { event: Event }) {
         <Fact name="Tokens in" value={event.inputTokens === undefined ? '' : count(event.inputTokens)} />
         <Fact name="Tokens out" value={event.outputTokens === undefined ? '' : count(event.outputTokens)} />
       </dl>
+      {event.taskName && recordedTypes.includes(event.type) && may('get', 'tasks/recording') && <Recorded task={event.taskName} seq={event.taskSeq ?? event.seq} />}
       {event.contentText && <><h3>Text</h3>{prose ? <Markdown text={event.contentText} /> : <Long text={event.contentText} label="Text" />}</>}
       {event.content && Object.keys(event.content).length > 0 && <><h3>Content</h3><Long text={JSON.stringify(event.content, null, 2)} label="Content" /></>}
       {event.truncation && <p class="notice">The server shortened this event: it was longer than an event may be.</p>}

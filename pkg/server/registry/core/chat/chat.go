@@ -33,8 +33,9 @@ const configName = "default"
 type Options struct {
 	// Service answers. Nil refuses every chat.
 	Service *chat.Service
-	// Clock and WriteTimeout are for streams: a client that does not read for that long is disconnected.
-	Clock        clock.WithTicker
+	// Clock times the heartbeats of streams.
+	Clock clock.WithTicker
+	// WriteTimeout is how long a client of a stream may take to accept what was sent before it is disconnected.
 	WriteTimeout time.Duration
 	Guard        resource.Guard[*v1alpha1.Chat]
 }

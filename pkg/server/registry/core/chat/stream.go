@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
+	"github.com/platform-ai/platform/pkg/server/writetimeout"
 	"github.com/platform-ai/platform/pkg/sse"
 )
 
@@ -45,7 +45,6 @@ func (r *Resource) stream(ctx context.Context, turn chat.Request, answer resourc
 	}
 	defer t.Close()
 	out.begin()
-	defer out.end()
 	defer r.beat(ctx, cancel, out)()
 	_, _ = t.Run() //nolint:contextcheck // the turn has this context; its last frame reports an error
 }
@@ -78,7 +77,6 @@ func (r *Resource) follow(ctx context.Context, frames *chat.Stream, out *sender)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out.begin()
-	defer out.end()
 	defer r.beat(ctx, cancel, out)()
 	for {
 		page, err := frames.Next(ctx)
@@ -126,39 +124,19 @@ func (r *Resource) beat(ctx context.Context, leave func(), out *sender) (stop fu
 }
 
 func (r *Resource) sender(w http.ResponseWriter) *sender {
-	return &sender{w: w, controller: http.NewResponseController(w), clock: r.o.Clock, timeout: r.o.WriteTimeout}
+	return &sender{out: writetimeout.NewWriter(w, r.o.WriteTimeout)}
 }
 
 // sender writes to a client that may be slow or gone. It is safe for concurrent use.
 type sender struct {
-	w          http.ResponseWriter
-	controller *http.ResponseController
-	clock      clock.PassiveClock
-	timeout    time.Duration
+	out *writetimeout.Writer
 
-	mu       sync.Mutex
-	deadline time.Time
-	failed   error
+	mu     sync.Mutex // guards what follows, and writing
+	failed error
 }
 
 // begin sends the header.
-func (s *sender) begin() {
-	h := s.w.Header()
-	h.Set("Content-Type", sse.ContentType)
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // keeps proxies from buffering
-	h.Set("X-Content-Type-Options", "nosniff")
-	s.w.WriteHeader(http.StatusOK)
-}
-
-// end removes the deadline from the connection, which may serve further requests.
-func (s *sender) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failed == nil {
-		s.failed = s.controller.SetWriteDeadline(time.Time{})
-	}
-}
+func (s *sender) begin() { sse.Begin(s.out) }
 
 // observe sends a frame of an ordinary turn.
 func (s *sender) observe(f chat.Frame) error {
@@ -176,30 +154,8 @@ func (s *sender) send(frame []byte) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	// Heartbeats move the deadline in time when nothing else is sent.
-	if now := s.clock.Now(); s.deadline.Sub(now) < s.timeout/2 {
-		s.deadline = now.Add(s.timeout)
-		if s.failed = s.controller.SetWriteDeadline(s.deadline); s.failed != nil {
-			return s.failed
-		}
+	if _, s.failed = s.out.Write(frame); s.failed == nil {
+		s.failed = s.out.FlushError()
 	}
-	if _, s.failed = s.w.Write(frame); s.failed != nil {
-		return s.failed
-	}
-	s.failed = s.flush()
 	return s.failed
-}
-
-// flush looks beneath the writers of the handler chain, which flush without reporting a failure.
-func (s *sender) flush() error {
-	for w := s.w; ; {
-		if f, ok := w.(interface{ FlushError() error }); ok {
-			return f.FlushError()
-		}
-		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return s.controller.Flush()
-		}
-		w = inner.Unwrap()
-	}
 }

@@ -24,7 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +47,8 @@ const NamePrefix = "mem-"
 
 // Options are what memories need besides the object store. All fields are required.
 type Options struct {
+	// Stored is what is stored of memories.
+	Stored *resource.Stored[*v1alpha1.Memory]
 	// Clock provides the times in a memory's status.
 	Clock clock.PassiveClock
 	// Index finds memories by their text.
@@ -62,30 +63,20 @@ type Options struct {
 	Guard resource.Guard[*v1alpha1.Memory]
 }
 
-// Resource is the resource memories. Building its Storage, which may be done once, binds it to the store.
+// Resource is the resource memories.
 type Resource struct {
 	resource.Resource
-	definition *resource.Definition[*v1alpha1.Memory] // the same
-	clock      clock.PassiveClock
-	index      *fulltext.Index
-	caller     func(ctx context.Context) (*v1alpha1.Task, error)
-	scope      func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
-	session    func(ctx context.Context, name string) (*v1alpha1.Session, error)
-	config     resource.Config // zero until Storage has been called
-
-	mu       sync.Mutex // guards memories
-	memories store      // nil until Storage has been called
-}
-
-// store is what this package needs of the memories' own storage.
-type store interface {
-	rest.Creater
-	rest.GracefulDeleter
+	stored  *resource.Stored[*v1alpha1.Memory]
+	clock   clock.PassiveClock
+	index   *fulltext.Index
+	caller  func(ctx context.Context) (*v1alpha1.Task, error)
+	scope   func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
+	session func(ctx context.Context, name string) (*v1alpha1.Session, error)
 }
 
 // New makes the resource memories.
 func New(o Options) *Resource {
-	r := &Resource{clock: o.Clock, index: o.Index, caller: o.Caller, scope: o.Scope, session: o.Session}
+	r := &Resource{stored: o.Stored, clock: o.Clock, index: o.Index, caller: o.Caller, scope: o.Scope, session: o.Session}
 	change := func(name string, as func(context.Context) context.Context, mutate func(*v1alpha1.MemoryStatus) error) resource.Subresource[*v1alpha1.Memory] {
 		return resource.Subresource[*v1alpha1.Memory]{
 			Name: name, New: func() runtime.Object { return &v1alpha1.MemoryChange{} }, Creators: resource.Writers(),
@@ -94,7 +85,7 @@ func New(o Options) *Resource {
 			},
 		}
 	}
-	r.definition = &resource.Definition[*v1alpha1.Memory]{
+	r.Resource = &resource.Definition[*v1alpha1.Memory]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("memories"),
 		Kind:       "Memory",
 		Singular:   "memory",
@@ -105,6 +96,7 @@ func New(o Options) *Resource {
 		Fields:     fields(),
 		Columns:    columns(),
 		Guard:      o.Guard,
+		Stored:     o.Stored,
 		Shape: resource.Kept[*v1alpha1.Memory]{
 			PrepareForCreate: r.prepareForCreate,
 			PrepareForUpdate: r.prepareForUpdate,
@@ -118,25 +110,7 @@ func New(o Options) *Resource {
 			change("restore", byServer, func(s *v1alpha1.MemoryStatus) error { s.Deleted = false; return nil }),
 		},
 	}
-	r.Resource = r.definition
 	return r
-}
-
-// Storage builds the storage.
-func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	r.config = c
-	paths, err := r.Resource.Storage(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	memories, ok := paths["memories"].(store)
-	if !ok {
-		return nil, fmt.Errorf("resource memories: %T has no create and delete", paths["memories"])
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.memories = memories
-	return paths, nil
 }
 
 // set changes a flag of a memory that is not discarded.
@@ -237,19 +211,14 @@ func validateStatus(ctx context.Context, m, old *v1alpha1.Memory) field.ErrorLis
 	return field.ErrorList{field.Forbidden(field.NewPath("status"), "is written by the server only; use memories/disable, enable, discard or restore")}
 }
 
-func (r *Resource) storage() (store, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.memories == nil {
-		return nil, apierrors.NewServiceUnavailable("memories are not served yet")
-	}
-	return r.memories, nil
-}
-
 // Make creates the memory of a proposal on behalf of the caller, with the status that the proposal determines. If it
 // exists already, Make returns it, with made unset. Errors are API errors.
 func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (out *v1alpha1.Memory, made bool, err error) {
-	memories, err := r.storage()
+	memories, err := r.stored.AsCaller()
+	if err != nil {
+		return nil, false, err
+	}
+	config, err := r.stored.Config()
 	if err != nil {
 		return nil, false, err
 	}
@@ -259,12 +228,12 @@ func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (o
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	// Policies on memories hold for applied proposals, too.
-	if err := r.config.AdmitCreate(ctx, m, v1alpha1.SchemeGroupVersion.WithKind("Memory"), v1alpha1.SchemeGroupVersion.WithResource("memories"), options); err != nil {
+	if err := config.AdmitCreate(ctx, m, v1alpha1.SchemeGroupVersion.WithKind("Memory"), v1alpha1.SchemeGroupVersion.WithResource("memories"), options); err != nil {
 		return nil, false, err
 	}
 	obj, err := memories.Create(context.WithValue(ctx, statusKey{}, &status), m.DeepCopy(), rest.ValidateAllObjectFunc, options)
 	if apierrors.IsAlreadyExists(err) {
-		have, err := r.definition.Get(ctx, m.Name)
+		have, err := r.stored.Get(ctx, m.Name)
 		if err == nil && have.Status.ProposalUID != status.ProposalUID {
 			err = apierrors.NewConflict(v1alpha1.Resource("memories"), m.Name, errors.New("another memory has this name; delete it, then apply again"))
 		}
@@ -282,16 +251,11 @@ func (r *Resource) Make(ctx context.Context, m *v1alpha1.Memory, dryRun bool) (o
 
 // Unmake removes a memory that Make created.
 func (r *Resource) Unmake(ctx context.Context, m *v1alpha1.Memory) error {
-	memories, err := r.storage()
+	memories, err := r.stored.AsCaller()
 	if err != nil {
 		return err
 	}
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}
 	_, _, err = memories.Delete(ctx, m.Name, rest.ValidateAllObjectFunc, options)
 	return err
-}
-
-// Get reads a memory of the context's namespace on behalf of the server. Errors are API errors.
-func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Memory, error) {
-	return r.definition.Get(ctx, name)
 }

@@ -86,7 +86,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemorySearch) (*v1alp
 		if len(s.Status.Items) == limit {
 			break
 		}
-		m, err := r.definition.Get(ctx, h.Name)
+		m, err := r.stored.Get(ctx, h.Name)
 		if apierrors.IsNotFound(err) {
 			continue // deleted since
 		}
@@ -219,7 +219,7 @@ func (r *Resource) recalled(ctx context.Context, f *finder, items []v1alpha1.Mem
 		m := &items[i].Memory
 		all.Go(func() {
 			// The server writes this: a worker may not.
-			out, err := r.definition.UpdateStored(byServer(ctx), m.Name, func(stored *v1alpha1.Memory) error {
+			out, err := r.stored.UpdateStored(byServer(ctx), m.Name, func(stored *v1alpha1.Memory) error {
 				if stored.UID != m.UID {
 					return errors.New("it is another memory by now")
 				}

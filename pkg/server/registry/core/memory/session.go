@@ -59,7 +59,7 @@ func (r *Resource) bind(ctx context.Context, s *v1alpha1.Session) error {
 		if !strings.HasSuffix(h.Group, groupEnd(s.Name)) {
 			continue // it has a session
 		}
-		_, err := r.definition.UpdateStored(byServer(ctx), h.Name, func(m *v1alpha1.Memory) error {
+		_, err := r.stored.UpdateStored(byServer(ctx), h.Name, func(m *v1alpha1.Memory) error {
 			if m.Spec.SessionName == s.Name && m.Status.SessionUID == "" {
 				m.Status.SessionUID = s.UID
 			}

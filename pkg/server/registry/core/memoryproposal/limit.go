@@ -65,7 +65,7 @@ func (r *Resource) beginCreate(ctx context.Context, p *v1alpha1.MemoryProposal, 
 
 // proposed counts the proposals of a task that exist.
 func (r *Resource) proposed(ctx context.Context, t *v1alpha1.Task) (n int, err error) {
-	proposals, err := r.lister()
+	proposals, err := r.o.Stored.AsCaller()
 	if err != nil {
 		return 0, err
 	}

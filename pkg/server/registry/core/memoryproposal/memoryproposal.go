@@ -30,7 +30,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +38,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -55,6 +53,8 @@ const NamePrefix = "mprop-"
 
 // Options are what proposals need besides the object store. All fields are required.
 type Options struct {
+	// Stored is what is stored of proposals.
+	Stored *resource.Stored[*v1alpha1.MemoryProposal]
 	// Clock provides the times in a proposal's status.
 	Clock clock.PassiveClock
 	// Log has the events of the runs that propose.
@@ -78,10 +78,7 @@ type Options struct {
 // Resource is the resource memoryproposals.
 type Resource struct {
 	resource.Resource
-	o Options
-
-	mu        sync.Mutex // guards proposals
-	proposals rest.Lister
+	o         Options
 	proposing proposing
 }
 
@@ -100,6 +97,7 @@ func New(o Options) *Resource {
 		Fields:     selectable(),
 		Columns:    columns(),
 		Guard:      o.Guard,
+		Stored:     o.Stored,
 		Shape: resource.Kept[*v1alpha1.MemoryProposal]{
 			Begin:            r.beginCreate,
 			PrepareForCreate: r.prepareForCreate,
@@ -117,22 +115,6 @@ func New(o Options) *Resource {
 		},
 	}
 	return r
-}
-
-// Storage builds the storage.
-func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	paths, err := r.Resource.Storage(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	proposals, ok := paths["memoryproposals"].(rest.Lister)
-	if !ok {
-		return nil, fmt.Errorf("resource memoryproposals: %T has no list", paths["memoryproposals"])
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.proposals = proposals
-	return paths, nil
 }
 
 func (r *Resource) now() *metav1.Time { return &metav1.Time{Time: r.o.Clock.Now()} }

@@ -9,11 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
@@ -50,7 +48,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemoryProposalSearch)
 	if err != nil {
 		return nil, err
 	}
-	proposals, err := r.lister()
+	proposals, err := r.o.Stored.AsCaller()
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +75,6 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.MemoryProposalSearch)
 	})
 	s.Status = v1alpha1.MemoryProposalSearchStatus{Items: append([]v1alpha1.MemoryProposal{}, found[:min(len(found), limit)]...)}
 	return s, nil
-}
-
-// lister lists proposals.
-func (r *Resource) lister() (rest.Lister, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.proposals == nil {
-		return nil, apierrors.NewServiceUnavailable("proposals are not served yet")
-	}
-	return r.proposals, nil
 }
 
 // ofTask selects the proposals of tasks with the name of t.

@@ -58,7 +58,7 @@ func Timeline(ctx context.Context, r *Resource, name string) (*timeline.Timeline
 
 // find reads a session. The store's error names the resource of the request, which may be another one.
 func find(ctx context.Context, r *Resource, name string) (*v1alpha1.Session, error) {
-	s, err := r.definition.Get(ctx, name)
+	s, err := r.stored.Get(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("sessions"), name)
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -83,7 +82,7 @@ func (r *Resource) search(ctx context.Context, s *v1alpha1.TranscriptSearch) (*v
 		}
 		exists, known := there[m.Session.UID]
 		if !known {
-			now, err := r.definition.Get(ctx, m.Session.Name)
+			now, err := r.stored.Get(ctx, m.Session.Name)
 			if err != nil && !apierrors.IsNotFound(err) {
 				return false, err
 			}
@@ -136,7 +135,7 @@ func (r *Resource) searched(ctx context.Context, spec *v1alpha1.TranscriptSearch
 	if name == "" {
 		return nil, "", nil
 	}
-	s, err := r.definition.Get(ctx, name)
+	s, err := r.stored.Get(ctx, name)
 	if apierrors.IsNotFound(err) && t != nil {
 		return []transcript.Session{}, own, nil // nothing was said yet
 	}
@@ -151,7 +150,7 @@ func (r *Resource) openTo(ctx context.Context, name string) ([]transcript.Sessio
 	if name == "" {
 		return nil, nil
 	}
-	s, err := r.definition.Get(ctx, name)
+	s, err := r.stored.Get(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && hidden(s, nil):
 		return []transcript.Session{}, nil
@@ -162,10 +161,10 @@ func (r *Resource) openTo(ctx context.Context, name string) ([]transcript.Sessio
 }
 
 // catch indexes the transcripts that were stored before there was an index, once, in the background.
-func (r *Resource) catch(ctx context.Context, sessions rest.Lister) {
+func (r *Resource) catch(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	var all []transcript.Session
-	err := resource.EachObject(ctx, sessions, &internalversion.ListOptions{}, func(o metav1.Object) {
+	err := resource.EachObject(ctx, r.stored, &internalversion.ListOptions{}, func(o metav1.Object) {
 		all = append(all, transcript.Session{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()})
 	})
 	for i := 0; i < len(all) && err == nil; i++ {

@@ -8,7 +8,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,11 +54,10 @@ type Options struct {
 	Guard resource.Guard[*v1alpha1.Session]
 }
 
-// Resource is the resource sessions. Building its Storage, which may be done
-// once, binds it to the store.
+// Resource is the resource sessions.
 type Resource struct {
 	resource.Resource
-	definition    *resource.Definition[*v1alpha1.Session] // the same
+	stored        *resource.Stored[*v1alpha1.Session]
 	caller        func(ctx context.Context) (*v1alpha1.Task, error)
 	scope         func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error)
 	timelines     *timeline.Server
@@ -69,15 +67,14 @@ type Resource struct {
 	conversations Conversations
 	endTurn       func(ctx context.Context, s *v1alpha1.Session) bool // may be nil
 	turns         resource.Content                                    // may be nil
-	scheme        *runtime.Scheme
 }
 
 var _ resource.Resource = (*Resource)(nil)
 
 // New makes the resource sessions.
 func New(o Options) *Resource {
-	r := &Resource{caller: o.Caller, scope: o.Scope, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, conversations: Conversations{o.Stored, o.Transcripts, o.Clock, o.MaxChatBytes}, endTurn: o.EndTurn, turns: o.Turns}
-	r.definition = &resource.Definition[*v1alpha1.Session]{
+	r := &Resource{stored: o.Stored, caller: o.Caller, scope: o.Scope, timelines: o.Timelines, transcripts: o.Transcripts, task: o.Task, clock: o.Clock, conversations: Conversations{o.Stored, o.Transcripts, o.Clock, o.MaxChatBytes}, endTurn: o.EndTurn, turns: o.Turns}
+	r.Resource = &resource.Definition[*v1alpha1.Session]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("sessions"),
 		Kind:       "Session",
 		Singular:   "session",
@@ -113,7 +110,6 @@ func New(o Options) *Resource {
 			{Name: "cancel", Methods: []string{http.MethodPost}, Connect: chats{r}.cancel, Creators: resource.Writers()},
 		},
 	}
-	r.Resource = r.definition
 	return r
 }
 
@@ -121,25 +117,15 @@ func New(o Options) *Resource {
 // to remove transcripts of sessions that no longer exist and to
 // index those that were stored before there was an index.
 func (r *Resource) Storage(ctx context.Context, c resource.Config) (map[string]rest.Storage, error) {
-	r.scheme = c.Scheme
 	paths, err := r.Resource.Storage(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	sessions, ok := paths["sessions"].(rest.Lister)
-	if !ok {
-		return nil, fmt.Errorf("resource sessions: %T has no list", paths["sessions"])
-	}
 	go func() { // ends with ctx
-		r.sweep(ctx, sessions)
-		r.catch(ctx, sessions)
+		r.sweep(ctx)
+		r.catch(ctx)
 	}()
 	return paths, nil
-}
-
-// Get reads a session of the context's namespace on behalf of the server. Errors are API errors.
-func (r *Resource) Get(ctx context.Context, name string) (*v1alpha1.Session, error) {
-	return r.definition.Get(ctx, name)
 }
 
 // forget deletes the transcript. If a crash or a failure prevents that, the

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -16,14 +15,14 @@ import (
 
 // sweep deletes transcripts and turns of sessions that no longer exist; see
 // resource.Sweep.
-func (r *Resource) sweep(ctx context.Context, sessions rest.Lister) {
+func (r *Resource) sweep(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	all := map[string]resource.Content{"transcripts": r.transcripts}
 	if r.turns != nil {
 		all["turns"] = r.turns
 	}
 	for what, content := range all {
-		orphans, err := resource.Sweep(ctx, content, nil, sessions)
+		orphans, err := resource.Sweep(ctx, content, nil, r.stored)
 		switch {
 		case err != nil && ctx.Err() == nil && !errors.Is(err, engine.ErrClosed):
 			log.Error(err, "Cannot remove the "+what+" of deleted sessions; the next start removes them")

@@ -152,8 +152,12 @@ func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p pa
 	if err != nil {
 		return nil, err
 	}
+	config, err := r.stored.Config()
+	if err != nil {
+		return nil, err
+	}
 	kind := v1alpha1.SchemeGroupVersion.WithKind("SessionTranscript")
-	obj, err := resource.DecodeBody(r.scheme, req, data, kind)
+	obj, err := resource.DecodeBody(config.Scheme, req, data, kind)
 	if err != nil {
 		return nil, err
 	}

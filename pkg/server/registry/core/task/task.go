@@ -26,7 +26,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
-	"github.com/platform-ai/platform/pkg/server/modelgate"
+	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/cancellation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
@@ -35,8 +35,8 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/progress"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/record"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/retention"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/schedule"
@@ -49,6 +49,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/later"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/storage/spending"
 )
 
@@ -61,6 +62,10 @@ type Options struct {
 	Timelines *timeline.Server
 	// Blobs stores results, logs and artifacts.
 	Blobs *blob.Store
+	// Recordings store what runs said and did. They are also a projection of Log.
+	Recordings *recording.Store
+	// Recording is how much is recorded where an agent does not say it.
+	Recording v1alpha1.RecordingMode
 	// Authorizer decides who may append events that only controllers may write, and who may fork a task.
 	Authorizer authorizer.Authorizer
 	// Clock times conditions and artifacts.
@@ -95,15 +100,10 @@ type Options struct {
 // Resources are what tasks need of other resources. All fields are required. The funcs read in the context's namespace, and their errors
 // are API errors.
 type Resources struct {
-	Agent    stored.Agents
-	Tool     func(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	Provider func(ctx context.Context, name string) (*v1alpha1.Provider, error)
-	// UpdateProvider changes the status of a Provider.
-	UpdateProvider func(ctx context.Context, name string, mutate func(*v1alpha1.Provider) error) (*v1alpha1.Provider, error)
-	// Budgets returns the Budgets of a namespace.
-	Budgets func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error)
-	// Gate applies rate limits and token budgets.
-	Gate *modelgate.Gate
+	Agent stored.Agents
+	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Requests decides about model requests.
+	Requests *modelrequest.Requests
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. Other resources read
@@ -120,7 +120,7 @@ type Resource struct {
 	requesters  requester.Requesters
 	delegations delegation.Delegations
 	events      *events.Events
-	requests    *modelrequest.Requests
+	requests    *modelrequest.Tasks
 	meters      *meter.Meters
 	content     *content.Contents
 	remains     content.Remains
@@ -146,23 +146,20 @@ type rules struct {
 
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1alpha1.Task]) *Resource {
-	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Clock: o.Clock, Policy: o.Retention}}
+	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Recordings: o.Recordings, Clock: o.Clock, Policy: o.Retention}}
 	r.requesters = requester.Requesters{
 		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
 	}
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()
 	r.meters = meter.New(o.Log)
-	r.requests = modelrequest.New(modelrequest.Options{
-		Tasks: tasks, Agents: of.Agent, Log: o.Log, Trees: r.trees, Clock: o.Clock, Gate: of.Gate,
-		Budgets: of.Budgets, Provider: of.Provider, UpdateProvider: of.UpdateProvider,
-	})
+	r.requests = of.Requests.Tasks(o.Log, r.trees)
 	r.content = content.New(content.Options{
 		Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Clock: o.Clock, Authorizer: o.Authorizer, Guard: guard,
 	})
-	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Release: o.Accounts.Release}
+	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Recordings: o.Recordings, Release: o.Accounts.Release}
 	r.events = events.New(events.Options{
-		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending,
+		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending, Recording: o.Recording,
 	})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
@@ -202,6 +199,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "events", Subpath: true, MaxBody: events.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.serveEvents, New: func() runtime.Object { return &v1alpha1.ExecutionEvent{} }, Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "stream", Methods: []string{http.MethodGet}, Connect: r.streamEvents, Readers: resource.Users(resource.Approver)},
 			{Name: "trace", Methods: []string{http.MethodGet}, Connect: trace.Traces{Log: o.Log, Clock: o.Clock, HasResult: r.content.HasResult}.Serve, New: func() runtime.Object { return &v1alpha1.TaskTrace{} }, Readers: resource.Users(resource.Approver)},
+			{Name: "recording", Subpath: true, Methods: []string{http.MethodGet}, Connect: record.Records{Store: o.Recordings}.Serve, New: func() runtime.Object { return &v1alpha1.TaskRecording{} }, Readers: resource.Writers()},
 			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: r.content.Calls, Readers: resource.Users()},
 			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},

@@ -16,13 +16,15 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 )
 
-// Remains removes what is left of tasks that are gone: their events and their content. All fields are required.
+// Remains removes what is left of tasks that are gone: their events, their recordings and their content. All fields are required.
 type Remains struct {
-	Tasks stored.Tasks
-	Log   *eventlog.Log
-	Blobs *blob.Store
+	Tasks      stored.Tasks
+	Log        *eventlog.Log
+	Blobs      *blob.Store
+	Recordings *recording.Store
 	// Release ends what the task with a UID has reserved of Budgets.
 	Release func(uid types.UID) error
 }
@@ -84,6 +86,9 @@ func (r Remains) Forget(ctx context.Context, s eventlog.Stream) error {
 		return err
 	}
 	if err := r.Release(s.UID); err != nil {
+		return err
+	}
+	if err := r.Recordings.Delete(s.UID); err != nil {
 		return err
 	}
 	return r.Blobs.Delete(ctx, s.UID)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package events appends events to the streams of tasks: whatever way an event arrives, it is checked against its task, put to admission,
-// completed (approvals.go), counted against limits (pending.go, and the model requests that it begins), and stored by the event log.
+// completed (approvals.go), separated from what is recorded beside it (recorded.go), counted against limits (pending.go, and the model requests that it begins), and stored by the event log.
 package events
 
 import (
@@ -58,6 +58,8 @@ type Options struct {
 	// Ending waits until all content of the task with a UID that is being written is stored, and blocks further writes until done is
 	// called: an event that ends the task is being stored.
 	Ending func(uid types.UID) (done func())
+	// Recording is how much is recorded where the agent does not say it.
+	Recording v1alpha1.RecordingMode
 }
 
 // Events appends events to the streams of tasks.
@@ -78,7 +80,11 @@ func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task
 	dryRun := slices.Contains(wellformed.Query(req)["dryRun"], metav1.DryRunAll)
 	switch o := obj.(type) {
 	case *v1alpha1.ExecutionEvent:
-		stored, err := r.admitted(req.Context(), t, []*v1alpha1.ExecutionEvent{o}, dryRun)
+		ctx, err := r.recorded(req.Context(), o)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := r.admitted(ctx, t, []*v1alpha1.ExecutionEvent{o}, dryRun)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +97,11 @@ func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task
 		for i := range o.Items {
 			events[i] = &o.Items[i]
 		}
-		stored, err := r.admitted(req.Context(), t, events, dryRun)
+		ctx, err := r.recorded(req.Context(), events...)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := r.admitted(ctx, t, events, dryRun)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +130,7 @@ func (r *Events) decodeEvents(w http.ResponseWriter, req *http.Request) (runtime
 			return nil, err
 		}
 	}
-	if e, single := obj.(*v1alpha1.ExecutionEvent); single && len(data) > event.MaxBodyBytes {
+	if e, single := obj.(*v1alpha1.ExecutionEvent); single && e.Recording == nil && len(data) > event.MaxBodyBytes {
 		r.o.Log.Refused(e)
 		return nil, tooLarge()
 	}
@@ -159,10 +169,14 @@ func (r *Events) append(ctx context.Context, t *v1alpha1.Task, events []*v1alpha
 	}
 	defer release()
 	clean := eventlog.Sanitize(all) // checkEvent has validated them
+	given := givenFor(ctx, all, clean.Events())
 	ctx, end, err := r.o.Requests.Begin(ctx, t, clean)
 	if err != nil {
 		r.o.Log.Refused(events...)
 		return nil, err
+	}
+	if len(given) > 0 {
+		ctx = eventlog.WithNote(ctx, given)
 	}
 	stored, err := r.writeSanitized(ctx, t, clean)
 	end(stored)
@@ -264,6 +278,9 @@ func checkEvent(t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	}
 	if event.Size(e) > event.MaxBodyBytes {
 		return tooLarge()
+	}
+	if e.Recording != nil {
+		return apierrors.NewBadRequest("recording: is accepted by tasks/events only")
 	}
 	if e.TaskName != "" && e.TaskName != t.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("taskName: %q: must be the name of the task, %q", e.TaskName, t.Name))

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 )
 
 // timers is a clock that reports when somebody begins to wait.
@@ -41,7 +44,8 @@ func retainer(t *testing.T, policy Policy) (Trimmer, timers) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := eventlog.Open(t.Context(), e, eventlog.Options{Clock: c.FakeClock, PurgeInterval: -1})
+	recordings := recording.New(e, recording.Limits{})
+	l, err := eventlog.Open(t.Context(), e, eventlog.Options{Clock: c.FakeClock, PurgeInterval: -1, Projections: []eventlog.Projection{recordings}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +54,7 @@ func retainer(t *testing.T, policy Policy) (Trimmer, timers) {
 			t.Error(err)
 		}
 	})
-	return Trimmer{Log: l, Clock: c, Policy: policy}, c
+	return Trimmer{Log: l, Recordings: recordings, Clock: c, Policy: policy}, c
 }
 
 func named(task string) eventlog.Stream {
@@ -123,6 +127,46 @@ func TestTrimEnded(t *testing.T) {
 				}
 				if n, err := r.trimEnded(t.Context()); n != 0 || err != nil {
 					t.Errorf("again: %d, %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+// Recordings of tasks that ended go after their own time, and with the events at the latest; those of tasks that run stay.
+func TestTrimRecordings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy Policy
+		left   map[time.Duration]bool // whether the recording is there so long after the end
+	}{
+		"earlier": {Policy{Ended: 3 * time.Hour, Recordings: time.Hour}, map[time.Duration]bool{59 * time.Minute: true, time.Hour: false}},
+		"alone":   {Policy{Recordings: time.Hour}, map[time.Duration]bool{59 * time.Minute: true, time.Hour: false}},
+		"events":  {Policy{Ended: time.Hour, Recordings: 3 * time.Hour}, map[time.Duration]bool{59 * time.Minute: true, time.Hour: false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, c := retainer(t, tc.policy)
+			for _, task := range []string{"running", "ended"} {
+				e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelRequestStarted}
+				p, err := recording.Prepare(e, &v1alpha1.EventRecording{Parts: []v1alpha1.RecordedPart{{Message: &v1alpha1.RecordedMessage{Role: "user"}}}}, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				clean := eventlog.Sanitize([]*v1alpha1.ExecutionEvent{e})
+				if _, err := r.Log.AppendSanitized(eventlog.WithNote(t.Context(), recording.Given{clean.Events()[0]: p}), named(task), clean); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.fill(t, "ended", "TaskSucceeded")
+			end := c.Now()
+			for _, after := range slices.Sorted(maps.Keys(tc.left)) {
+				c.SetTime(end.Add(after))
+				if _, err := r.trimEnded(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for task, want := range map[string]bool{"ended": tc.left[after], "running": true} {
+					if has, err := r.Recordings.Has(types.UID(task)); err != nil || has != want {
+						t.Errorf("%s, %s after the end: there %t, want %t (%v)", task, after, has, want, err)
+					}
 				}
 			}
 		})

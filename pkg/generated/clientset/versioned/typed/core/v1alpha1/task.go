@@ -46,6 +46,7 @@ type TaskInterface interface {
 	SendMessage(ctx context.Context, taskName string, taskMessage *corev1alpha1.TaskMessage, opts v1.CreateOptions) (*corev1alpha1.TaskMessage, error)
 	GetInbox(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskInbox, error)
 	ReadInbox(ctx context.Context, taskName string, taskInbox *corev1alpha1.TaskInbox, opts v1.CreateOptions) (*corev1alpha1.TaskInbox, error)
+	GetRecording(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskRecording, error)
 	GetCalls(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskCallList, error)
 	GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskTrace, error)
 
@@ -242,6 +243,20 @@ func (c *tasks) ReadInbox(ctx context.Context, taskName string, taskInbox *corev
 		SubResource("inbox").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskInbox).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// GetRecording takes name of the task, and returns the corresponding corev1alpha1.TaskRecording object, and an error if there is any.
+func (c *tasks) GetRecording(ctx context.Context, taskName string, options v1.GetOptions) (result *corev1alpha1.TaskRecording, err error) {
+	result = &corev1alpha1.TaskRecording{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("recording").
+		VersionedParams(&options, scheme.ParameterCodec).
 		Do(ctx).
 		Into(result)
 	return

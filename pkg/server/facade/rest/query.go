@@ -1,0 +1,130 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Query makes the spec of a native object of the query of a request. Members get the query parameters of their names. A parameter
+// that is empty is left out. The first parameter that is not valid is the error.
+type Query struct {
+	params map[string]string // of the path
+	values url.Values
+	spec   map[string]any
+	read   []Parameter
+	err    error
+}
+
+// Asked returns the query parameters that Spec reads.
+func (n Native) Asked() []Parameter {
+	q := &Query{spec: map[string]any{}}
+	if n.Spec != nil {
+		n.Spec(q)
+	}
+	return q.read
+}
+
+// ask returns a native object whose spec consists of query parameters.
+func (c *call) ask(n Native) ([]byte, error) {
+	q := &Query{params: c.params, values: c.query, spec: map[string]any{}}
+	if n.Spec(q); q.err != nil {
+		return nil, q.err
+	}
+	data, err := json.Marshal(map[string]any{"kind": n.Ask, "apiVersion": v1alpha1.SchemeGroupVersion.String(), "spec": q.spec})
+	if err != nil {
+		return nil, fmt.Errorf("encode the query: %w", err)
+	}
+	return data, nil
+}
+
+// Set gives a member a value.
+func (q *Query) Set(member, value string) *Query {
+	q.spec[member] = value
+	return q
+}
+
+// Path gives a member the value of a parameter of the path.
+func (q *Query) Path(member, param string) *Query { return q.Set(member, q.params[param]) }
+
+// Text reads a text from the first of several parameters that is not empty.
+func (q *Query) Text(member string, from ...string) *Query {
+	for _, param := range from {
+		q.add(Parameter{Name: param, Type: "string"}, member, nil)
+	}
+	return q
+}
+
+// Texts reads texts.
+func (q *Query) Texts(members ...string) *Query {
+	for _, member := range members {
+		q.Text(member, member)
+	}
+	return q
+}
+
+// Required reads a text that must not be empty.
+func (q *Query) Required(member string) *Query {
+	q.add(Parameter{Name: member, Type: "string", Text: "Is required."}, member, nil)
+	if q.spec[member] == nil && q.err == nil {
+		q.err = badRequest("%s: is required", member)
+	}
+	return q
+}
+
+// List reads a list of texts that are separated by commas.
+func (q *Query) List(member string) *Query {
+	return q.add(Parameter{Name: member, Type: "string", Text: "Several values are separated by commas."}, member, func(value string) (any, error) {
+		var list []string
+		for one := range strings.SplitSeq(value, ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				list = append(list, one)
+			}
+		}
+		return list, nil
+	})
+}
+
+// Flag reads a boolean.
+func (q *Query) Flag(member string) *Query {
+	return q.add(Parameter{Name: member, Type: "boolean"}, member, func(value string) (any, error) {
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			err = badRequest("%s: must be true or false", member)
+		}
+		return b, err
+	})
+}
+
+// Number reads a number that must be at least least.
+func (q *Query) Number(member string, least int) *Query {
+	return q.add(Parameter{Name: member, Type: "integer", Least: least}, member, func(value string) (any, error) {
+		n, err := strconv.ParseInt(value, 10, 32)
+		if err != nil || n < int64(least) {
+			err = badRequest("%s: must be a number and at least %d", member, least)
+		}
+		return n, err
+	})
+}
+
+// add reads a parameter, unless an earlier one gave the member its value. A text needs no conversion.
+func (q *Query) add(p Parameter, member string, convert func(value string) (any, error)) *Query {
+	q.read = append(q.read, p)
+	value := strings.TrimSpace(q.values.Get(p.Name))
+	_, has := q.spec[member]
+	switch {
+	case has || value == "" || q.err != nil:
+	case convert == nil:
+		q.spec[member] = value
+	default:
+		q.spec[member], q.err = convert(value)
+	}
+	return q
+}

@@ -1,0 +1,282 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package recording_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine/local"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/recording"
+)
+
+// place is a log with recordings in a folder.
+type place struct {
+	t     *testing.T
+	store *recording.Store
+	log   *eventlog.Log
+	close func()
+}
+
+func open(t *testing.T, dir string, l recording.Limits) *place {
+	t.Helper()
+	e, err := local.Open(t.Context(), local.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, store: recording.New(e, l)}
+	if p.log, err = eventlog.Open(t.Context(), e, eventlog.Options{Clock: clock.RealClock{}, Projections: []eventlog.Projection{p.store}}); err != nil {
+		t.Fatal(err)
+	}
+	p.close = func() {
+		if err := p.log.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return p
+}
+
+// append appends one event of a task and attempt with what is recorded beside it, and returns its seq.
+func (p *place) append(uid types.UID, attempt int32, key string, mode v1alpha1.RecordingMode, r v1alpha1.EventRecording) int64 {
+	p.t.Helper()
+	e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelRequestStarted, Attempt: attempt, DedupKey: key}
+	prepared, err := recording.Prepare(e, &r, mode)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	clean := eventlog.Sanitize([]*v1alpha1.ExecutionEvent{e})
+	stored, err := p.log.AppendSanitized(eventlog.WithNote(p.t.Context(), recording.Given{clean.Events()[0]: prepared}),
+		eventlog.Stream{Namespace: "n", Task: "t-" + string(uid), UID: uid}, clean)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return stored[0].Seq
+}
+
+func said(texts ...string) (parts []v1alpha1.RecordedPart) {
+	for _, text := range texts {
+		parts = append(parts, v1alpha1.RecordedPart{Message: &v1alpha1.RecordedMessage{Role: "user", Text: text}})
+	}
+	return parts
+}
+
+// conversation returns what an entry shows of a request: texts, or why they are not there.
+func (p *place) conversation(uid types.UID, seq int64) string {
+	p.t.Helper()
+	e, err := p.store.Entry(p.t.Context(), uid, seq)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if e == nil {
+		return "nothing"
+	}
+	var out []string
+	for _, c := range e.Conversation {
+		switch {
+		case c.Omitted != "":
+			out = append(out, fmt.Sprintf("%s:%d:%t", c.Omitted, c.Bytes, c.Digest != ""))
+		default:
+			out = append(out, c.Message.Text)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestRecordings: an event shows what it named, by the numbers of its attempt, also after the store was opened again; what a repeated
+// append brings is not stored; what goes with the task leaves nothing.
+func TestRecordings(t *testing.T) {
+	dir := t.TempDir()
+	p := open(t, dir, recording.Limits{})
+	from := func(pairs ...int32) (list []v1alpha1.RecordedRange) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, v1alpha1.RecordedRange{From: pairs[i], To: pairs[i+1]})
+		}
+		return list
+	}
+	first := p.append("a", 1, "1", "", v1alpha1.EventRecording{Parts: said("one", "two"), Conversation: from(0, 1)})
+	second := p.append("a", 1, "2", "", v1alpha1.EventRecording{First: 2, Parts: said("three"), Conversation: from(0, 0, 2, 3)})
+	again := p.append("a", 1, "1", "", v1alpha1.EventRecording{Parts: said("other"), Conversation: from(0, 0)})
+	retry := p.append("a", 2, "3", "", v1alpha1.EventRecording{Parts: said("anew"), Conversation: from(0, 0)})
+	other := p.append("b", 1, "1", v1alpha1.RecordingDigests, v1alpha1.EventRecording{Parts: said("hidden"), Conversation: from(0, 0)})
+	if again != first {
+		t.Errorf("the repeated append is event %d, not %d", again, first)
+	}
+	lie := p.append("a", 1, "4", "", v1alpha1.EventRecording{Parts: said("changed"), Conversation: from(0, 0)})
+	for range 2 {
+		for seq, want := range map[int64]string{first: "one two", second: "one three Missing:0:false", retry: "anew", lie: "one", 99: "nothing"} {
+			if got := p.conversation("a", seq); got != want {
+				t.Errorf("event %d: %q, want %q", seq, got, want)
+			}
+		}
+		if got := p.conversation("b", other); !strings.HasPrefix(got, recording.DigestsOnly) || !strings.HasSuffix(got, "true") {
+			t.Errorf("digests alone: %q", got)
+		}
+		p.close()
+		p = open(t, dir, recording.Limits{})
+	}
+	defer p.close()
+	page, bytes, next, err := p.store.Page(t.Context(), "a", 0, 2)
+	if err != nil || len(page) != 2 || bytes == 0 || next != page[1].Seq {
+		t.Fatalf("%v, %d bytes, next %d, %v", page, bytes, next, err)
+	}
+	if page, _, next, err = p.store.Page(t.Context(), "a", next, 10); err != nil || len(page) != 2 || next != 0 {
+		t.Fatalf("%v, next %d, %v", page, next, err)
+	}
+	for range 2 {
+		if err := p.store.Delete("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page, bytes, _, err := p.store.Page(t.Context(), "a", 0, 10); err != nil || len(page) != 0 || bytes != 0 {
+		t.Errorf("after the deletion: %v, %d bytes, %v", page, bytes, err)
+	}
+	if got := p.conversation("b", other); got == "nothing" {
+		t.Error("the other task lost its recording")
+	}
+}
+
+// TestLimits: what has no room is shown by its size and digest, the events are stored, and a deleted task makes room.
+func TestLimits(t *testing.T) {
+	p := open(t, t.TempDir(), recording.Limits{Task: 4000, Namespace: 6000})
+	defer p.close()
+	one := []v1alpha1.RecordedRange{{From: 0, To: 0}}
+	long := said(strings.Repeat("x", 3000))
+	for i, c := range []struct {
+		uid types.UID
+		key string
+		fit bool
+	}{{"a", "1", true}, {"a", "2", false}, {"b", "1", false}} {
+		seq := p.append(c.uid, int32(i+1), c.key, "", v1alpha1.EventRecording{Parts: long, Conversation: one})
+		if got := p.conversation(c.uid, seq); strings.HasPrefix(got, recording.LimitReached) == c.fit {
+			t.Errorf("%v: %.60s", c, got)
+		}
+	}
+	if err := p.store.Delete("a"); err != nil {
+		t.Fatal(err)
+	}
+	seq := p.append("b", 9, "9", "", v1alpha1.EventRecording{Parts: long, Conversation: one})
+	if got := p.conversation("b", seq); got != long[0].Message.Text {
+		t.Errorf("after the deletion: %.60s", got)
+	}
+}
+
+// TestHostile: a worker that lies about numbers gets an error or an answer of bounded size.
+func TestHostile(t *testing.T) {
+	e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelRequestStarted}
+	for field, r := range map[string]v1alpha1.EventRecording{
+		"recording.first":           {First: -1},
+		"recording.conversation[0]": {Conversation: []v1alpha1.RecordedRange{{From: 3, To: 1}}},
+		"recording.parts":           {Parts: make([]v1alpha1.RecordedPart, 5000)},
+		"recording.conversation":    {Conversation: make([]v1alpha1.RecordedRange, 5000)},
+	} {
+		if _, err := recording.Prepare(e, &r, ""); err == nil || !strings.HasPrefix(err.Error(), field+":") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	p := open(t, t.TempDir(), recording.Limits{})
+	defer p.close()
+	var all []v1alpha1.RecordedRange
+	for range 200 {
+		all = append(all, v1alpha1.RecordedRange{From: 0, To: 0})
+	}
+	seq := p.append("a", 1, "1", "", v1alpha1.EventRecording{Parts: said(strings.Repeat("x", 900_000)), Conversation: append(all, v1alpha1.RecordedRange{From: 1, To: 1 << 30})})
+	if got := p.conversation("a", seq); len(got) > 40<<20 {
+		t.Errorf("the answer has %d bytes", len(got))
+	}
+}
+
+// childDir names the folder in which a child of TestKilled records.
+const childDir = "RECORDING_TEST_DIR"
+
+// TestKilled: after a kill at any moment, each event of the log has what was recorded beside it, whole, and nothing is recorded beside an
+// event that the log does not have.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(childDir); dir != "" {
+		record(t, dir)
+		return
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	for round := 1; round <= 3; round++ {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$", "-test.v")
+		child.Env = append(os.Environ(), childDir+"="+dir)
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var acknowledged int64
+		for lines, n := bufio.NewScanner(out), 0; n < 30*round && lines.Scan(); {
+			if seq, ok := strings.CutPrefix(lines.Text(), "stored "); ok {
+				acknowledged, _ = strconv.ParseInt(seq, 10, 64)
+				n++
+			}
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // it was killed
+		p := open(t, dir, recording.Limits{})
+		head, err := p.log.Head(t.Context(), eventlog.Stream{Namespace: "n", Task: "t-a", UID: "a"})
+		if err != nil || head.LatestSeq < acknowledged {
+			t.Fatalf("the log ends at %d, %d were acknowledged (%v)", head.LatestSeq, acknowledged, err)
+		}
+		for seq := int64(1); seq <= head.LatestSeq; seq++ {
+			if got := p.conversation("a", seq); len(got) != 3001 || strings.Trim(got, "x") != " " {
+				t.Errorf("event %d of %d: %.40q, %d bytes", seq, head.LatestSeq, got, len(got))
+			}
+		}
+		if page, _, _, err := p.store.Page(t.Context(), "a", head.LatestSeq, 1); err != nil || len(page) != 0 {
+			t.Errorf("recorded beside no event: %v, %v", page, err)
+		}
+		p.close()
+	}
+}
+
+// record appends recorded events until it is killed.
+func record(t *testing.T, dir string) {
+	p := open(t, dir, recording.Limits{})
+	half := strings.Repeat("x", 1500)
+	for i := 0; ; i++ {
+		r := v1alpha1.EventRecording{Parts: said(half, half), Conversation: []v1alpha1.RecordedRange{{From: 0, To: 1}}}
+		seq := p.append("a", int32(os.Getpid()), fmt.Sprint(os.Getpid(), i), "", r)
+		fmt.Println("stored", seq)
+	}
+}
+
+// TestSecrets: what has the form of a secret is stored nowhere.
+func TestSecrets(t *testing.T) {
+	p := open(t, t.TempDir(), recording.Limits{})
+	defer p.close()
+	secret := "ghp_" + strings.Repeat("a1B2", 9)
+	seq := p.append("a", 1, "1", "", v1alpha1.EventRecording{
+		Parts: []v1alpha1.RecordedPart{{Message: &v1alpha1.RecordedMessage{
+			Role: "assistant", Text: "the token is " + secret,
+			ToolCalls: []v1alpha1.RecordedToolCall{{ID: "1", Name: "web_fetch", Arguments: `{"headers":{"Authorization":"Bearer ` + secret + `"}}`}},
+		}}},
+		Message: new(int32(0)), ToolCallID: "1",
+	})
+	e, err := p.store.Entry(t.Context(), "a", seq)
+	if err != nil || e == nil || e.ToolCall == nil || e.ToolCall.Name != "web_fetch" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if shown := fmt.Sprint(e.Message.Message, e.ToolCall.Arguments); strings.Contains(shown, secret) || !strings.Contains(shown, "the token is") {
+		t.Errorf("%s", shown)
+	}
+}
