@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
@@ -72,15 +73,8 @@ func policyTest(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if tried == nil {
-			if err := awaitPolicies(cmd.Context(), term.clock, c.RESTClient()); err != nil {
-				return err
-			}
-		}
-		for i := range calls {
-			if err := calls[i].judge(cmd.Context(), c, namespace, tried); err != nil {
-				return err
-			}
+		if err := judgeAll(cmd.Context(), term.clock, c, namespace, calls, tried); err != nil {
+			return err
 		}
 		if *f == asTable {
 			err = showCalls(term, calls)
@@ -90,6 +84,21 @@ func policyTest(api *server, term *terminal) *cobra.Command {
 		return cmp.Or(err, denied(calls))
 	}
 	return cmd
+}
+
+// judgeAll asks the server about calls, by its policies or by others.
+func judgeAll(ctx context.Context, clock clock.Clock, c typed.CoreV1alpha1Interface, namespace string, calls []testedCall, tried []apiextensionsv1.JSON) error {
+	if tried == nil {
+		if err := awaitPolicies(ctx, clock, c.RESTClient()); err != nil {
+			return err
+		}
+	}
+	for i := range calls {
+		if err := calls[i].judge(ctx, c, namespace, tried); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // testedCall is a call, and what policies said and say about it.

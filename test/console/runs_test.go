@@ -47,7 +47,7 @@ const talk = `
 models: [scripted-1]
 turns:
 - match: {lastRole: user, contains: wait for it}
-  reply: {text: I wait., toolCalls: [{name: wait_for_task, arguments: {name: report, timeout: 600}}]}
+  reply: {text: I wait., toolCalls: [{name: wait_for_task, arguments: {name: report, timeout: 60}}]}
 - match: {lastRole: user, contains: hello}
   reply: {text: Hello to you.}
 `
@@ -70,5 +70,5 @@ func TestRuns(t *testing.T) {
 	}
 	said := server.MustShell(t, "ROOT="+root+"\n"+urls+tasksOfTheDemo)
 	_, token, _ := strings.Cut(strings.TrimSpace(said), "token: ")
-	scene.Drive(t, root, "runs.mjs", 2, "BASE="+base, "TOKEN="+token, "SHOTS="+pictures(t))
+	scene.Drive(t, root, "runs.mjs", 3, "BASE="+base, "TOKEN="+token, "SHOTS="+pictures(t))
 }

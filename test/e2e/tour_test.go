@@ -24,7 +24,7 @@ func TestTour(t *testing.T) {
 	s := startRunScript(t)
 	var script strings.Builder
 	script.WriteString("set -eo pipefail\n")
-	for _, command := range append(s.hints(), tour(t)...) {
+	for _, command := range slices.Concat(s.hints(), tour(t), []string{"kubectl create -f artifacts/examples/create/chat.yaml -o yaml"}) {
 		command = strings.NewReplacer("$PWD/_data", s.data, "localhost:7080", s.rest).Replace(command)
 		script.WriteString("printf '%s\\n' " + quoted("$ "+command) + "\n" + command + "\n")
 	}
@@ -39,6 +39,9 @@ func TestTour(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("the tour does not show %q", want)
 		}
+	}
+	if n := strings.Count(out, "These are the tasks, the newest first:"); n != 2 {
+		t.Errorf("the tour's question and that of the example are answered %d times", n)
 	}
 	if t.Failed() {
 		t.Log(out)

@@ -67,7 +67,10 @@ type variant struct{ name, query, accept string }
 // variantOf returns the variant of a row; the zero value if it needs none.
 func variantOf(r rest.Row) variant {
 	for _, v := range []variant{
-		{name: "?follow", query: "&follow=true"}, {name: "?orderBy", query: "&orderBy="}, {name: "?tailLines", query: "&tailLines="}, {name: "?limit", query: "&limit="},
+		{name: "?follow", query: "&follow=true"},
+		{name: "?orderBy", query: "&orderBy="},
+		{name: "?tailLines", query: "&tailLines="},
+		{name: "?limit", query: "&limit="},
 		{name: " as JSON", accept: "application/json"},
 	} {
 		name, value, _ := strings.Cut(v.query, "=")

@@ -46,6 +46,7 @@ const (
 	kindPart               = 'p'
 	kindHeld               = 'h'
 	rowCost                = 64      // about what the key of a row takes
+	forShort               = 4       // a quarter of a limit on top is for sizes and digests
 	knownHeads             = 1 << 14 // far more than a group of commits has tasks
 )
 
@@ -63,7 +64,8 @@ type CorruptError struct{ Key []byte }
 // Error includes the key.
 func (e *CorruptError) Error() string { return fmt.Sprintf("corrupt record of a recording %q", e.Key) }
 
-// Limits bound what is stored, in bytes; 0 means no limit. What exceeds them is kept as sizes and digests.
+// Limits bound what is stored, in bytes; 0 means no limit. What exceeds them is kept as sizes and digests, for which there is a quarter
+// of the limit on top. After that nothing is recorded.
 type Limits struct {
 	Task, Namespace int64
 }
@@ -256,21 +258,28 @@ func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
 		return err
 	}
 	var grown int64
+	// fits reports whether there is room for a row within the limits and a part of them on top.
+	fits := func(row []byte, above int64) bool {
+		n := grown + int64(len(row)) + rowCost
+		return !over(s.limits.Task, above, held+n) && !over(s.limits.Namespace, above, all+n)
+	}
 	set := func(key, val []byte) {
 		grown += int64(len(val)) + rowCost
 		err = errors.Join(err, b.Set(key, val))
 	}
 	for a := range c.Appended() {
 		p := given[a.Event]
-		if p == nil {
+		if p == nil || !fits(p.entry, forShort) {
 			continue
 		}
 		set(entryKey(uid, a.Seq), p.entry)
 		for i, part := range p.parts {
-			if n := int64(len(part)) + rowCost; over(s.limits.Task, held+grown+n) || over(s.limits.Namespace, all+grown+n) {
+			if !fits(part, 0) {
 				part = p.short[i]
 			}
-			set(partKey(uid, a.Seq, int32(i)), part)
+			if fits(part, forShort) {
+				set(partKey(uid, a.Seq, int32(i)), part)
+			}
 		}
 	}
 	if grown == 0 {
@@ -280,7 +289,13 @@ func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
 	return errors.Join(err, b.Set(space.Key(uid, kindHeld), append(binary.BigEndian.AppendUint64(nil, uint64(held+grown)), ns...)), s.totals.Add(b, ns, grown))
 }
 
-func over(most, n int64) bool { return most > 0 && n > most }
+// over reports whether n bytes exceed a limit and a part of it on top: 1/above of it, or nothing for 0.
+func over(most, above, n int64) bool {
+	if above > 0 {
+		n -= most / above
+	}
+	return most > 0 && n > most
+}
 
 // Has reports whether anything is kept of a task.
 func (s *Store) Has(uid types.UID) (bool, error) {

@@ -174,6 +174,20 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsHold: however many events and parts come, what is kept of a task stays within its limit and a quarter.
+func TestLimitsHold(t *testing.T) {
+	const most = 8000
+	p := open(t, t.TempDir(), recording.Limits{Task: most})
+	defer p.close()
+	for i := range 200 {
+		p.append("a", 1, fmt.Sprint(i), "", v1alpha1.EventRecording{First: int32(20 * i), Parts: said(make([]string, 20)...), Conversation: make([]v1alpha1.RecordedRange, 20)})
+	}
+	page, bytes, _, err := p.store.Page(t.Context(), "a", 0, 1000)
+	if err != nil || bytes < most || bytes > most+most/4 || len(page) == 0 || len(page) == 200 {
+		t.Errorf("%d bytes of %d events are kept, %v", bytes, len(page), err)
+	}
+}
+
 // TestHostile: a worker that lies about numbers gets an error or an answer of bounded size.
 func TestHostile(t *testing.T) {
 	e := &v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelRequestStarted}

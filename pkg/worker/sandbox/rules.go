@@ -26,7 +26,8 @@ func filterRules(p Policy, k Kernel) []rule {
 		// A filter cannot read the flags of clone3, which are in memory. C libraries then use clone.
 		{call: unix.SYS_CLONE3, errno: unix.ENOSYS},
 		// The mounts of the machine, with the folders that they come from. No path leads to these, so Landlock does not see it.
-		{call: unix.SYS_LISTMOUNT, errno: unix.ENOSYS}, {call: unix.SYS_STATMOUNT, errno: unix.ENOSYS},
+		{call: unix.SYS_LISTMOUNT, errno: unix.ENOSYS},
+		{call: unix.SYS_STATMOUNT, errno: unix.ENOSYS},
 	}
 	for _, call := range [...]uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		rules = append(rules, rule{call: call, errno: unix.EPERM, when: []condition{{arg: 0, mask: unix.CLONE_NEWUSER, value: unix.CLONE_NEWUSER}}})

@@ -36,6 +36,25 @@ async function chat(b) {
   await close();
 }
 
+// times: a run begins with its first event, and every view says one length of it.
+async function times(b) {
+  const { page, complaints, close } = await signedIn(b);
+  await page.goto(`${BASE}/console/tasks/primes`);
+  await page.waitForFunction(() => document.querySelector('.line .at')?.innerText === '+00:00.000');
+  const length = await page.locator('dl.facts div', { hasText: 'Duration' }).locator('dd').innerText();
+  assert.match(length, /^(under 1 s|\d+ s|\d+ min.*)$/);
+  const says = async (path, where) => {
+    await page.goto(`${BASE}/console${path}`);
+    await where.first().waitFor();
+    const text = await where.first().innerText();
+    assert.ok(text.split(/\s*[\t\n]\s*/).includes(length), `${path}: ${text}, not ${length}`);
+  };
+  await says('/tasks', page.locator('tbody tr', { has: page.getByRole('link', { name: 'primes', exact: true }) }));
+  for (const tab of ['trace', 'result']) await says(`/tasks/primes?tab=${tab}`, page.locator('dl.facts div', { hasText: 'Duration' }));
+  assert.deepEqual(complaints, []);
+  await close();
+}
+
 await run({ ...looks({
   'real-now': ['/', 'waiting for a decision'],
   'real-tasks': ['/tasks', 'primes-again'],
@@ -52,4 +71,4 @@ await run({ ...looks({
   'real-models': ['/usage?by=model', 'scripted-1'],
   'real-agents': ['/usage?by=agent', 'requests to models'],
   'real-compare': ['/compare?a=primes&b=primes-again', 'is a fork of'],
-}), chat });
+}), chat, times });
