@@ -24,7 +24,7 @@ func states() []string {
 	return append(out, "all")
 }
 
-func (a *app) approvalCommand() *cobra.Command {
+func approvalCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "approval", Aliases: []string{"approvals"}, Short: "What agents ask for, in all tasks"}
 	var l listFlags
 	var state string
@@ -40,21 +40,21 @@ func (a *app) approvalCommand() *cobra.Command {
 		if state != "all" {
 			l.fields = strings.Trim(l.fields+",status.state="+state, ",")
 		}
-		return a.list(cmd.Context(), "approvals", &l, *f)
+		return printList(cmd.Context(), api, term, "approvals", &l, *f)
 	}
-	cmd.AddCommand(list, approvalGet(a), approvalDecide(a, approval.Approve, "Let agents take the actions that they ask for"),
-		approvalDecide(a, approval.Decline, "Refuse the actions that agents ask for", "deny", "reject"))
+	cmd.AddCommand(list, approvalGet(api, term), approvalDecide(api, term, approval.Approve, "Let agents take the actions that they ask for"),
+		approvalDecide(api, term, approval.Decline, "Refuse the actions that agents ask for", "deny", "reject"))
 	return cmd
 }
 
-func approvalGet(a *app) *cobra.Command {
+func approvalGet(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "get APPROVAL...", Short: "Show approvals", Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.namesOf("approvals"),
+		Use: "get APPROVAL...", Short: "Show approvals", Args: cobra.MinimumNArgs(1), ValidArgsFunction: api.namesOf("approvals"),
 		Long: "Show approvals. The beginning of an id is enough if no other id of the namespace begins with it.",
 	}
 	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -66,20 +66,20 @@ func approvalGet(a *app) *cobra.Command {
 			}
 			names[i] = found.Name
 		}
-		return a.get(cmd.Context(), "approvals", names, *f)
+		return printNamed(cmd.Context(), api, term, "approvals", names, *f)
 	}
 	return cmd
 }
 
-func approvalDecide(a *app, word, short string, aliases ...string) *cobra.Command {
+func approvalDecide(api *server, term *terminal, word, short string, aliases ...string) *cobra.Command {
 	var d decideFlags
 	var f *format
-	cmd := eachNamed(a, word+" APPROVAL...", short, "approvals", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, prefix string) error {
+	cmd := eachNamed(api, word+" APPROVAL...", short, "approvals", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, prefix string) error {
 		asked, err := pickAny(ctx, c, namespace, prefix)
 		if err != nil {
 			return err
 		}
-		return a.decide(ctx, c, asked, word, d, *f)
+		return decideOn(ctx, term, c, asked, word, d, *f)
 	})
 	cmd.Aliases = aliases
 	cmd.Long = short + ".\n\nThe beginning of an id is enough if no other id of the namespace begins with it." + aboutDecisions
@@ -88,13 +88,13 @@ func approvalDecide(a *app, word, short string, aliases ...string) *cobra.Comman
 	return cmd
 }
 
-func (a *app) taskApprovals() *cobra.Command {
+func taskApprovals(api *server, term *terminal) *cobra.Command {
 	var follow bool
-	cmd := &cobra.Command{Use: "approvals TASK", Short: "What a task asked for, and what was decided", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	cmd := &cobra.Command{Use: "approvals TASK", Short: "What a task asked for, and what was decided", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks")}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on with every change")
 	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (a *app) taskApprovals() *cobra.Command {
 			return err // an unknown task has no approvals, but an empty list would mislead
 		}
 		l := listFlags{fields: "spec.taskName=" + args[0], follow: follow}
-		return a.list(cmd.Context(), "approvals", &l, *f)
+		return printList(cmd.Context(), api, term, "approvals", &l, *f)
 	}
 	return cmd
 }

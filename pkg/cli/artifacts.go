@@ -18,11 +18,11 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-func taskArtifacts(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "artifacts TASK", Short: "List the files that a task left", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+func taskArtifacts(api *server, term *terminal) *cobra.Command {
+	cmd := &cobra.Command{Use: "artifacts TASK", Short: "List the files that a task left", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks")}
 	f := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -31,43 +31,43 @@ func taskArtifacts(a *app) *cobra.Command {
 			return err
 		}
 		if *f == asJSON || *f == asYAML {
-			return a.write(list.Artifacts, *f)
+			return term.write(list.Artifacts, *f)
 		}
 		if len(list.Artifacts) == 0 {
-			note(a.Err, "nothing found")
+			note(term.Err, "nothing found")
 			return nil
 		}
-		return a.artifactTable(list.Artifacts, *f)
+		return artifactTable(term, list.Artifacts, *f)
 	}
 	return cmd
 }
 
 // artifactTable prints the files as kubectl draws a table, or only their names.
-func (a *app) artifactTable(files []v1alpha1.TaskArtifact, f format) error {
+func artifactTable(term *terminal, files []v1alpha1.TaskArtifact, f format) error {
 	rows := [][]string{{"NAME", "SIZE", "TYPE", "AGE"}}
 	for i := range files {
 		name := clean(files[i].Filename)
 		if f == asName {
-			note(a.Out, name)
+			note(term.Out, name)
 			continue
 		}
-		rows = append(rows, []string{name, strconv.FormatInt(files[i].Size, 10), clean(files[i].ContentType), a.age(files[i].CreatedAt.Time)})
+		rows = append(rows, []string{name, strconv.FormatInt(files[i].Size, 10), clean(files[i].ContentType), term.age(files[i].CreatedAt.Time)})
 	}
 	if f == asName {
 		return nil
 	}
-	return a.columns(rows)
+	return term.columns(rows)
 }
 
-func taskDownload(a *app) *cobra.Command {
+func taskDownload(api *server, term *terminal) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
-		Use: "download TASK FILE", Short: "Save a file that a task left", Args: cobra.ExactArgs(2), ValidArgsFunction: a.names("tasks"),
+		Use: "download TASK FILE", Short: "Save a file that a task left", Args: cobra.ExactArgs(2), ValidArgsFunction: api.names("tasks"),
 		Example: "  platform task download primes report.html\n  platform task download primes data.json --output - | jq .",
 	}
 	cmd.Flags().StringVarP(&to, "output", "o", "", "file to write, which must not exist; - is standard output (default: the last part of FILE)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func taskDownload(a *app) *cobra.Command {
 		}
 		defer func() { _ = body.Close() }() // it was only read
 		if to == "-" {
-			_, err = io.Copy(a.file(), body)
+			_, err = io.Copy(term.file(), body)
 			return err
 		}
 		if to == "" {
@@ -87,17 +87,17 @@ func taskDownload(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.say("%s: %s", clean(to), many(int(n), "byte"))
+		return term.say("%s: %s", clean(to), many(int(n), "byte"))
 	}
 	return cmd
 }
 
 // file returns standard output for the content of a file, which a program reads as it is and a person does not.
-func (a *app) file() io.Writer {
-	if a.Width > 0 {
-		return a.Out
+func (term *terminal) file() io.Writer {
+	if term.Width > 0 {
+		return term.Out
 	}
-	return a.raw
+	return term.raw
 }
 
 // save writes a new file. One that exists is kept, because an agent chose the name.

@@ -17,7 +17,7 @@ import (
 )
 
 // auditCommand shows what was done in a transaction.
-func auditCommand(a *app) *cobra.Command {
+func auditCommand(api *server, term *terminal) *cobra.Command {
 	top := &cobra.Command{Use: "audit", Short: "What was done in whose name"}
 	var everywhere bool
 	var limit int
@@ -33,7 +33,7 @@ func auditCommand(a *app) *cobra.Command {
 		if limit < 0 {
 			return errors.New("--limit: must be at least 0")
 		}
-		tasks, err := a.transactionTasks(cmd.Context(), args[0], everywhere)
+		tasks, err := transactionTasks(cmd.Context(), api, args[0], everywhere)
 		if err != nil {
 			return err
 		}
@@ -41,11 +41,11 @@ func auditCommand(a *app) *cobra.Command {
 		if limit > 0 && len(tasks) > limit {
 			left, tasks = len(tasks)-limit, tasks[:limit]
 		}
-		if err := a.transaction(tasks, everywhere, *f); err != nil {
+		if err := printTransaction(term, tasks, everywhere, *f); err != nil {
 			return err
 		}
 		if left > 0 {
-			note(a.Err, fmt.Sprintf("%s not shown: --limit", many(left, "more task")))
+			note(term.Err, fmt.Sprintf("%s not shown: --limit", many(left, "more task")))
 		}
 		return nil
 	}
@@ -57,8 +57,8 @@ func auditCommand(a *app) *cobra.Command {
 const auditPage = 500
 
 // transactionTasks returns the tasks of a transaction, in the order of their creation.
-func (a *app) transactionTasks(ctx context.Context, id string, everywhere bool) ([]v1alpha1.Task, error) {
-	c, namespace, err := a.client()
+func transactionTasks(ctx context.Context, api *server, id string, everywhere bool) ([]v1alpha1.Task, error) {
+	c, namespace, err := api.client()
 	if err != nil {
 		return nil, err
 	}
@@ -87,15 +87,15 @@ func (a *app) transactionTasks(ctx context.Context, id string, everywhere bool) 
 	return tasks, nil
 }
 
-// transaction prints the tasks of a transaction.
-func (a *app) transaction(tasks []v1alpha1.Task, everywhere bool, f format) error {
+// printTransaction prints the tasks of a transaction.
+func printTransaction(term *terminal, tasks []v1alpha1.Task, everywhere bool, f format) error {
 	if f != asTable {
 		list := &v1alpha1.TaskList{Items: tasks}
 		list.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskList"))
-		return a.objectPrinter(f, false).PrintObj(list, a.Out)
+		return term.objectPrinter(f, false).PrintObj(list, term.Out)
 	}
 	if len(tasks) == 0 {
-		note(a.Err, "nothing found")
+		note(term.Err, "nothing found")
 		return nil
 	}
 	rows := [][]string{{"NAME", "PHASE", "AGENT", "PARENT", "SUBJECT", "WORKLOAD", "AGE"}}
@@ -106,7 +106,7 @@ func (a *app) transaction(tasks []v1alpha1.Task, everywhere bool, f format) erro
 			parent = owner.Name
 		}
 		x := t.Spec.Transaction
-		rows = append(rows, []string{t.Name, string(t.Status.Phase), t.Status.AgentName, parent, clean(x.Subject), clean(x.RequestingWorkload), a.age(t.CreationTimestamp.Time)})
+		rows = append(rows, []string{t.Name, string(t.Status.Phase), t.Status.AgentName, parent, clean(x.Subject), clean(x.RequestingWorkload), term.age(t.CreationTimestamp.Time)})
 	}
 	if everywhere {
 		rows[0] = append([]string{"NAMESPACE"}, rows[0]...)
@@ -114,5 +114,5 @@ func (a *app) transaction(tasks []v1alpha1.Task, everywhere bool, f format) erro
 			rows[i+1] = append([]string{tasks[i].Namespace}, rows[i+1]...)
 		}
 	}
-	return a.columns(rows)
+	return term.columns(rows)
 }

@@ -13,12 +13,12 @@ import (
 	typedauthentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
 )
 
-func (a *app) authCommand() *cobra.Command {
+func authCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "auth", Short: "Who you are to the server"}
 	whoami := &cobra.Command{Use: "whoami", Aliases: []string{"validate"}, Short: "Print the user and the groups that the server knows you by", Args: cobra.NoArgs}
 	f := addOutput(whoami, asTable, asJSON, asYAML)
 	whoami.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, err := a.config()
+		config, err := api.config()
 		if err != nil {
 			return err
 		}
@@ -32,9 +32,9 @@ func (a *app) authCommand() *cobra.Command {
 		}
 		u := &r.Status.UserInfo
 		if *f != asTable {
-			return a.write(u, *f)
+			return term.write(u, *f)
 		}
-		return a.say("user   %s\ngroups %s", clean(u.Username), clean(strings.Join(u.Groups, ", ")))
+		return term.say("user   %s\ngroups %s", clean(u.Username), clean(strings.Join(u.Groups, ", ")))
 	}
 	cmd.AddCommand(whoami)
 	return cmd

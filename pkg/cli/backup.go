@@ -50,7 +50,7 @@ type backupFlags struct {
 	tokenFile string
 }
 
-func (a *app) backupCommand() *cobra.Command {
+func backupCommand(api *server, term *terminal) *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
 		Use: "backup [FILE]", Short: "Write a backup of the server's store", Long: backupHelp, Args: cobra.MaximumNArgs(1),
@@ -59,29 +59,29 @@ func (a *app) backupCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace FILE if it is there")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the bearer token, instead of what the kubeconfig says")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		file := "platform-" + a.clock.Now().UTC().Format("20060102T150405Z") + ".tar"
+		file := "platform-" + term.clock.Now().UTC().Format("20060102T150405Z") + ".tar"
 		if len(args) > 0 {
 			file = args[0]
 		}
-		return a.backup(cmd.Context(), file, &f)
+		return saveBackup(cmd.Context(), api, term, file, &f)
 	}
 	return cmd
 }
 
-func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
+func saveBackup(ctx context.Context, api *server, term *terminal, file string, f *backupFlags) error {
 	if file != "-" && !f.force {
 		if _, err := os.Lstat(file); err == nil { // before the server makes a backup
 			return fmt.Errorf("%s is there already; choose another name, or --force to replace it", file)
 		}
 	}
-	body, err := a.openBackup(ctx, f.tokenFile)
+	body, err := openBackup(ctx, api, f.tokenFile)
 	if err != nil {
 		return err
 	}
 	defer body.Close() //nolint:errcheck // it was only read
 	var m *archive.Manifest
 	if file == "-" {
-		m, err = archive.Copy(ctx, a.raw, body)
+		m, err = archive.Copy(ctx, term.raw, body)
 	} else {
 		m, err = archive.Save(ctx, file, body, f.force)
 	}
@@ -95,15 +95,15 @@ func (a *app) backup(ctx context.Context, file string, f *backupFlags) error {
 	}
 	text := fmt.Sprintf("backup of revision %d, %s in %s", m.Revision, archive.Bytes(m.Size()), many(len(m.Files), "file"))
 	if file == "-" {
-		note(a.Err, text)
+		note(term.Err, text)
 		return nil
 	}
-	return a.say("%s: %s", text, file)
+	return term.say("%s: %s", text, file)
 }
 
 // openBackup requests a backup from the server.
-func (a *app) openBackup(ctx context.Context, tokenFile string) (io.ReadCloser, error) {
-	c, err := a.config()
+func openBackup(ctx context.Context, api *server, tokenFile string) (io.ReadCloser, error) {
+	c, err := api.config()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ const maxTyped = 256 << 10
 
 // conversation is a chat on the command line.
 type conversation struct {
-	*app
+	*server
+	*terminal
 	client    rest.Interface
 	namespace string
 	spec      v1alpha1.ChatSpec // of the next turn, except its message
@@ -32,8 +33,8 @@ type conversation struct {
 	lineOpen  bool  // the last thing written to Out was text without a line end
 }
 
-func chatCommand(a *app) *cobra.Command {
-	c := &conversation{app: a}
+func chatCommand(api *server, term *terminal) *cobra.Command {
+	c := &conversation{server: api, terminal: term}
 	var temperature float64
 	var tokens int64
 	var systemFile string
@@ -76,7 +77,7 @@ the server restarts. Ctrl-C then only ends this command, and 'platform chat atta
 			c.spec.MaxTokens = &tokens
 		}
 		if systemFile != "" {
-			text, err := a.readFile(systemFile)
+			text, err := term.readFile(systemFile)
 			if err != nil {
 				return fmt.Errorf("--system-prompt: %w", err)
 			}
@@ -88,12 +89,12 @@ the server restarts. Ctrl-C then only ends this command, and 'platform chat atta
 		}
 		return c.talk(cmd.Context(), strings.Join(args, " "))
 	}
-	cmd.AddCommand(attachCommand(a), cancelTurnCommand(a))
+	cmd.AddCommand(attachCommand(api, term), cancelTurnCommand(api, term))
 	return cmd
 }
 
-func attachCommand(a *app) *cobra.Command {
-	c := &conversation{app: a}
+func attachCommand(api *server, term *terminal) *cobra.Command {
+	c := &conversation{server: api, terminal: term}
 	cmd := &cobra.Command{
 		Use:   "attach SESSION",
 		Short: "Follow the newest background turn of a session to its end",
@@ -101,7 +102,7 @@ func attachCommand(a *app) *cobra.Command {
 any machine and for several people at once; each sees the same. Connections that are cut are opened again.
 
 Ctrl-C ends this command, and the turn goes on. 'platform chat cancel SESSION' ends the turn.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions"),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("sessions"),
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "do not show calls of tools")
@@ -119,14 +120,14 @@ Ctrl-C ends this command, and the turn goes on. 'platform chat cancel SESSION' e
 	return cmd
 }
 
-func cancelTurnCommand(a *app) *cobra.Command {
-	c := &conversation{app: a}
+func cancelTurnCommand(api *server, term *terminal) *cobra.Command {
+	c := &conversation{server: api, terminal: term}
 	cmd := &cobra.Command{
 		Use:   "cancel SESSION",
 		Short: "End the turn that runs in a session",
 		Long: `End the turn that runs in a session, whoever began it, even one in the background. What was said before stays, and the
 session can be used again. It does nothing if no turn runs.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions"),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("sessions"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := c.connect(); err != nil {
@@ -139,7 +140,7 @@ session can be used again. It does nothing if no turn runs.`,
 
 // connect makes the client.
 func (c *conversation) connect() error {
-	typed, namespace, err := c.app.client()
+	typed, namespace, err := c.server.client()
 	if err != nil {
 		return err
 	}

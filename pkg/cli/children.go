@@ -16,16 +16,16 @@ func childrenOf(t *v1alpha1.Task) (labels, fields string) {
 	return v1alpha1.LabelParentTask + "=" + v1alpha1.LabelValue(t.Name), "parentTaskUID=" + string(t.UID)
 }
 
-func taskChildren(a *app) *cobra.Command {
+func taskChildren(api *server, term *terminal) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "children TASK", Short: "List what a task delegated itself, or the runs of a schedule", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "children TASK", Short: "List what a task delegated itself, or the runs of a schedule", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Long: "List the tasks that a task delegated itself, or the runs of a schedule. platform task tree shows all levels.",
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "go on with every change, until you stop")
 	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func taskChildren(a *app) *cobra.Command {
 			return err // an unknown task has no children, but an empty list would mislead
 		}
 		labels, fields := childrenOf(t)
-		return a.list(cmd.Context(), "tasks", &listFlags{selector: labels, fields: fields, follow: follow}, *f)
+		return printList(cmd.Context(), api, term, "tasks", &listFlags{selector: labels, fields: fields, follow: follow}, *f)
 	}
 	return cmd
 }

@@ -4,6 +4,9 @@
 // Package cli is the command platform: an API client for people, which uses the kubeconfig, namespaces and
 // permissions of kubectl. It leaves to kubectl what kubectl does well. It adds commands that need a view of a whole
 // run: following a run to its end, its trace, decisions and forks.
+//
+// A command is a function that is given what it needs: the server whose client it makes, the terminal that it reads from
+// and writes to, or both. What prints an object takes only the terminal.
 package cli
 
 import (
@@ -42,30 +45,26 @@ type Streams struct {
 	Become func(path string, args, env []string) error
 }
 
-// app is the state that all commands share.
-//
-//large:lines each command is a method, and so is each part of its output
-type app struct {
+// terminal is what commands read from and write to, and the clock beside it.
+type terminal struct {
 	Streams
-	screen    *visible.Writer // Out; Err has the same colours
-	raw       io.Writer       // Out as it is, for contents of files
-	answers   *bufio.Reader   // In, once the user was asked
-	loader    *clientcmd.ClientConfigLoadingRules
-	overrides *clientcmd.ConfigOverrides
-	clock     clock.Clock
+	screen  *visible.Writer // Out; Err has the same colours
+	raw     io.Writer       // Out as it is, for contents of files
+	answers *bufio.Reader   // In, once the user was asked
+	clock   clock.Clock
 }
 
 // Main runs the command and returns its exit code. name is the program's own name, from which it detects that kubectl
 // started it.
 func Main(ctx context.Context, name string, args []string, s Streams) int {
-	cmd, a := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
+	cmd, term := newCommand(s, name) //nolint:contextcheck // commands have ctx from ExecuteContext
 	cmd.SetArgs(args)
 	err := execute(func() error { return cmd.ExecuteContext(ctx) }, cmd)
-	if flushed := a.screen.Flush(); err == nil {
+	if flushed := term.screen.Flush(); err == nil {
 		err = flushed
 	}
 	if err != nil && !silent(err) {
-		note(a.Err, "platform: "+explain(err))
+		note(term.Err, "platform: "+explain(err))
 	}
 	return exitCode(ctx, err)
 }
@@ -77,9 +76,10 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-func newCommand(s Streams, name string) (*cobra.Command, *app) {
-	a := &app{Streams: s, screen: visible.NewWriter(s.Out), raw: s.Out, loader: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, clock: clock.RealClock{}}
-	a.Out, a.Err = a.screen, a.screen.Beside(s.Err)
+func newCommand(s Streams, name string) (*cobra.Command, *terminal) {
+	term := &terminal{Streams: s, screen: visible.NewWriter(s.Out), raw: s.Out, clock: clock.RealClock{}}
+	term.Out, term.Err = term.screen, term.screen.Beside(s.Err)
+	api := &server{loader: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, warnings: warnings{term.Err}}
 	cmd := &cobra.Command{
 		Use:           "platform",
 		Short:         "Run AI agents as Kubernetes resources",
@@ -92,30 +92,31 @@ func newCommand(s Streams, name string) (*cobra.Command, *app) {
 		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl platform"}
 	}
 	cmd.SetIn(s.In)
-	cmd.SetOut(a.Out)
-	cmd.SetErr(a.Err)
+	cmd.SetOut(term.Out)
+	cmd.SetErr(term.Err)
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&a.loader.ExplicitPath, "kubeconfig", "", "kubeconfig file to use instead of KUBECONFIG or ~/.kube/config")
+	flags.StringVar(&api.loader.ExplicitPath, "kubeconfig", "", "kubeconfig file to use instead of KUBECONFIG or ~/.kube/config")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.CurrentContext.LongName, names.ContextOverrideFlags.Namespace.ShortName = "context", "n"
 	names.ClusterOverrideFlags.APIServer.ShortName, names.AuthOverrideFlags.Token.ShortName = "s", "t"
-	clientcmd.BindOverrideFlags(a.overrides, flags, names)
+	clientcmd.BindOverrideFlags(api.overrides, flags, names)
 	usual := []string{"kubeconfig", "context", "namespace", "server", "certificate-authority", "token", "as", "as-group", "request-timeout"}
 	flags.Lookup("token").Usage = "bearer token to use; overrides the kubeconfig's user"
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) }) // the others work as in kubectl
 	flags.Lookup("certificate-authority").Usage = "file with the certificate of the authority that signed the server's"
-	offer(cmd, "namespace", a.namespaces)
-	offer(cmd, "context", a.contexts)
-	cmd.AddCommand(runCommand(a), a.taskCommand(), a.sessionCommand(), a.approvalCommand(), chatCommand(a), memoryCommand(a), proposalCommand(a))
-	cmd.AddCommand(kindCommands(a)...)
-	cmd.AddCommand(modelsCommand(a), secretCommand(a), policyCommand(a), usageCommand(a), auditCommand(a), statusCommand(a), a.authCommand(), configCommand(), versionCommand(a), consoleCommand(a), a.backupCommand(), a.restoreCommand())
-	return cmd, a
+	offer(cmd, "namespace", api.namespaces)
+	offer(cmd, "context", api.contexts)
+	cmd.AddCommand(runCommand(api, term), taskCommand(api, term), sessionCommand(api, term), approvalCommand(api, term), chatCommand(api, term), memoryCommand(api, term), proposalCommand(api, term))
+	cmd.AddCommand(kindCommands(api, term)...)
+	cmd.AddCommand(modelsCommand(api, term), secretCommand(api, term), policyCommand(api, term), usageCommand(api, term), auditCommand(api, term),
+		statusCommand(api, term), authCommand(api, term), configCommand(), versionCommand(api, term), consoleCommand(api, term), backupCommand(api, term), restoreCommand(term))
+	return cmd, term
 }
 
 // readFile reads a file, or standard input for "-".
-func (a *app) readFile(name string) ([]byte, error) {
+func (term *terminal) readFile(name string) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(a.In)
+		return io.ReadAll(term.In)
 	}
 	return os.ReadFile(name)
 }

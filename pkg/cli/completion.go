@@ -24,10 +24,10 @@ func offer(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 }
 
 // offerNames completes the values of flags with names of a resource.
-func (a *app) offerNames(cmd *cobra.Command, resource string, flags ...string) {
+func (api *server) offerNames(cmd *cobra.Command, resource string, flags ...string) {
 	for _, flag := range flags {
 		offer(cmd, flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.stored(cmd, resource), cobra.ShellCompDirectiveNoFileComp
+			return api.stored(cmd, resource), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 }
@@ -42,26 +42,26 @@ func offerTypes(cmd *cobra.Command, flag string) {
 }
 
 // names completes the name of one object.
-func (a *app) names(resource string) cobra.CompletionFunc {
+func (api *server) names(resource string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.stored(cmd, resource), cobra.ShellCompDirectiveNoFileComp
+		return api.stored(cmd, resource), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // namesOf completes the names of several objects.
-func (a *app) namesOf(resource string) cobra.CompletionFunc {
+func (api *server) namesOf(resource string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		left := slices.DeleteFunc(a.stored(cmd, resource), func(name string) bool { return slices.Contains(args, name) })
+		left := slices.DeleteFunc(api.stored(cmd, resource), func(name string) bool { return slices.Contains(args, name) })
 		return left, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // stored returns the names of a resource's objects in the namespace; none if they cannot be read.
-func (a *app) stored(cmd *cobra.Command, resource string) []string {
-	c, namespace, err := a.client()
+func (api *server) stored(cmd *cobra.Command, resource string) []string {
+	c, namespace, err := api.client()
 	if err != nil {
 		return nil
 	}
@@ -69,8 +69,8 @@ func (a *app) stored(cmd *cobra.Command, resource string) []string {
 }
 
 // namespaces completes the value of --namespace.
-func (a *app) namespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	c, _, err := a.client()
+func (api *server) namespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, _, err := api.client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -95,8 +95,8 @@ func namesIn(ctx context.Context, r *rest.Request) []string {
 }
 
 // contexts completes the value of --context.
-func (a *app) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.loader.Load()
+func (api *server) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, err := api.loader.Load()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

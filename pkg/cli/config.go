@@ -17,14 +17,21 @@ import (
 	"github.com/platform-ai/platform/pkg/version"
 )
 
+// server is the API server that the flags and the kubeconfig name. Both are read when a client is made.
+type server struct {
+	loader    *clientcmd.ClientConfigLoadingRules
+	overrides *clientcmd.ConfigOverrides
+	warnings  warnings
+}
+
 // kubeconfig returns the configuration from the flags and the kubeconfig. If the command line has a token, the
 // kubeconfig's users are ignored: a server would prefer a client certificate to the token, and would refuse a token
 // together with a password as ambiguous.
-func (a *app) kubeconfig() clientcmd.ClientConfig {
-	if a.overrides.AuthInfo.Token == "" {
-		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(a.loader, a.overrides)
+func (api *server) kubeconfig() clientcmd.ClientConfig {
+	if api.overrides.AuthInfo.Token == "" {
+		return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(api.loader, api.overrides)
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(withoutUsers{a.loader}, a.overrides)
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(withoutUsers{api.loader}, api.overrides)
 }
 
 // withoutUsers loads a kubeconfig whose users have no credentials.
@@ -44,8 +51,8 @@ func (w withoutUsers) Load() (*clientcmdapi.Config, error) {
 }
 
 // config returns the client configuration.
-func (a *app) config() (*rest.Config, error) {
-	c, err := a.kubeconfig().ClientConfig()
+func (api *server) config() (*rest.Config, error) {
+	c, err := api.kubeconfig().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errNoConfig
 	}
@@ -54,17 +61,17 @@ func (a *app) config() (*rest.Config, error) {
 	}
 	c.QPS = -1
 	c.UserAgent = "platform/" + version.Version()
-	c.WarningHandlerWithContext = warnings{a.Err}
+	c.WarningHandlerWithContext = api.warnings
 	return c, nil
 }
 
 // client returns a client of the API group, and the namespace to use.
-func (a *app) client() (typed.CoreV1alpha1Interface, string, error) {
-	c, err := a.config()
+func (api *server) client() (typed.CoreV1alpha1Interface, string, error) {
+	c, err := api.config()
 	if err != nil {
 		return nil, "", err
 	}
-	namespace, _, err := a.kubeconfig().Namespace()
+	namespace, _, err := api.kubeconfig().Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -86,8 +93,8 @@ func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, te
 }
 
 // say prints a line of output.
-func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
+func (term *terminal) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(term.Out, format+"\n", args...)
 	return err
 }
 

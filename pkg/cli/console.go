@@ -38,7 +38,7 @@ const (
 	consoleHeaderTimeout, consoleShutdown = 30 * time.Second, time.Second
 )
 
-func consoleCommand(a *app) *cobra.Command {
+func consoleCommand(api *server, term *terminal) *cobra.Command {
 	var noOpen bool
 	var port uint16
 	cmd := &cobra.Command{
@@ -55,13 +55,13 @@ func consoleCommand(a *app) *cobra.Command {
 			return err
 		}
 		defer stop()
-		return a.console(cmd.Context(), port, !noOpen)
+		return serveConsole(cmd.Context(), api, term, port, !noOpen)
 	}
 	return cmd
 }
 
-func (a *app) console(ctx context.Context, port uint16, open bool) error {
-	config, err := a.config()
+func serveConsole(ctx context.Context, api *server, term *terminal, port uint16, open bool) error {
+	config, err := api.config()
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *app) console(ctx context.Context, port uint16, open bool) error {
 	if err != nil {
 		return fmt.Errorf("the server does not say who you are: %w", err)
 	}
-	namespace, _, err := a.kubeconfig().Namespace()
+	namespace, _, err := api.kubeconfig().Namespace()
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -78,20 +78,20 @@ func (a *app) console(ctx context.Context, port uint16, open bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen (another --port?): %w", err)
 	}
-	link := newOnce(a.clock, console.Entry{User: user, Namespace: namespace})
+	link := newOnce(term.clock, console.Entry{User: user, Namespace: namespace})
 	link.again = func() {
-		note(a.Err, "platform: the link was presented once more and refused. If that was not you, somebody else has it: end this command")
+		note(term.Err, "platform: the link was presented once more and refused. If that was not you, somebody else has it: end this command")
 	}
 	h, err := newLocal(config, l.Addr().String(), link)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	address := fmt.Sprintf("http://%s%slogin#once=%s", l.Addr(), console.Path, link.secret)
-	if err := a.say("Console of %s, as %s:\n\n  %s\n\nThe link works once, within %d minutes. Stop with Ctrl-C.", config.Host, clean(user), address, int(onceLife/time.Minute)); err != nil {
+	if err := term.say("Console of %s, as %s:\n\n  %s\n\nThe link works once, within %d minutes. Stop with Ctrl-C.", config.Host, clean(user), address, int(onceLife/time.Minute)); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	if open {
-		remove := openBrowser(ctx, a.Err, address)
+		remove := openBrowser(ctx, term.Err, address)
 		defer remove()
 	}
 	return serveLocal(ctx, l, h)

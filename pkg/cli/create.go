@@ -33,7 +33,7 @@ type newTask struct {
 	priority                                                 int32
 }
 
-func (a *app) taskCreate() *cobra.Command {
+func taskCreate(api *server, term *terminal) *cobra.Command {
 	var n newTask
 	cmd := &cobra.Command{
 		Use: "create [PROMPT]", Aliases: []string{"run"}, Short: "Create a task from a prompt, a command or a file", Args: cobra.MaximumNArgs(1),
@@ -59,27 +59,27 @@ func (a *app) taskCreate() *cobra.Command {
 	f.StringVar(&n.zone, "timezone", "", "time zone of the schedule")
 	f.BoolVar(&n.suspend, "suspend", false, "do not start runs of the schedule yet")
 	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end and print its result; the exit code reports the outcome")
-	a.offerNames(cmd, "agents", "agent")
-	a.offerNames(cmd, "providers", "provider")
-	a.offerNames(cmd, "sessions", "session")
+	api.offerNames(cmd, "agents", "agent")
+	api.offerNames(cmd, "providers", "provider")
+	api.offerNames(cmd, "sessions", "session")
 	kinds := []string{string(v1alpha1.TaskTypeAI), string(v1alpha1.TaskTypeContainer), string(v1alpha1.TaskTypeAgent)}
 	offer(cmd, "type", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		t, err := a.describe(cmd, &n, args)
+		t, err := describedTask(term, cmd, &n, args)
 		if err != nil {
 			return err
 		}
-		return a.createTask(cmd.Context(), t, n.watch, *o)
+		return createTask(cmd.Context(), api, term, t, n.watch, *o)
 	}
 	return cmd
 }
 
-// describe builds the task from the file, the flags and the prompt.
-func (a *app) describe(cmd *cobra.Command, n *newTask, args []string) (*v1alpha1.Task, error) {
+// describedTask builds the task from the file, the flags and the prompt.
+func describedTask(term *terminal, cmd *cobra.Command, n *newTask, args []string) (*v1alpha1.Task, error) {
 	t := &v1alpha1.Task{}
 	if n.file != "" {
-		b, err := a.readFile(n.file)
+		b, err := term.readFile(n.file)
 		if err != nil {
 			return nil, fmt.Errorf("-f: %w", err)
 		}
@@ -144,28 +144,28 @@ func ai(s *v1alpha1.TaskSpec) *v1alpha1.TaskAI {
 	return s.AI
 }
 
-func (a *app) createTask(ctx context.Context, t *v1alpha1.Task, watch bool, f format) error {
-	made, c, err := a.submit(ctx, t)
+func createTask(ctx context.Context, api *server, term *terminal, t *v1alpha1.Task, watch bool, f format) error {
+	made, c, err := submitTask(ctx, api, term, t)
 	if err != nil {
 		return err
 	}
-	if err := a.printCreated(made, "Task", f); err != nil || !watch {
+	if err := printCreated(term, made, "Task", f); err != nil || !watch {
 		return err
 	}
-	a.overrides.Context.Namespace = made.Namespace
-	return a.followToResult(ctx, c, made.Name)
+	api.overrides.Context.Namespace = made.Namespace
+	return followToResult(ctx, api, term, c, made.Name)
 }
 
-// submit creates a task, and returns it and the client of its namespace.
-func (a *app) submit(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, typed.TaskInterface, error) {
-	c, namespace, err := a.client()
+// submitTask creates a task, and returns it and the client of its namespace.
+func submitTask(ctx context.Context, api *server, term *terminal, t *v1alpha1.Task) (*v1alpha1.Task, typed.TaskInterface, error) {
+	c, namespace, err := api.client()
 	if err != nil {
 		return nil, nil, err
 	}
 	if t.Namespace != "" {
 		namespace = t.Namespace
 	}
-	a.warnOfAgent(ctx, c, namespace, t)
+	warnOfAgent(ctx, term, c, namespace, t)
 	made, err := c.Tasks(namespace).Create(ctx, t, metav1.CreateOptions{FieldManager: "platform"})
 	return made, c.Tasks(namespace), err
 }
@@ -177,40 +177,40 @@ type object interface {
 }
 
 // printCreated prints an object of the API group that was created.
-func (a *app) printCreated(obj object, kind string, f format) error {
+func printCreated(term *terminal, obj object, kind string, f format) error {
 	word := strings.ToLower(kind)
 	switch f {
 	case asJSON, asYAML:
 		obj.GetObjectKind().SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
-		return a.write(obj, f)
+		return term.write(obj, f)
 	case asName:
-		return a.say("%s.%s/%s", word, v1alpha1.GroupName, obj.GetName())
+		return term.say("%s.%s/%s", word, v1alpha1.GroupName, obj.GetName())
 	}
-	return a.say("%s %s created", word, obj.GetName())
+	return term.say("%s %s created", word, obj.GetName())
 }
 
 // warnOfAgent says that the Agent of a new task does not exist: the server accepts the task, since Agents may be made after it, and fails
 // it if that does not happen within seconds.
-func (a *app) warnOfAgent(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, t *v1alpha1.Task) {
+func warnOfAgent(ctx context.Context, term *terminal, c typed.CoreV1alpha1Interface, namespace string, t *v1alpha1.Task) {
 	ref := t.Spec.AgentRef
 	if ref == nil {
 		return
 	}
 	if _, err := c.Agents(cmp.Or(ref.Namespace, namespace)).Get(ctx, ref.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		note(a.Err, fmt.Sprintf("Warning: there is no agent %s; the task fails unless it is created within seconds", ref.Name))
+		note(term.Err, fmt.Sprintf("Warning: there is no agent %s; the task fails unless it is created within seconds", ref.Name))
 	}
 }
 
 // followToResult prints the events of a task as they arrive and, if it succeeds, its result.
-func (a *app) followToResult(ctx context.Context, c typed.TaskInterface, task string) error {
-	if err := a.follow(ctx, task, eventFlags{}, asTable); err != nil {
+func followToResult(ctx context.Context, api *server, term *terminal, c typed.TaskInterface, task string) error {
+	if err := followTask(ctx, api, term, task, eventFlags{}, asTable); err != nil {
 		return err
 	}
-	return a.printResultOf(ctx, c, task, "\n")
+	return printResultOf(ctx, term, c, task, "\n")
 }
 
 // printResultOf prints the result of a task that succeeded, after a text. A command may have printed nothing, and then this does so, too.
-func (a *app) printResultOf(ctx context.Context, c typed.TaskInterface, task, before string) error {
+func printResultOf(ctx context.Context, term *terminal, c typed.TaskInterface, task, before string) error {
 	r, err := c.GetResult(ctx, task, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -218,14 +218,14 @@ func (a *app) printResultOf(ctx context.Context, c typed.TaskInterface, task, be
 	if err != nil {
 		return err
 	}
-	return a.printResult(before + r.Result)
+	return printResult(term, before+r.Result)
 }
 
-func (a *app) taskFork() *cobra.Command {
+func taskFork(api *server, term *terminal) *cobra.Command {
 	var agent, name, prompt, after, key string
 	var watch, shared bool
 	cmd := &cobra.Command{
-		Use: "fork TASK", Short: "Make a task that continues another from a point of its history", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "fork TASK", Short: "Make a task that continues another from a point of its history", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Example: `  platform task fork primes --after 12 --agent coder --prompt "Try a sieve instead"
   platform task fork primes --idempotency-key $BUILD_ID --after 12   # repeatable`,
 	}
@@ -237,7 +237,7 @@ func (a *app) taskFork() *cobra.Command {
 	f.StringVar(&key, "idempotency-key", "", "a repeated request with the same key finds the first fork")
 	f.BoolVar(&shared, "share-session", false, "use the session of the source (default: a session that begins with what it held at that point)")
 	f.BoolVarP(&watch, "watch", "w", false, "follow the fork to its end and print its result; the exit code reports the outcome")
-	a.offerNames(cmd, "agents", "agent")
+	api.offerNames(cmd, "agents", "agent")
 	o := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		seq := intstr.Parse(after)
@@ -248,7 +248,7 @@ func (a *app) taskFork() *cobra.Command {
 		if agent != "" {
 			spec.AgentRef = &v1alpha1.NamespacedReference{Name: agent}
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -256,21 +256,21 @@ func (a *app) taskFork() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := a.printFork(made, *o); err != nil || !watch {
+		if err := printFork(term, made, *o); err != nil || !watch {
 			return err
 		}
-		return a.followToResult(cmd.Context(), c.Tasks(namespace), made.Status.NewTaskName)
+		return followToResult(cmd.Context(), api, term, c.Tasks(namespace), made.Status.NewTaskName)
 	}
 	return cmd
 }
 
-func (a *app) printFork(f *v1alpha1.TaskFork, o format) (err error) {
+func printFork(term *terminal, f *v1alpha1.TaskFork, o format) (err error) {
 	s := &f.Status
 	switch o {
 	case asJSON, asYAML:
-		return a.write(s, o)
+		return term.write(s, o)
 	case asName:
-		_, err = fmt.Fprintln(a.Out, "task.core.platform.ai/"+s.NewTaskName)
+		_, err = fmt.Fprintln(term.Out, "task.core.platform.ai/"+s.NewTaskName)
 	default:
 		word := "created"
 		if s.Replayed {
@@ -280,7 +280,7 @@ func (a *app) printFork(f *v1alpha1.TaskFork, o format) (err error) {
 		if s.ForkContext != nil && s.ForkContext.Truncated {
 			cut = ", shortened"
 		}
-		_, err = fmt.Fprintf(a.Out, "task %s %s: %s after event %d (%s of history%s)\n", s.NewTaskName, word, s.SourceTaskName, s.AfterSeq, many(historyOf(s), "event"), cut)
+		_, err = fmt.Fprintf(term.Out, "task %s %s: %s after event %d (%s of history%s)\n", s.NewTaskName, word, s.SourceTaskName, s.AfterSeq, many(historyOf(s), "event"), cut)
 	}
 	return err
 }

@@ -37,11 +37,11 @@ func (d *decideFlags) add(cmd *cobra.Command) {
 const aboutDecisions = "\nWhat would run is printed first; on a terminal you are asked to confirm it. Without a terminal an approval needs --yes. The\n" +
 	"decision is about exactly that call: the id is made of the task, the tool and the digest of the arguments."
 
-func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
+func taskDecide(api *server, term *terminal, word, short string, aliases ...string) *cobra.Command {
 	var d decideFlags
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use: word + " TASK [APPROVAL]", Aliases: aliases, Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("tasks"),
+		Use: word + " TASK [APPROVAL]", Aliases: aliases, Short: short, Args: cobra.RangeArgs(1, 2), ValidArgsFunction: api.names("tasks"),
 		Long: short + ".\n\nAPPROVAL is the id, or its beginning. If only one approval of the task is pending, it can be left out. If the task has\n" +
 			"none, TASK may be the root of a tree, and APPROVAL one of any task below it." + aboutDecisions,
 	}
@@ -49,15 +49,15 @@ func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until the task, or one below it, asks for something")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
-		until := a.clock.Now().Add(wait)
+		until := term.clock.Now().Add(wait)
 		asked, err := pick(cmd.Context(), c, namespace, append(args, "")[:2])
-		for errors.Is(err, errNothingAsked) && a.clock.Now().Before(until) {
+		for errors.Is(err, errNothingAsked) && term.clock.Now().Before(until) {
 			select {
-			case <-a.clock.After(time.Second):
+			case <-term.clock.After(time.Second):
 			case <-cmd.Context().Done():
 				return cmd.Context().Err()
 			}
@@ -66,23 +66,23 @@ func taskDecide(a *app, word, short string, aliases ...string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd.Context(), c, asked, word, d, *f)
+		return decideOn(cmd.Context(), term, c, asked, word, d, *f)
 	}
 	return cmd
 }
 
-// decide shows an approval, asks the user on a terminal, and decides.
-func (a *app) decide(ctx context.Context, c typed.CoreV1alpha1Interface, asked *v1alpha1.Approval, word string, flags decideFlags, f format) error {
-	out := a.Out
+// decideOn shows an approval, asks the user on a terminal, and decides.
+func decideOn(ctx context.Context, term *terminal, c typed.CoreV1alpha1Interface, asked *v1alpha1.Approval, word string, flags decideFlags, f format) error {
+	out := term.Out
 	if f != asTable {
-		out = a.Err // what is printed to Out is the answer
+		out = term.Err // what is printed to Out is the answer
 	}
 	confirm := !flags.yes && asked.Status.State == v1alpha1.ApprovalPending
-	if err := a.showRequest(ctx, out, asked, confirm && a.Ask); err != nil {
+	if err := showRequest(ctx, term, out, asked, confirm && term.Ask); err != nil {
 		return err
 	}
 	if confirm {
-		if err := a.confirm(ctx, word); err != nil {
+		if err := term.confirm(ctx, word); err != nil {
 			return err
 		}
 	}
@@ -92,20 +92,20 @@ func (a *app) decide(ctx context.Context, c typed.CoreV1alpha1Interface, asked *
 		return err
 	}
 	if f != asTable {
-		return a.write(done, f)
+		return term.write(done, f)
 	}
-	return a.say("%s by %s", done.Status.State, done.Status.DecisionActor)
+	return term.say("%s by %s", done.Status.State, done.Status.DecisionActor)
 }
 
 // showRequest prints the call that would run, screen by screen if it is paged. It refuses an approval whose ID does not match
 // this call.
-func (a *app) showRequest(ctx context.Context, out io.Writer, asked *v1alpha1.Approval, paged bool) error {
+func showRequest(ctx context.Context, term *terminal, out io.Writer, asked *v1alpha1.Approval, paged bool) error {
 	s := &asked.Spec
 	if err := approval.Verify(asked); err != nil {
 		return fmt.Errorf("%w; no decision was made", err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", a.paint(bold, fmt.Sprintf("task %s asks to call %s", s.TaskName, visible.Exact(s.TargetTool))))
+	fmt.Fprintf(&b, "%s\n", term.paint(bold, fmt.Sprintf("task %s asks to call %s", s.TaskName, visible.Exact(s.TargetTool))))
 	line := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(&b, "  %-10s %s\n", name, visible.Exact(text))
@@ -132,20 +132,20 @@ func (a *app) showRequest(ctx context.Context, out io.Writer, asked *v1alpha1.Ap
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
 	if paged {
-		return a.page(ctx, out, b.String())
+		return term.page(ctx, out, b.String())
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
 // page prints a text of which nothing may scroll out of view before it was read.
-func (a *app) page(ctx context.Context, out io.Writer, text string) error {
+func (term *terminal) page(ctx context.Context, out io.Writer, text string) error {
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	lines[len(lines)-1] += "\n"
-	for room := a.Height - 2; ; room = a.Height - 2 {
+	for room := term.Height - 2; ; room = term.Height - 2 {
 		n := 0
 		for ; n < len(lines); n++ {
-			if room -= 1 + max(0, utf8.RuneCountInString(lines[n])-2)/max(1, a.Width); room < 0 && n > 0 && a.Height > 0 {
+			if room -= 1 + max(0, utf8.RuneCountInString(lines[n])-2)/max(1, term.Width); room < 0 && n > 0 && term.Height > 0 {
 				break
 			}
 		}
@@ -153,7 +153,7 @@ func (a *app) page(ctx context.Context, out io.Writer, text string) error {
 			return err
 		}
 		lines = lines[n:]
-		said, err := a.ask(ctx, fmt.Sprintf("-- %s, %d not blank: Enter goes on, q ends --", many(len(lines), "more line"), len(lines)-approval.Blank(lines)))
+		said, err := term.ask(ctx, fmt.Sprintf("-- %s, %d not blank: Enter goes on, q ends --", many(len(lines), "more line"), len(lines)-approval.Blank(lines)))
 		if err != nil {
 			return err
 		}
@@ -168,14 +168,14 @@ var errNotConfirmed = errors.New("no decision was made")
 
 // confirm asks the user on the terminal. Any answer but yes means no. A standard input that is no terminal confirms nothing,
 // whatever it holds, because it may be the rest of somebody's script; nobody needs to confirm that a call is declined.
-func (a *app) confirm(ctx context.Context, word string) error {
-	if !a.Ask && word == approval.Decline {
+func (term *terminal) confirm(ctx context.Context, word string) error {
+	if !term.Ask && word == approval.Decline {
 		return nil
 	}
-	if !a.Ask {
+	if !term.Ask {
 		return fmt.Errorf("%w, because there is no terminal to ask on; to %s this call, add --yes", errNotConfirmed, word)
 	}
-	said, err := a.ask(ctx, word+" this call? [y/N]")
+	said, err := term.ask(ctx, word+" this call? [y/N]")
 	if err != nil {
 		return err
 	}
@@ -189,18 +189,18 @@ func (a *app) confirm(ctx context.Context, word string) error {
 const inputEnded = "\x04"
 
 // ask asks the user on the terminal and returns the answer in lower case.
-func (a *app) ask(ctx context.Context, question string) (string, error) {
-	if _, err := io.WriteString(a.Err, question+" "); err != nil {
+func (term *terminal) ask(ctx context.Context, question string) (string, error) {
+	if _, err := io.WriteString(term.Err, question+" "); err != nil {
 		return "", err
 	}
-	if a.answers == nil {
-		a.answers = bufio.NewReader(a.In)
+	if term.answers == nil {
+		term.answers = bufio.NewReader(term.In)
 	}
 	answer := make(chan string, 1)
 	go func() {
-		line, err := a.answers.ReadString('\n')
+		line, err := term.answers.ReadString('\n')
 		if err != nil && line == "" {
-			note(a.Err, "") // ends the prompt's line
+			note(term.Err, "") // ends the prompt's line
 			line = inputEnded
 		}
 		answer <- strings.ToLower(strings.TrimSpace(line))

@@ -32,14 +32,14 @@ func TestPages(t *testing.T) {
 		{"", first + "\n", 6, 4, errNotConfirmed},
 	} {
 		var out, asked strings.Builder
-		a := &app{Streams: Streams{In: strings.NewReader(c.in), Out: &out, Err: &asked, Width: 80, Height: c.height}}
-		if err := a.page(t.Context(), &out, text); !errors.Is(err, c.err) || asked.String() != c.asked || out.String() != strings.Join(lines[:c.shown], "\n")+"\n" {
+		term := &terminal{Streams: Streams{In: strings.NewReader(c.in), Out: &out, Err: &asked, Width: 80, Height: c.height}}
+		if err := term.page(t.Context(), &out, text); !errors.Is(err, c.err) || asked.String() != c.asked || out.String() != strings.Join(lines[:c.shown], "\n")+"\n" {
 			t.Errorf("height %d, %q: %v\n%s%s", c.height, c.in, err, &out, &asked)
 		}
 	}
 	var out, asked strings.Builder
-	a := &app{Streams: Streams{In: strings.NewReader("\n\n"), Out: &out, Err: &asked, Width: 10, Height: 6}}
-	if err := a.page(t.Context(), &out, "begin\n"+strings.Repeat("x", 35)+"\nend\n"); err != nil || !strings.HasPrefix(asked.String(), "-- 2 more lines") || !strings.Contains(asked.String(), "-- 1 more line, ") {
+	term := &terminal{Streams: Streams{In: strings.NewReader("\n\n"), Out: &out, Err: &asked, Width: 10, Height: 6}}
+	if err := term.page(t.Context(), &out, "begin\n"+strings.Repeat("x", 35)+"\nend\n"); err != nil || !strings.HasPrefix(asked.String(), "-- 2 more lines") || !strings.Contains(asked.String(), "-- 1 more line, ") {
 		t.Errorf("a long line takes several rows: %v %s", err, &asked) // one screen has four
 	}
 }

@@ -19,23 +19,23 @@ import (
 // describedEvents is how many of the newest events task describe prints.
 const describedEvents = 10
 
-func taskDescribe(a *app) *cobra.Command {
-	cmd := eachNamed(a, "describe TASK...", "Show what is known about tasks: state, conditions, children, files, newest events", "tasks",
+func taskDescribe(api *server, term *terminal) *cobra.Command {
+	cmd := eachNamed(api, "describe TASK...", "Show what is known about tasks: state, conditions, children, files, newest events", "tasks",
 		func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
-			return a.describeTask(ctx, c, namespace, name)
+			return describeTask(ctx, api, term, c, namespace, name)
 		})
 	return cmd
 }
 
-func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+func describeTask(ctx context.Context, api *server, term *terminal, c typed.CoreV1alpha1Interface, namespace, name string) error {
 	t, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if err := a.head(t); err != nil {
+	if err := printHead(term, t); err != nil {
 		return err
 	}
-	if err := a.conditions(t); err != nil {
+	if err := printConditions(term, t); err != nil {
 		return err
 	}
 	labels, fields := childrenOf(t)
@@ -43,7 +43,7 @@ func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, n
 	if err != nil {
 		return err
 	}
-	if err := section(a, "Children", children.Items, func(c *v1alpha1.Task) string {
+	if err := section(term, "Children", children.Items, func(c *v1alpha1.Task) string {
 		return fmt.Sprintf("%s  %s", pad(c.Name, nameColumns), c.Status.Phase)
 	}); err != nil {
 		return err
@@ -52,12 +52,12 @@ func (a *app) describeTask(ctx context.Context, c typed.CoreV1alpha1Interface, n
 	if err != nil {
 		return err
 	}
-	if err := section(a, "Artifacts", files.Artifacts, func(f *v1alpha1.TaskArtifact) string {
+	if err := section(term, "Artifacts", files.Artifacts, func(f *v1alpha1.TaskArtifact) string {
 		return fmt.Sprintf("%s  %s", pad(f.Filename, nameColumns), many(int(f.Size), "byte"))
 	}); err != nil {
 		return err
 	}
-	return a.newestEvents(ctx, c, namespace, name)
+	return newestEvents(ctx, api, term, c, namespace, name)
 }
 
 // lengthOf is how long a task took, from the start of its first attempt to its end; empty if that is not known, or less than the whole
@@ -69,8 +69,8 @@ func lengthOf(start, end *metav1.Time) string {
 	return duration(end.Sub(start.Time))
 }
 
-// head prints what the task is and how it stands.
-func (a *app) head(t *v1alpha1.Task) error {
+// printHead prints what the task is and how it stands.
+func printHead(term *terminal, t *v1alpha1.Task) error {
 	s := &t.Status
 	node := nodeOf(t)
 	at := func(v *metav1.Time) string {
@@ -123,29 +123,29 @@ func (a *app) head(t *v1alpha1.Task) error {
 		if line[1] == "" {
 			continue
 		}
-		if err := a.say("%s %s", pad(line[0]+":", 11), clean(line[1])); err != nil {
+		if err := term.say("%s %s", pad(line[0]+":", 11), clean(line[1])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) conditions(t *v1alpha1.Task) error {
-	return section(a, "Conditions", t.Status.Conditions, func(c *metav1.Condition) string {
+func printConditions(term *terminal, t *v1alpha1.Task) error {
+	return section(term, "Conditions", t.Status.Conditions, func(c *metav1.Condition) string {
 		return fmt.Sprintf("%s  %s  %s  %s", pad(c.Type, nameColumns), pad(string(c.Status), 7), pad(c.Reason, nameColumns), c.Message)
 	})
 }
 
 // section prints a heading and a line for each item, if there are any.
-func section[T any](a *app, heading string, items []T, line func(*T) string) error {
+func section[T any](term *terminal, heading string, items []T, line func(*T) string) error {
 	if len(items) == 0 {
 		return nil
 	}
-	if err := a.say("\n%s", a.paint(bold, heading)); err != nil {
+	if err := term.say("\n%s", term.paint(bold, heading)); err != nil {
 		return err
 	}
 	for i := range items {
-		if err := a.say("  %s", strings.TrimRight(clean(line(&items[i])), " ")); err != nil {
+		if err := term.say("  %s", strings.TrimRight(clean(line(&items[i])), " ")); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func section[T any](a *app, heading string, items []T, line func(*T) string) err
 }
 
 // newestEvents prints the newest events of a task.
-func (a *app) newestEvents(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+func newestEvents(ctx context.Context, api *server, term *terminal, c typed.CoreV1alpha1Interface, namespace, name string) error {
 	r := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(name).SubResource("events")
 	page := &v1alpha1.ExecutionEventPage{}
 	if err := r.Param("limit", "1").Do(ctx).Into(page); err != nil {
@@ -166,8 +166,8 @@ func (a *app) newestEvents(ctx context.Context, c typed.CoreV1alpha1Interface, n
 	if page.LatestSeq > describedEvents {
 		heading = fmt.Sprintf("Events (the newest %d of %d)", describedEvents, page.LatestSeq)
 	}
-	if err := a.say("\n%s", a.paint(bold, heading)); err != nil {
+	if err := term.say("\n%s", term.paint(bold, heading)); err != nil {
 		return err
 	}
-	return a.events(ctx, "tasks", name, partFlags{eventFlags: eventFlags{after: max(0, page.LatestSeq-describedEvents)}}, asTable)
+	return printEvents(ctx, api, term, "tasks", name, partFlags{eventFlags: eventFlags{after: max(0, page.LatestSeq-describedEvents)}}, asTable)
 }

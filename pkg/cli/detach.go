@@ -15,14 +15,14 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-func taskDetach(a *app) *cobra.Command {
+func taskDetach(api *server, term *terminal) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "detach PARENT CHILD...", Short: "Let delegated tasks go on without the task that delegated them",
-		Args: cobra.MinimumNArgs(2), ValidArgsFunction: a.namesOf("tasks"),
+		Args: cobra.MinimumNArgs(2), ValidArgsFunction: api.namesOf("tasks"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func taskDetach(a *app) *cobra.Command {
 				failed = errors.Join(failed, errors.New(explain(err)))
 				continue
 			}
-			failed = errors.Join(failed, a.say("task %s goes on without task %s", name, args[0]))
+			failed = errors.Join(failed, term.say("task %s goes on without task %s", name, args[0]))
 		}
 		return failed
 	}

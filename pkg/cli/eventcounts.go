@@ -46,9 +46,9 @@ func (c *countFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// eventCounts prints how many events there are of a task or a session.
-func (a *app) eventCounts(ctx context.Context, resource, name string, types []string, periods int64, f format) error {
-	c, namespace, err := a.client()
+// printEventCounts prints how many events there are of a task or a session.
+func printEventCounts(ctx context.Context, api *server, term *terminal, resource, name string, types []string, periods int64, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (a *app) eventCounts(ctx context.Context, resource, name string, types []st
 	}
 	if f != asTable {
 		counts.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("ExecutionEventCounts"))
-		return a.write(counts, f)
+		return term.write(counts, f)
 	}
 	rows := [][]string{{"TYPE", "EVENTS"}}
 	for _, t := range slices.SortedFunc(maps.Keys(counts.Types), func(x, y v1alpha1.EventType) int {
@@ -85,5 +85,5 @@ func (a *app) eventCounts(ctx context.Context, resource, name string, types []st
 			b.From.Local().Format("2006-01-02 15:04:05.000"), strconv.FormatInt(b.Total, 10), strconv.FormatInt(b.Severities[v1alpha1.SeverityError], 10), strconv.FormatInt(b.Seq, 10),
 		})
 	}
-	return a.wholeColumns(rows)
+	return term.wholeColumns(rows)
 }

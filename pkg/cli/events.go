@@ -65,8 +65,8 @@ func (p *partFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func taskEvents(a *app) *cobra.Command {
-	cmd := eventsOf(a, "tasks", "events TASK", "Print the events of a task")
+func taskEvents(api *server, term *terminal) *cobra.Command {
+	cmd := eventsOf(api, term, "tasks", "events TASK", "Print the events of a task")
 	cmd.Example = "  platform task events report --last 50\n" +
 		"  platform task events report --last 50 --before 1200\n" +
 		"  platform task events report --search 'permission denied' --last 1\n" +
@@ -75,9 +75,9 @@ func taskEvents(a *app) *cobra.Command {
 }
 
 // eventsOf returns a command that prints events of a task or a session.
-func eventsOf(a *app, resource, use, short string) *cobra.Command {
+func eventsOf(api *server, term *terminal, resource, use, short string) *cobra.Command {
 	var p partFlags
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: a.names(resource)}
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: api.names(resource)}
 	p.add(cmd)
 	var n countFlags
 	n.add(cmd)
@@ -87,12 +87,12 @@ func eventsOf(a *app, resource, use, short string) *cobra.Command {
 			return err
 		}
 		if n.count {
-			return a.eventCounts(cmd.Context(), resource, args[0], p.types, n.periods, *f)
+			return printEventCounts(cmd.Context(), api, term, resource, args[0], p.types, n.periods, *f)
 		}
 		if p.last > 0 {
-			return a.lastEvents(cmd.Context(), resource, args[0], p, *f)
+			return printLastEvents(cmd.Context(), api, term, resource, args[0], p, *f)
 		}
-		return a.events(cmd.Context(), resource, args[0], p, *f)
+		return printEvents(cmd.Context(), api, term, resource, args[0], p, *f)
 	}
 	return cmd
 }
@@ -113,14 +113,14 @@ func (p *partFlags) page(ctx context.Context, r *rest.Request, limit int64) (*v1
 	return page, r.Do(ctx).Into(page)
 }
 
-// events prints events page by page, so that a long stream is not held in memory. JSON output has one object per line,
+// printEvents prints events page by page, so that a long stream is not held in memory. JSON output has one object per line,
 // YAML output one document per event.
-func (a *app) events(ctx context.Context, resource, name string, p partFlags, f format) error {
-	c, namespace, err := a.client()
+func printEvents(ctx context.Context, api *server, term *terminal, resource, name string, p partFlags, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
-	lines := &timeline{app: a, out: a.Out, session: resource == "sessions"}
+	lines := &timeline{terminal: term, out: term.Out, session: resource == "sessions"}
 	for left := p.limit; ; {
 		n := int64(pageSize)
 		if p.limit > 0 {
@@ -135,7 +135,7 @@ func (a *app) events(ctx context.Context, resource, name string, p partFlags, f 
 			lines.gap(*page.Gap)
 		}
 		for i := range page.Events {
-			if err := a.event(lines, &page.Events[i], f); err != nil {
+			if err := printEvent(term, lines, &page.Events[i], f); err != nil {
 				return err
 			}
 			p.after = page.Events[i].Seq
@@ -148,10 +148,10 @@ func (a *app) events(ctx context.Context, resource, name string, p partFlags, f 
 	}
 }
 
-// lastEvents prints the last events of a stream, or the last ones before a position, in order. It reads no others,
+// printLastEvents prints the last events of a stream, or the last ones before a position, in order. It reads no others,
 // unless it searches.
-func (a *app) lastEvents(ctx context.Context, resource, name string, p partFlags, f format) error {
-	c, namespace, err := a.client()
+func printLastEvents(ctx context.Context, api *server, term *terminal, resource, name string, p partFlags, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -170,10 +170,10 @@ func (a *app) lastEvents(ctx context.Context, resource, name string, p partFlags
 			break
 		}
 	}
-	lines := &timeline{app: a, out: a.Out, session: resource == "sessions"}
+	lines := &timeline{terminal: term, out: term.Out, session: resource == "sessions"}
 	slices.Reverse(found)
 	for i := range found {
-		if err := a.event(lines, &found[i], f); err != nil {
+		if err := printEvent(term, lines, &found[i], f); err != nil {
 			return err
 		}
 	}

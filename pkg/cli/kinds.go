@@ -13,13 +13,13 @@ import (
 )
 
 // kindCommands returns the commands for kinds that tasks are made of. They are written with kubectl apply.
-func kindCommands(a *app) []*cobra.Command {
+func kindCommands(api *server, term *terminal) []*cobra.Command {
 	remove := func(resource, word string, of func(typed.CoreV1alpha1Interface, string) remover) *cobra.Command {
-		cmd := eachNamed(a, "delete NAME...", "Remove "+resource, resource, func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		cmd := eachNamed(api, "delete NAME...", "Remove "+resource, resource, func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 			if err := of(c, namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 				return err
 			}
-			return a.say("%s %s deleted", word, name)
+			return term.say("%s %s deleted", word, name)
 		})
 		cmd.Aliases = []string{"rm"}
 		return cmd
@@ -27,15 +27,15 @@ func kindCommands(a *app) []*cobra.Command {
 	kind := func(word, short string, of func(typed.CoreV1alpha1Interface, string) remover) *cobra.Command {
 		resource := word + "s"
 		cmd := &cobra.Command{Use: word, Aliases: []string{resource}, Short: short}
-		list := listOf(a, resource, "List "+resource)
+		list := listOf(api, term, resource, "List "+resource)
 		if resource == "tools" {
-			list = toolList(a)
+			list = toolList(api, term)
 		}
-		cmd.AddCommand(list, getOf(a, "NAME", resource, "Show "+resource), remove(resource, word, of))
+		cmd.AddCommand(list, getOf(api, term, "NAME", resource, "Show "+resource), remove(resource, word, of))
 		return cmd
 	}
 	skill := kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) })
-	skill.AddCommand(skillFileCommands(a)...)
+	skill.AddCommand(skillFileCommands(api, term)...)
 	return []*cobra.Command{
 		kind("agent", "Agents that perform tasks: a model with instructions and tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Agents(n) }),
 		kind("provider", "Accounts at vendors of models", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Providers(n) }),
@@ -45,7 +45,7 @@ func kindCommands(a *app) []*cobra.Command {
 }
 
 // toolList lists what tasks of the namespace can call. Built-in tools are no objects, so they are in tables only.
-func toolList(a *app) *cobra.Command {
+func toolList(api *server, term *terminal) *cobra.Command {
 	var l listFlags
 	var own bool
 	cmd := &cobra.Command{
@@ -61,7 +61,7 @@ func toolList(a *app) *cobra.Command {
 		if own || !f.table() || l.follow || l.fields != "" {
 			resource = "tools"
 		}
-		return a.list(cmd.Context(), resource, &l, *f)
+		return printList(cmd.Context(), api, term, resource, &l, *f)
 	}
 	return cmd
 }

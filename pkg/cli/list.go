@@ -47,32 +47,34 @@ func (l *listFlags) request(c rest.Interface, namespace, resource string) *rest.
 }
 
 // listOf returns a command that lists objects.
-func listOf(a *app, resource, short string) *cobra.Command {
+func listOf(api *server, term *terminal, resource, short string) *cobra.Command {
 	var l listFlags
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: short, Args: cobra.NoArgs}
 	l.add(cmd)
 	f := addOutput(cmd, objectFormats...)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), resource, &l, *f) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return printList(cmd.Context(), api, term, resource, &l, *f)
+	}
 	return cmd
 }
 
-// list prints the objects of a resource, and each change of one if the flags ask for that.
-func (a *app) list(ctx context.Context, resource string, l *listFlags, f format) error {
-	c, namespace, err := a.client()
+// printList prints the objects of a resource, and each change of one if the flags ask for that.
+func printList(ctx context.Context, api *server, term *terminal, resource string, l *listFlags, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
 	request := func() *rest.Request { return l.request(c.RESTClient(), namespace, resource) }
-	p := a.objectPrinter(f, l.everywhere)
+	p := term.objectPrinter(f, l.everywhere)
 	if l.follow {
 		if l.limit > 0 || l.token != "" {
 			return errors.New("--watch cannot be combined with --limit or --continue")
 		}
-		return (&listWatch{app: a, request: request, format: f, printer: p}).follow(ctx)
+		return (&listWatch{terminal: term, request: request, format: f, printer: p}).follow(ctx)
 	}
 	obj, err := fetch(ctx, request(), f)
 	if err != nil {
 		return err
 	}
-	return a.printAnswer(p, obj)
+	return term.printAnswer(p, obj)
 }

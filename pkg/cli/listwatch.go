@@ -21,7 +21,7 @@ import (
 
 // listWatch prints a list and then each change, across cut connections.
 type listWatch struct {
-	*app
+	*terminal
 	// request returns a new request for the list.
 	request func() *rest.Request
 	format  format

@@ -17,10 +17,10 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-func taskLogs(a *app) *cobra.Command {
+func taskLogs(api *server, term *terminal) *cobra.Command {
 	var follow, raw bool
 	var tail int
-	cmd := &cobra.Command{Use: "logs TASK", Aliases: []string{"log"}, Short: "Print the log of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+	cmd := &cobra.Command{Use: "logs TASK", Aliases: []string{"log"}, Short: "Print the log of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks")}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task ends, across cut connections")
 	cmd.Flags().IntVar(&tail, "tail", 0, "only this many of the last lines; 0 is all")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the bytes as they are, also those that a terminal obeys")
@@ -28,13 +28,13 @@ func taskLogs(a *app) *cobra.Command {
 		if follow && tail > 0 {
 			return errors.New("--tail cannot be combined with --follow")
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
-		l := &logReader{client: c, namespace: namespace, task: args[0], out: a.Out, follow: follow, tail: tail}
+		l := &logReader{client: c, namespace: namespace, task: args[0], out: term.Out, follow: follow, tail: tail}
 		if raw {
-			l.out = a.raw
+			l.out = term.raw
 		}
 		if !follow {
 			return l.read(cmd.Context())
@@ -44,7 +44,7 @@ func taskLogs(a *app) *cobra.Command {
 			return err
 		}
 		l.uid = task.UID
-		err = persist(cmd.Context(), a.clock, func() int64 { return l.printed }, l.toEnd)
+		err = persist(cmd.Context(), term.clock, func() int64 { return l.printed }, l.toEnd)
 		return lost(err, "the log of "+l.task)
 	}
 	return cmd

@@ -15,20 +15,20 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-func memoryCommand(a *app) *cobra.Command {
+func memoryCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "memory", Aliases: []string{"memories"}, Short: "What tasks recall"}
 	change := func(verb, short string, do func(context.Context, typed.MemoryInterface, string) error, done string) *cobra.Command {
-		return eachNamed(a, verb+" MEMORY...", short, "memories", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		return eachNamed(api, verb+" MEMORY...", short, "memories", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 			if err := do(ctx, c.Memories(namespace), name); err != nil {
 				return err
 			}
-			return a.say("memory %s %s", name, done)
+			return term.say("memory %s %s", name, done)
 		})
 	}
 	body := &v1alpha1.MemoryChange{}
 	cmd.AddCommand(
-		proposalCommand(a), // also a command of its own
-		memoryList(a), getOf(a, "MEMORY", "memories", "Show a memory"), memorySearch(a),
+		proposalCommand(api, term), // also a command of its own
+		memoryList(api, term), getOf(api, term, "MEMORY", "memories", "Show a memory"), memorySearch(api, term),
 		change("disable", "Keep memories from being recalled", func(ctx context.Context, c typed.MemoryInterface, name string) error {
 			_, err := c.Disable(ctx, name, body, metav1.CreateOptions{})
 			return err
@@ -48,19 +48,19 @@ func memoryCommand(a *app) *cobra.Command {
 		change("delete", "Remove memories for good", func(ctx context.Context, c typed.MemoryInterface, name string) error {
 			return c.Delete(ctx, name, metav1.DeleteOptions{})
 		}, "deleted"),
-		memoryForget(a),
+		memoryForget(api, term),
 	)
 	return cmd
 }
 
-func memorySearch(a *app) *cobra.Command {
+func memorySearch(api *server, term *terminal) *cobra.Command {
 	var s v1alpha1.MemorySearchSpec
 	cmd := &cobra.Command{Use: "search [WORD...]", Short: "Find memories by their text, the best first", Args: cobra.ArbitraryArgs}
 	searchedBy(cmd.Flags(), &s)
 	cmd.Flags().Int32Var(&s.Limit, "limit", 0, "at most this many; 0 is 50")
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -70,12 +70,12 @@ func memorySearch(a *app) *cobra.Command {
 			return err
 		}
 		if *f != asTable {
-			return a.objectPrinter(*f, false).PrintObj(out, a.Out)
+			return term.objectPrinter(*f, false).PrintObj(out, term.Out)
 		}
 		for i := range out.Status.Items {
 			m := &out.Status.Items[i].Memory
 			text := strings.Join(strings.Fields(clean(m.Spec.Content)), " ")
-			if err := a.say("%s %s", a.paint(bold, m.Name), text); err != nil {
+			if err := term.say("%s %s", term.paint(bold, m.Name), text); err != nil {
 				return err
 			}
 		}
@@ -85,7 +85,7 @@ func memorySearch(a *app) *cobra.Command {
 }
 
 // memoryForget removes what a task brought: its memories for good, and its proposals.
-func memoryForget(a *app) *cobra.Command {
+func memoryForget(api *server, term *terminal) *cobra.Command {
 	var task string
 	cmd := &cobra.Command{
 		Use: "forget --task TASK", Short: "Remove all memories and proposals that came from a task", Args: cobra.NoArgs,
@@ -94,7 +94,7 @@ func memoryForget(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&task, "task", "", "the task")
 	_ = cmd.MarkFlagRequired("task") // the flag exists
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -106,27 +106,27 @@ func memoryForget(a *app) *cobra.Command {
 		if err := c.Memories(namespace).DeleteCollection(cmd.Context(), metav1.DeleteOptions{}, from); err != nil {
 			return fmt.Errorf("memories: %w", err)
 		}
-		return a.say("what came from task %s is forgotten", task)
+		return term.say("what came from task %s is forgotten", task)
 	}
 	return cmd
 }
 
-func proposalCommand(a *app) *cobra.Command {
+func proposalCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "proposal", Aliases: []string{"proposals"}, Short: "What agents propose to remember"}
-	cmd.AddCommand(proposalList(a), getOf(a, "PROPOSAL", "memoryproposals", "Show a proposal"), proposalReview(a), proposalApply(a),
-		eachNamed(a, "archive PROPOSAL...", "Close proposals without applying them", "memoryproposals", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+	cmd.AddCommand(proposalList(api, term), getOf(api, term, "PROPOSAL", "memoryproposals", "Show a proposal"), proposalReview(api, term), proposalApply(api, term),
+		eachNamed(api, "archive PROPOSAL...", "Close proposals without applying them", "memoryproposals", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 			if _, err := c.MemoryProposals(namespace).Archive(ctx, name, &v1alpha1.MemoryChange{}, metav1.CreateOptions{}); err != nil {
 				return err
 			}
-			return a.say("proposal %s archived", name)
+			return term.say("proposal %s archived", name)
 		}))
 	return cmd
 }
 
-func proposalReview(a *app) *cobra.Command {
+func proposalReview(api *server, term *terminal) *cobra.Command {
 	var accept, reject bool
 	review := &v1alpha1.MemoryProposalReview{}
-	cmd := &cobra.Command{Use: "review PROPOSAL (--accept | --reject)", Short: "Accept or reject a proposal", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("memoryproposals")}
+	cmd := &cobra.Command{Use: "review PROPOSAL (--accept | --reject)", Short: "Accept or reject a proposal", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("memoryproposals")}
 	flags := cmd.Flags()
 	flags.BoolVar(&accept, "accept", false, "accept it; it can be applied then")
 	flags.BoolVar(&reject, "reject", false, "reject it")
@@ -135,7 +135,7 @@ func proposalReview(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("accept", "reject")
 	cmd.MarkFlagsOneRequired("accept", "reject")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -146,17 +146,17 @@ func proposalReview(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.say("proposal %s %s", p.Name, p.Status.State)
+		return term.say("proposal %s %s", p.Name, p.Status.State)
 	}
 	return cmd
 }
 
-func proposalApply(a *app) *cobra.Command {
+func proposalApply(api *server, term *terminal) *cobra.Command {
 	apply := &v1alpha1.MemoryProposalApplication{}
-	cmd := &cobra.Command{Use: "apply PROPOSAL", Short: "Make the memory of an accepted proposal", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("memoryproposals")}
+	cmd := &cobra.Command{Use: "apply PROPOSAL", Short: "Make the memory of an accepted proposal", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("memoryproposals")}
 	cmd.Flags().StringVar(&apply.Spec.AppliedBy, "applied-by", "", "name to record instead of your user name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func proposalApply(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.say("memory %s made of proposal %s", m.Name, args[0])
+		return term.say("memory %s made of proposal %s", m.Name, args[0])
 	}
 	return cmd
 }

@@ -31,7 +31,7 @@ func searchedBy(f *pflag.FlagSet, s *v1alpha1.MemorySearchSpec) []string {
 }
 
 // memoryList lists all memories, or with filters those that a search finds.
-func memoryList(a *app) *cobra.Command {
+func memoryList(api *server, term *terminal) *cobra.Command {
 	var l listFlags
 	var s v1alpha1.MemorySearchSpec
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ func memoryList(a *app) *cobra.Command {
 	f := addOutput(cmd, objectFormats...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !slices.ContainsFunc(filters, flags.Changed) {
-			return a.list(cmd.Context(), "memories", &l, *f)
+			return printList(cmd.Context(), api, term, "memories", &l, *f)
 		}
 		if err := l.searchable(); err != nil {
 			return err
@@ -57,7 +57,7 @@ func memoryList(a *app) *cobra.Command {
 		if s.Limit == 0 {
 			s.Limit = mostMemories
 		}
-		return a.foundMemories(cmd.Context(), s, *f)
+		return foundMemories(cmd.Context(), api, term, s, *f)
 	}
 	return cmd
 }
@@ -74,8 +74,8 @@ func (l *listFlags) searchable() error {
 }
 
 // foundMemories prints the memories that a search finds.
-func (a *app) foundMemories(ctx context.Context, s v1alpha1.MemorySearchSpec, f format) error {
-	c, namespace, err := a.client()
+func foundMemories(ctx context.Context, api *server, term *terminal, s v1alpha1.MemorySearchSpec, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *app) foundMemories(ctx context.Context, s v1alpha1.MemorySearchSpec, f 
 	for i := range out.Status.Items {
 		list.Items = append(list.Items, out.Status.Items[i].Memory)
 	}
-	return printFound(a, f, list, "MemoryList", list.Items, []string{"NAME", "AGENT", "SESSION", "STATE", "RECALLED", "CONTENT"}, []string{"TAGS", "SOURCE"}, func(m *v1alpha1.Memory) ([]string, []string) {
+	return printFound(term, f, list, "MemoryList", list.Items, []string{"NAME", "AGENT", "SESSION", "STATE", "RECALLED", "CONTENT"}, []string{"TAGS", "SOURCE"}, func(m *v1alpha1.Memory) ([]string, []string) {
 		state := "Active"
 		switch {
 		case m.Status.Deleted:
@@ -104,11 +104,11 @@ func (a *app) foundMemories(ctx context.Context, s v1alpha1.MemorySearchSpec, f 
 const longestText = 60
 
 // printFound prints what a search found as a list of its kind would be printed.
-func printFound[T any](a *app, f format, list runtime.Object, kind string, items []T, columns, wide []string, cells func(*T) (own, more []string)) error {
+func printFound[T any](term *terminal, f format, list runtime.Object, kind string, items []T, columns, wide []string, cells func(*T) (own, more []string)) error {
 	if f == asName {
 		for i := range items {
 			own, _ := cells(&items[i])
-			if err := a.say("%s.%s/%s", strings.ToLower(strings.TrimSuffix(kind, "List")), v1alpha1.GroupName, own[0]); err != nil {
+			if err := term.say("%s.%s/%s", strings.ToLower(strings.TrimSuffix(kind, "List")), v1alpha1.GroupName, own[0]); err != nil {
 				return err
 			}
 		}
@@ -116,10 +116,10 @@ func printFound[T any](a *app, f format, list runtime.Object, kind string, items
 	}
 	if !f.table() {
 		list.GetObjectKind().SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
-		return a.objectPrinter(f, false).PrintObj(list, a.Out)
+		return term.objectPrinter(f, false).PrintObj(list, term.Out)
 	}
 	if len(items) == 0 {
-		note(a.Err, "nothing found")
+		note(term.Err, "nothing found")
 		return nil
 	}
 	whole := f == asWide
@@ -137,12 +137,12 @@ func printFound[T any](a *app, f format, list runtime.Object, kind string, items
 		rows = append(rows, line(cells(&items[i])))
 	}
 	if whole {
-		return a.wholeColumns(rows)
+		return term.wholeColumns(rows)
 	}
-	return a.columns(rows)
+	return term.columns(rows)
 }
 
-func proposalList(a *app) *cobra.Command {
+func proposalList(api *server, term *terminal) *cobra.Command {
 	var l listFlags
 	var state, query, typ, agent, task string
 	states := []string{"pending", "accepted", "rejected", "applied", "archived", "all"}
@@ -172,7 +172,7 @@ func proposalList(a *app) *cobra.Command {
 			if err := l.searchable(); err != nil {
 				return err
 			}
-			return a.foundProposals(cmd.Context(), v1alpha1.MemoryProposalSearchSpec{
+			return foundProposals(cmd.Context(), api, term, v1alpha1.MemoryProposalSearchSpec{
 				Query: query, Type: v1alpha1.MemoryProposalType(typ), AgentName: agent, TaskName: task, Status: v1alpha1.MemoryProposalState(state), Limit: int32(min(l.limit, mostProposals)),
 			}, *f)
 		}
@@ -181,7 +181,7 @@ func proposalList(a *app) *cobra.Command {
 				l.fields = strings.Trim(l.fields+","+only[0]+"="+only[1], ",")
 			}
 		}
-		return a.list(cmd.Context(), "memoryproposals", &l, *f)
+		return printList(cmd.Context(), api, term, "memoryproposals", &l, *f)
 	}
 	return cmd
 }
@@ -190,8 +190,8 @@ func proposalList(a *app) *cobra.Command {
 const mostProposals = 500
 
 // foundProposals prints the proposals that a search finds.
-func (a *app) foundProposals(ctx context.Context, s v1alpha1.MemoryProposalSearchSpec, f format) error {
-	c, namespace, err := a.client()
+func foundProposals(ctx context.Context, api *server, term *terminal, s v1alpha1.MemoryProposalSearchSpec, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (a *app) foundProposals(ctx context.Context, s v1alpha1.MemoryProposalSearc
 		return err
 	}
 	list := &v1alpha1.MemoryProposalList{Items: out.Status.Items}
-	return printFound(a, f, list, "MemoryProposalList", list.Items, []string{"NAME", "STATE", "TYPE", "TITLE", "AGENT", "TASK"}, []string{"MEMORY", "REVIEWER"}, func(p *v1alpha1.MemoryProposal) ([]string, []string) {
+	return printFound(term, f, list, "MemoryProposalList", list.Items, []string{"NAME", "STATE", "TYPE", "TITLE", "AGENT", "TASK"}, []string{"MEMORY", "REVIEWER"}, func(p *v1alpha1.MemoryProposal) ([]string, []string) {
 		return []string{p.Name, string(p.Status.State), string(p.Spec.Type), fit(clean(p.Spec.Title), longestText), p.Spec.AgentName, p.Spec.TaskName},
 			[]string{p.Status.MemoryName, p.Status.Reviewer}
 	})

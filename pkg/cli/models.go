@@ -22,7 +22,7 @@ type modelRow struct {
 	Default bool `json:"default,omitempty"`
 }
 
-func modelsCommand(a *app) *cobra.Command {
+func modelsCommand(api *server, term *terminal) *cobra.Command {
 	top := &cobra.Command{Use: "models", Aliases: []string{"model"}, Short: "Models that can be asked"}
 	var compat string
 	cmd := &cobra.Command{
@@ -37,9 +37,9 @@ func modelsCommand(a *app) *cobra.Command {
 		var err error
 		switch compat {
 		case "":
-			rows, err = a.defaultModels(cmd)
+			rows, err = defaultModels(api, cmd)
 		case "openai", "anthropic":
-			rows, err = a.compatModels(cmd, compat)
+			rows, err = compatModels(api, cmd, compat)
 		default:
 			err = fmt.Errorf("--compat: %q: must be openai or anthropic", compat)
 		}
@@ -47,25 +47,25 @@ func modelsCommand(a *app) *cobra.Command {
 			return err
 		}
 		if *f != asTable {
-			return a.write(rows, *f)
+			return term.write(rows, *f)
 		}
 		if len(rows) == 0 {
-			note(a.Err, "nothing found")
+			note(term.Err, "nothing found")
 			return nil
 		}
 		cells := [][]string{{"NAME", "PROVIDER"}}
 		for _, r := range rows {
 			cells = append(cells, []string{r.Name, r.Provider})
 		}
-		return a.columns(cells)
+		return term.columns(cells)
 	}
 	top.AddCommand(cmd)
 	return top
 }
 
 // defaultModels lists the default model of each Provider of the namespace.
-func (a *app) defaultModels(cmd *cobra.Command) ([]modelRow, error) {
-	c, namespace, err := a.client()
+func defaultModels(api *server, cmd *cobra.Command) ([]modelRow, error) {
+	c, namespace, err := api.client()
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (a *app) defaultModels(cmd *cobra.Command) ([]modelRow, error) {
 }
 
 // compatModels lists what a vendor's API lists, in the shape of OpenAI's.
-func (a *app) compatModels(cmd *cobra.Command, vendor string) ([]modelRow, error) {
-	c, namespace, err := a.client()
+func compatModels(api *server, cmd *cobra.Command, vendor string) ([]modelRow, error) {
+	c, namespace, err := api.client()
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +112,12 @@ func (a *app) compatModels(cmd *cobra.Command, vendor string) ([]modelRow, error
 }
 
 // secretCommand lists the names of Secrets, which Providers and tasks refer to. What they hold is left to kubectl.
-func secretCommand(a *app) *cobra.Command {
+func secretCommand(api *server, term *terminal) *cobra.Command {
 	top := &cobra.Command{Use: "secret", Aliases: []string{"secrets"}, Short: "Secrets that Providers, Tools and tasks refer to, by name"}
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the names of Secrets; their values are not shown", Args: cobra.NoArgs}
 	f := addOutput(cmd, asTable, asName)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -126,14 +126,14 @@ func secretCommand(a *app) *cobra.Command {
 			return err
 		}
 		if *f == asTable {
-			return a.printAnswer(a.objectPrinter(asTable, false), obj)
+			return term.printAnswer(term.objectPrinter(asTable, false), obj)
 		}
 		table, ok := obj.(*metav1.Table)
 		if !ok {
 			return fmt.Errorf("answer of the server: %T", obj)
 		}
 		for _, r := range table.Rows {
-			if err := a.say("secret/%v", r.Cells[0]); err != nil {
+			if err := term.say("secret/%v", r.Cells[0]); err != nil {
 				return err
 			}
 		}

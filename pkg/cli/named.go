@@ -17,16 +17,18 @@ import (
 )
 
 // getOf returns a command that shows objects; what is the word for one of them.
-func getOf(a *app, what, resource, short string) *cobra.Command {
-	cmd := &cobra.Command{Use: "get " + what + "...", Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.namesOf(resource)}
+func getOf(api *server, term *terminal, what, resource, short string) *cobra.Command {
+	cmd := &cobra.Command{Use: "get " + what + "...", Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: api.namesOf(resource)}
 	f := addOutput(cmd, objectFormats...)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.get(cmd.Context(), resource, args, *f) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return printNamed(cmd.Context(), api, term, resource, args, *f)
+	}
 	return cmd
 }
 
-// get prints objects by their names. Those that cannot be read are reported after the others were printed.
-func (a *app) get(ctx context.Context, resource string, names []string, f format) error {
-	c, namespace, err := a.client()
+// printNamed prints objects by their names. Those that cannot be read are reported after the others were printed.
+func printNamed(ctx context.Context, api *server, term *terminal, resource string, names []string, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (a *app) get(ctx context.Context, resource string, names []string, f format
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.printAnswer(a.objectPrinter(f, false), obj), missing)
+	return errors.Join(term.printAnswer(term.objectPrinter(f, false), obj), missing)
 }
 
 // together makes one table of several, and a List of several objects.
@@ -66,10 +68,10 @@ func together(found []runtime.Object) (runtime.Object, error) {
 }
 
 // eachNamed returns a command that does something with each object that is named.
-func eachNamed(a *app, use, short, resource string, do func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.namesOf(resource)}
+func eachNamed(api *server, use, short, resource string, do func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.MinimumNArgs(1), ValidArgsFunction: api.namesOf(resource)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}

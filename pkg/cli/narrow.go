@@ -62,9 +62,9 @@ func limits(rows [][]string, screen, names int) []int {
 }
 
 // narrow shortens cells so that rows fit on the screen, if there is one.
-func (a *app) narrow(rows [][]string, names int) [][]string {
-	if a.Width > 0 {
-		most := limits(rows, a.Width, names)
+func (term *terminal) narrow(rows [][]string, names int) [][]string {
+	if term.Width > 0 {
+		most := limits(rows, term.Width, names)
 		for _, row := range rows {
 			for i := range row {
 				row[i] = fit(row[i], most[i])
@@ -153,11 +153,11 @@ func namespaceOf(o runtime.Object) string {
 }
 
 // columns prints rows of cells below each other, of which the first is that of the headings and the first column has names.
-func (a *app) columns(rows [][]string) error { return a.wholeColumns(a.narrow(rows, 1)) }
+func (term *terminal) columns(rows [][]string) error { return term.wholeColumns(term.narrow(rows, 1)) }
 
 // wholeColumns prints them however wide they are.
-func (a *app) wholeColumns(rows [][]string) error {
-	w := tabwriter.NewWriter(a.Out, 0, 0, columnGap, ' ', 0)
+func (term *terminal) wholeColumns(rows [][]string) error {
+	w := tabwriter.NewWriter(term.Out, 0, 0, columnGap, ' ', 0)
 	for _, r := range rows {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(r, "\t"), "\t")); err != nil {
 			return err

@@ -49,17 +49,17 @@ func fetch(ctx context.Context, r *rest.Request, f format) (runtime.Object, erro
 }
 
 // printAnswer prints what fetch returned.
-func (a *app) printAnswer(p printers.ResourcePrinter, obj runtime.Object) error {
+func (term *terminal) printAnswer(p printers.ResourcePrinter, obj runtime.Object) error {
 	t, ok := obj.(*metav1.Table)
 	if ok && len(t.Rows) == 0 {
-		note(a.Err, "nothing found")
+		note(term.Err, "nothing found")
 		return nil
 	}
-	if err := p.PrintObj(obj, a.Out); err != nil {
+	if err := p.PrintObj(obj, term.Out); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	if ok && t.Continue != "" {
-		note(a.Err, "there are more: --continue "+t.Continue)
+		note(term.Err, "there are more: --continue "+t.Continue)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func decode(raw []byte, f format) (runtime.Object, error) {
 }
 
 // objectPrinter returns a printer of API objects. Rows of a watch are printed without repeated headings.
-func (a *app) objectPrinter(f format, namespaced bool) printers.ResourcePrinter {
+func (term *terminal) objectPrinter(f format, namespaced bool) printers.ResourcePrinter {
 	if f.templated() {
 		if p, err := templatePrinter(f); err == nil { // the flag was checked
 			return p
@@ -102,15 +102,15 @@ func (a *app) objectPrinter(f format, namespaced bool) printers.ResourcePrinter 
 	case asName:
 		return &printers.NamePrinter{}
 	default:
-		if a.Width > 0 && f == asTable {
-			return &narrowPrinter{screen: a.Width, namespaced: namespaced}
+		if term.Width > 0 && f == asTable {
+			return &narrowPrinter{screen: term.Width, namespaced: namespaced}
 		}
 		return printers.NewTablePrinter(printers.PrintOptions{Wide: f == asWide, WithNamespace: namespaced})
 	}
 }
 
 // write prints a value as JSON or YAML.
-func (a *app) write(v any, f format) error {
+func (term *terminal) write(v any, f format) error {
 	b, err := json.MarshalIndent(v, "", "    ")
 	if err == nil && f == asYAML {
 		b, err = toYAML(b)
@@ -118,7 +118,7 @@ func (a *app) write(v any, f format) error {
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	_, err = fmt.Fprintln(a.Out, strings.TrimRight(string(b), "\n"))
+	_, err = fmt.Fprintln(term.Out, strings.TrimRight(string(b), "\n"))
 	return err
 }
 

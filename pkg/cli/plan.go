@@ -14,14 +14,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-func taskPlan(a *app) *cobra.Command {
+func taskPlan(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plan TASK", Short: "Print the plan that the agent of a task keeps", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "plan TASK", Short: "Print the plan that the agent of a task keeps", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Long: "Print the plan that the agent of a task keeps while it works. A task that has ended has none; `platform task events TASK --type PlanUpdated` prints all its versions.",
 	}
 	f := addOutput(cmd, "text", asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -31,9 +31,9 @@ func taskPlan(a *app) *cobra.Command {
 		}
 		if *f == asJSON || *f == asYAML {
 			p.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskPlan"))
-			return a.write(p, *f)
+			return term.write(p, *f)
 		}
-		return printPlan(a.Out, p)
+		return printPlan(term.Out, p)
 	}
 	return cmd
 }

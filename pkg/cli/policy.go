@@ -15,19 +15,20 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/visible"
 )
 
-func policyCommand(a *app) *cobra.Command {
+func policyCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Policies on what agents do"}
-	cmd.AddCommand(policyTest(a))
+	cmd.AddCommand(policyTest(api, term))
 	return cmd
 }
 
-func policyTest(a *app) *cobra.Command {
+func policyTest(api *server, term *terminal) *cobra.Command {
 	var task, file, policies string
 	cmd := &cobra.Command{
 		Use: "test", Args: cobra.NoArgs, Short: "Put recorded calls of tools to the policies of the server, without making them",
@@ -46,7 +47,7 @@ func policyTest(a *app) *cobra.Command {
 	cmd.Flags().StringVarP(&policies, "filename", "f", "", "file of policies and bindings to try in place of those of the server; - for standard input")
 	cmd.Flags().StringVar(&task, "task", "", "task whose calls are judged; with --calls, the task of calls that name none")
 	cmd.Flags().StringVar(&file, "calls", "", "file of ToolCalls; - for standard input")
-	_ = cmd.RegisterFlagCompletionFunc("task", a.names("tasks")) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("task", api.names("tasks")) // the flag exists
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if task == "" && file == "" {
@@ -55,30 +56,30 @@ func policyTest(a *app) *cobra.Command {
 		if policies == "-" && file == "-" {
 			return errors.New("--filename and --calls: only one of them may be standard input")
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
-		tried, err := a.policiesOfFile(policies)
+		tried, err := policiesOfFile(term, policies)
 		if err != nil {
 			return err
 		}
 		var calls []testedCall
 		if file != "" {
-			calls, err = a.callsOfFile(file, task)
+			calls, err = callsOfFile(term, file, task)
 		} else {
 			calls, err = callsOfTask(cmd.Context(), c, namespace, task)
 		}
 		if err != nil {
 			return err
 		}
-		if err := a.judgeAll(cmd.Context(), c, namespace, calls, tried); err != nil {
+		if err := judgeAll(cmd.Context(), term.clock, c, namespace, calls, tried); err != nil {
 			return err
 		}
 		if *f == asTable {
-			err = a.showCalls(calls)
+			err = showCalls(term, calls)
 		} else {
-			err = a.write(map[string]any{"calls": calls}, *f)
+			err = term.write(map[string]any{"calls": calls}, *f)
 		}
 		return cmp.Or(err, denied(calls))
 	}
@@ -86,9 +87,9 @@ func policyTest(a *app) *cobra.Command {
 }
 
 // judgeAll asks the server about calls, by its policies or by others.
-func (a *app) judgeAll(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, calls []testedCall, tried []apiextensionsv1.JSON) error {
+func judgeAll(ctx context.Context, clock clock.Clock, c typed.CoreV1alpha1Interface, namespace string, calls []testedCall, tried []apiextensionsv1.JSON) error {
 	if tried == nil {
-		if err := a.awaitPolicies(ctx, c.RESTClient()); err != nil {
+		if err := awaitPolicies(ctx, clock, c.RESTClient()); err != nil {
 			return err
 		}
 	}
@@ -135,7 +136,7 @@ func (t *testedCall) judge(ctx context.Context, c typed.CoreV1alpha1Interface, n
 }
 
 // showCalls prints the calls, and how many could not be judged.
-func (a *app) showCalls(calls []testedCall) error {
+func showCalls(term *terminal, calls []testedCall) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	counts := map[v1alpha1.ToolCallVerdict]int{}
@@ -162,14 +163,14 @@ func (a *app) showCalls(calls []testedCall) error {
 		return err
 	}
 	for line := range strings.Lines(b.String()) {
-		if _, err := fmt.Fprintln(a.Out, strings.TrimRight(line, " \n")); err != nil {
+		if _, err := fmt.Fprintln(term.Out, strings.TrimRight(line, " \n")); err != nil {
 			return err
 		}
 	}
-	note(a.Err, fmt.Sprintf("%s: %d allowed, %d held for approval, %d denied, %d not judged",
+	note(term.Err, fmt.Sprintf("%s: %d allowed, %d held for approval, %d denied, %d not judged",
 		many(len(calls), "call"), counts[v1alpha1.ToolCallAllowed], counts[v1alpha1.ToolCallApprovalRequired], counts[v1alpha1.ToolCallDenied], left))
 	if left > 0 {
-		note(a.Err, "To judge the calls that were left out, give them in a file with --calls.")
+		note(term.Err, "To judge the calls that were left out, give them in a file with --calls.")
 	}
 	return nil
 }

@@ -18,11 +18,11 @@ import (
 )
 
 // policiesOfFile reads policies and bindings; none if there is no file.
-func (a *app) policiesOfFile(name string) ([]apiextensionsv1.JSON, error) {
+func policiesOfFile(term *terminal, name string) ([]apiextensionsv1.JSON, error) {
 	if name == "" {
 		return nil, nil
 	}
-	data, err := a.readFile(name)
+	data, err := term.readFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func (a *app) policiesOfFile(name string) ([]apiextensionsv1.JSON, error) {
 }
 
 // callsOfFile reads ToolCalls. task is that of calls that name none.
-func (a *app) callsOfFile(name, task string) ([]testedCall, error) {
-	data, err := a.readFile(name)
+func callsOfFile(term *terminal, name, task string) ([]testedCall, error) {
+	data, err := term.readFile(name)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 // policyDelay is how long a server may not count a change of a policy after the time that the change has: it looks for changes each
@@ -18,7 +19,7 @@ const policyDelay = 3 * time.Second
 
 // awaitPolicies waits until the server counts the newest change of its policies. Whoever may not list them does not wait, and
 // a deletion leaves nothing that shows it.
-func (a *app) awaitPolicies(ctx context.Context, c rest.Interface) error {
+func awaitPolicies(ctx context.Context, clock clock.Clock, c rest.Interface) error {
 	var newest time.Time
 	for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
 		var list metav1.PartialObjectMetadataList
@@ -38,12 +39,12 @@ func (a *app) awaitPolicies(ctx context.Context, c rest.Interface) error {
 			}
 		}
 	}
-	left := min(newest.Add(policyDelay).Sub(a.clock.Now()), policyDelay) // the clocks may differ
+	left := min(newest.Add(policyDelay).Sub(clock.Now()), policyDelay) // the clocks may differ
 	if left <= 0 {
 		return ctx.Err()
 	}
 	select {
-	case <-a.clock.After(left):
+	case <-clock.After(left):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -19,9 +19,9 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-func taskShow(a *app) *cobra.Command {
+func taskShow(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show TASK SEQ", Short: "Print what was said at an event of a task", Args: cobra.ExactArgs(2), ValidArgsFunction: a.names("tasks"),
+		Use: "show TASK SEQ", Short: "Print what was said at an event of a task", Args: cobra.ExactArgs(2), ValidArgsFunction: api.names("tasks"),
 		Long: "Print what is recorded beside an event of a task: of a model request the conversation as the model saw it, of an answer the text and " +
 			"the calls, of a tool call its arguments, of its end what the tool returned. SEQ is the number of the event (`platform task events TASK`).",
 	}
@@ -31,7 +31,7 @@ func taskShow(a *app) *cobra.Command {
 		if err != nil || seq < 1 {
 			return fmt.Errorf("SEQ: %q is not the number of an event", args[1])
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -40,10 +40,10 @@ func taskShow(a *app) *cobra.Command {
 			return err
 		}
 		if *f == asJSON || *f == asYAML {
-			return a.write(r, *f)
+			return term.write(r, *f)
 		}
 		for i := range r.Entries {
-			if err := printEntry(a.Out, &r.Entries[i]); err != nil {
+			if err := printEntry(term.Out, &r.Entries[i]); err != nil {
 				return err
 			}
 		}
@@ -52,37 +52,37 @@ func taskShow(a *app) *cobra.Command {
 	return cmd
 }
 
-func taskTranscript(a *app) *cobra.Command {
+func taskTranscript(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "transcript TASK", Short: "Print what a task and its model said, with calls and results", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "transcript TASK", Short: "Print what a task and its model said, with calls and results", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Long: "Print the conversation of the newest attempt of a task: what the model was asked last, and what it answered.",
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
 		said, err := transcriptOf(cmd.Context(), c, namespace, args[0])
 		if err == nil && said == "" {
-			note(a.Err, "nothing of this task is recorded")
+			note(term.Err, "nothing of this task is recorded")
 		}
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(a.Out, said)
+		_, err = io.WriteString(term.Out, said)
 		return err
 	}
 	return cmd
 }
 
-func taskDiff(a *app) *cobra.Command {
+func taskDiff(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "diff TASK TASK", Short: "Print what two tasks said and did differently", Args: cobra.ExactArgs(2), ValidArgsFunction: a.names("tasks"),
+		Use: "diff TASK TASK", Short: "Print what two tasks said and did differently", Args: cobra.ExactArgs(2), ValidArgsFunction: api.names("tasks"),
 		Long: "Print the differences between the transcripts of two tasks (`platform task transcript`) in the unified format: what both said, what only the " +
 			"first said (-), and what only the second said (+). Exit code 1 means an error, not a difference.",
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -96,10 +96,10 @@ func taskDiff(a *app) *cobra.Command {
 			}
 		}
 		if said[0] == said[1] {
-			note(a.Err, "the tasks said and did the same")
+			note(term.Err, "the tasks said and did the same")
 			return nil
 		}
-		_, err = io.WriteString(a.Out, udiff.Unified(args[0], args[1], said[0], said[1]))
+		_, err = io.WriteString(term.Out, udiff.Unified(args[0], args[1], said[0], said[1]))
 		return err
 	}
 	return cmd

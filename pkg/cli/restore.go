@@ -25,7 +25,7 @@ It runs the command restore of platform-standalone or, in a cluster, of platform
 program must be next to this one, or in PATH. See 'platform-standalone restore --help'.`
 
 // restoreCommand passes its arguments to the restore command of a server program.
-func (a *app) restoreCommand() *cobra.Command {
+func restoreCommand(term *terminal) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use: "restore FILE --data-dir DIR", Short: "Make the store of a server from a backup", Long: restoreHelp, Args: cobra.ExactArgs(1),
@@ -33,22 +33,22 @@ func (a *app) restoreCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dir, "data-dir", "", "data folder of the server")
 	_ = cmd.MarkFlagRequired("data-dir") // the flag exists
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0], dir) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return restoreBackup(cmd.Context(), term, args[0], dir) }
 	return cmd
 }
 
-func (a *app) restore(ctx context.Context, file, dir string) error {
+func restoreBackup(ctx context.Context, term *terminal, file, dir string) error {
 	server, err := findServer()
 	if err != nil {
 		return err
 	}
 	args := []string{"restore", "--data-dir=" + dir, "--", file}
-	if a.Become != nil {
+	if term.Become != nil {
 		// The server's program replaces this process, so it receives the signals that are sent to this process.
-		return a.Become(server, append([]string{server}, args...), os.Environ())
+		return term.Become(server, append([]string{server}, args...), os.Environ())
 	}
 	cmd := exec.CommandContext(ctx, server, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = term.In, term.Out, term.Err
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
 		return errSaid

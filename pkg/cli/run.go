@@ -6,7 +6,7 @@ package cli
 import "github.com/spf13/cobra"
 
 // runCommand returns the command for whoever only wants an answer: it creates an AI task, waits for its end and prints its result.
-func runCommand(a *app) *cobra.Command {
+func runCommand(api *server, term *terminal) *cobra.Command {
 	var n newTask
 	var verbose bool
 	cmd := &cobra.Command{
@@ -22,27 +22,27 @@ func runCommand(a *app) *cobra.Command {
 	f.StringVar(&n.model, "model", "", "model that is asked")
 	f.StringVar(&n.session, "session", "", "session that the task continues; made when it does not exist")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the events of the task as they arrive, too")
-	a.offerNames(cmd, "agents", "agent")
-	a.offerNames(cmd, "providers", "provider")
-	a.offerNames(cmd, "sessions", "session")
+	api.offerNames(cmd, "agents", "agent")
+	api.offerNames(cmd, "providers", "provider")
+	api.offerNames(cmd, "sessions", "session")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		t, err := a.describe(cmd, &n, args)
+		t, err := describedTask(term, cmd, &n, args)
 		if err != nil {
 			return err
 		}
-		made, c, err := a.submit(ctx, t)
+		made, c, err := submitTask(ctx, api, term, t)
 		if err != nil {
 			return err
 		}
-		note(a.Err, "task "+made.Name+" created")
+		note(term.Err, "task "+made.Name+" created")
 		if verbose {
-			return a.followToResult(ctx, c, made.Name)
+			return followToResult(ctx, api, term, c, made.Name)
 		}
-		if err := a.wait(ctx, made.Name); err != nil {
+		if err := awaitTask(ctx, api, term, made.Name); err != nil {
 			return err
 		}
-		return a.printResultOf(ctx, c, made.Name, "")
+		return printResultOf(ctx, term, c, made.Name, "")
 	}
 	return cmd
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // taskSuspend returns the command that sets or clears spec.suspend.
-func taskSuspend(a *app, verb, short, done string, suspend bool) *cobra.Command {
+func taskSuspend(api *server, term *terminal, verb, short, done string, suspend bool) *cobra.Command {
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend)
-	return eachNamed(a, verb+" TASK...", short, "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+	return eachNamed(api, verb+" TASK...", short, "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 		t, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -29,15 +29,15 @@ func taskSuspend(a *app, verb, short, done string, suspend bool) *cobra.Command 
 		if _, err := c.Tasks(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "platform"}); err != nil {
 			return err
 		}
-		return a.say("task %s %s", name, done)
+		return term.say("task %s %s", name, done)
 	})
 }
 
-func taskRunNow(a *app) *cobra.Command {
+func taskRunNow(api *server, term *terminal) *cobra.Command {
 	var name string
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "run-now SCHEDULE", Short: "Run a scheduled task once, now", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "run-now SCHEDULE", Short: "Run a scheduled task once, now", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Long: "Run a scheduled task once, now, even while it is suspended. The run is yours, and counts among the runs of the schedule:\n" +
 			"its history limits apply, and a run that becomes due meanwhile is skipped unless the schedule allows several at a time.",
 	}
@@ -45,7 +45,7 @@ func taskRunNow(a *app) *cobra.Command {
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "follow the run to its end; the exit code reports the outcome")
 	f := addOutput(cmd, asTable, asJSON, asYAML, asName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func taskRunNow(a *app) *cobra.Command {
 		run.Name, run.GenerateName = name, t.Name+"-"
 		run.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(t, v1alpha1.SchemeGroupVersion.WithKind("Task"))}
 		run.OwnerReferences[0].BlockOwnerDeletion = nil // it would need the right to change the schedule's finalizers
-		return a.createTask(cmd.Context(), run, watch, *f)
+		return createTask(cmd.Context(), api, term, run, watch, *f)
 	}
 	return cmd
 }

@@ -69,9 +69,9 @@ func TestScreen(t *testing.T) {
 // TestColours: the command's own colours reach the screen.
 func TestColours(t *testing.T) {
 	var b strings.Builder
-	_, a := newCommand(Streams{In: strings.NewReader(""), Out: &b, Err: &b, Color: true}, "platform")
-	note(a.Out, a.paint(red, "x\x1b[0m"))
-	note(a.Err, a.paint(bold, "y"))
+	_, term := newCommand(Streams{In: strings.NewReader(""), Out: &b, Err: &b, Color: true}, "platform")
+	note(term.Out, term.paint(red, "x\x1b[0m"))
+	note(term.Err, term.paint(bold, "y"))
 	if want := "\x1b[31mx\\u001b[0m\x1b[0m\n\x1b[1my\x1b[0m\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}

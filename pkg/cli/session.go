@@ -18,27 +18,28 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-func (a *app) sessionCommand() *cobra.Command {
+func sessionCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Aliases: []string{"sessions"}, Short: "Conversations that tasks share"}
-	cmd.AddCommand(listOf(a, "sessions", "List sessions"), getOf(a, "SESSION", "sessions", "Show sessions"), a.sessionTranscript(), eventsOf(a, "sessions", "events SESSION", "Print the events of all tasks of a session"), a.sessionWatch(), sessionDelete(a))
+	cmd.AddCommand(listOf(api, term, "sessions", "List sessions"), getOf(api, term, "SESSION", "sessions", "Show sessions"), sessionTranscript(api, term),
+		eventsOf(api, term, "sessions", "events SESSION", "Print the events of all tasks of a session"), sessionWatch(api, term), sessionDelete(api, term))
 	return cmd
 }
 
-func (a *app) sessionTranscript() *cobra.Command {
+func sessionTranscript(api *server, term *terminal) *cobra.Command {
 	var newest int64
-	cmd := &cobra.Command{Use: "transcript SESSION", Short: "Print what was said in a session", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("sessions")}
+	cmd := &cobra.Command{Use: "transcript SESSION", Short: "Print what was said in a session", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("sessions")}
 	cmd.Flags().Int64Var(&newest, "newest", 0, "only this many of the newest messages; 0 is all")
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.transcript(cmd.Context(), args[0], newest, *f)
+		return printTranscript(cmd.Context(), api, term, args[0], newest, *f)
 	}
 	return cmd
 }
 
-// transcript prints messages page by page; as JSON it prints one object per
+// printTranscript prints messages page by page; as JSON it prints one object per
 // line.
-func (a *app) transcript(ctx context.Context, session string, newest int64, f format) error {
-	c, namespace, err := a.client()
+func printTranscript(ctx context.Context, api *server, term *terminal, session string, newest int64, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -55,12 +56,12 @@ func (a *app) transcript(ctx context.Context, session string, newest int64, f fo
 			return err
 		}
 		if page.Truncated && token == "" && f == asTable {
-			if err := a.say("%s", a.paint(yellow, "older messages were left out")); err != nil {
+			if err := term.say("%s", term.paint(yellow, "older messages were left out")); err != nil {
 				return err
 			}
 		}
 		for i := range page.Items {
-			if err := a.message(&page.Items[i], f); err != nil {
+			if err := printMessage(term, &page.Items[i], f); err != nil {
 				return err
 			}
 		}
@@ -70,9 +71,9 @@ func (a *app) transcript(ctx context.Context, session string, newest int64, f fo
 	}
 }
 
-func (a *app) message(m *v1alpha1.SessionMessage, f format) error {
+func printMessage(term *terminal, m *v1alpha1.SessionMessage, f format) error {
 	if f == asJSON {
-		return json.NewEncoder(a.Out).Encode(m)
+		return json.NewEncoder(term.Out).Encode(m)
 	}
 	style := cyan
 	if m.Role == v1alpha1.RoleUser {
@@ -82,15 +83,15 @@ func (a *app) message(m *v1alpha1.SessionMessage, f format) error {
 	for line := range strings.Lines(m.Content) {
 		text.WriteString("  " + strings.TrimRight(clean(line), " ") + "\n")
 	}
-	_, err := fmt.Fprintf(a.Out, "%s %s\n%s", a.paint(style, string(m.Role)), a.paint(dim, m.Timestamp.Local().Format("2006-01-02 15:04:05")+" "+m.SourceRef), text.String())
+	_, err := fmt.Fprintf(term.Out, "%s %s\n%s", term.paint(style, string(m.Role)), term.paint(dim, m.Timestamp.Local().Format("2006-01-02 15:04:05")+" "+m.SourceRef), text.String())
 	return err
 }
 
-func (a *app) sessionWatch() *cobra.Command {
+func sessionWatch(api *server, term *terminal) *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
 		Use: "watch SESSION...", Aliases: []string{"follow"}, Short: "Follow the events of all tasks of sessions", Args: cobra.MinimumNArgs(1),
-		Long: "Follow the events of all tasks of a session, or of several, until all of these are deleted or you stop.", ValidArgsFunction: a.namesOf("sessions"),
+		Long: "Follow the events of all tasks of a session, or of several, until all of these are deleted or you stop.", ValidArgsFunction: api.namesOf("sessions"),
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events after this cursor")
 	f := addOutput(cmd, asTable, asJSON)
@@ -99,31 +100,31 @@ func (a *app) sessionWatch() *cobra.Command {
 			if cmd.Flags().Changed("after") {
 				return errors.New("--after: a cursor belongs to one session and cannot be combined with several")
 			}
-			return a.followSeveral(cmd.Context(), nil, args, nil, *f)
+			return followSeveral(cmd.Context(), api, term, nil, args, nil, *f)
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
-		lines := &timeline{app: a, out: a.Out, session: true}
+		lines := &timeline{terminal: term, out: term.Out, session: true}
 		s := &stream{
-			client: c.RESTClient(), clock: a.clock, namespace: namespace, resource: "sessions", name: args[0], after: after,
-			event: func(e *v1alpha1.ExecutionEvent) error { return a.event(lines, e, *f) }, gap: lines.gap,
+			client: c.RESTClient(), clock: term.clock, namespace: namespace, resource: "sessions", name: args[0], after: after,
+			event: func(e *v1alpha1.ExecutionEvent) error { return printEvent(term, lines, e, *f) }, gap: lines.gap,
 		}
 		if _, err = s.follow(cmd.Context()); err == nil {
-			note(a.Err, "session "+args[0]+" was deleted")
+			note(term.Err, "session "+args[0]+" was deleted")
 		}
 		return err
 	}
 	return cmd
 }
 
-func sessionDelete(a *app) *cobra.Command {
-	cmd := eachNamed(a, "delete SESSION...", "Remove sessions and what was said in them", "sessions", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+func sessionDelete(api *server, term *terminal) *cobra.Command {
+	cmd := eachNamed(api, "delete SESSION...", "Remove sessions and what was said in them", "sessions", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 		if err := c.Sessions(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
-		return a.say("session %s deleted", name)
+		return term.say("session %s deleted", name)
 	})
 	cmd.Aliases = []string{"rm"}
 	return cmd

@@ -39,11 +39,11 @@ type header struct {
 }
 
 // skillFileCommands returns the commands that work on files.
-func skillFileCommands(a *app) []*cobra.Command {
-	return []*cobra.Command{skillInit(a), skillValidate(a), skillImport(a), skillContent(a)}
+func skillFileCommands(api *server, term *terminal) []*cobra.Command {
+	return []*cobra.Command{skillInit(term), skillValidate(term), skillImport(api, term), skillContent(api, term)}
 }
 
-func skillInit(a *app) *cobra.Command {
+func skillInit(term *terminal) *cobra.Command {
 	var h header
 	var force bool
 	cmd := &cobra.Command{
@@ -87,12 +87,12 @@ func skillInit(a *app) *cobra.Command {
 		if err := errors.Join(err, file.Close()); err != nil {
 			return err
 		}
-		return a.say("%s written", name)
+		return term.say("%s written", name)
 	}
 	return cmd
 }
 
-func skillValidate(a *app) *cobra.Command {
+func skillValidate(term *terminal) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: "validate [" + skillFile + "]", Short: "Check a skill that lies in files, without a server", Args: cobra.MaximumNArgs(1)}
 	cmd.Flags().StringVarP(&file, "file", "f", skillFile, "the file, or its folder")
@@ -104,12 +104,12 @@ func skillValidate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.say("skill %s is valid: %s, files beside it: %d", s.Name, many(utf8.RuneCountInString(s.Spec.Content.Inline), "character"), len(s.Spec.Content.Files))
+		return term.say("skill %s is valid: %s, files beside it: %d", s.Name, many(utf8.RuneCountInString(s.Spec.Content.Inline), "character"), len(s.Spec.Content.Files))
 	}
 	return cmd
 }
 
-func skillImport(a *app) *cobra.Command {
+func skillImport(api *server, term *terminal) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "import " + skillFile, Short: "Create a skill from files", Args: cobra.ExactArgs(1),
@@ -122,7 +122,7 @@ func skillImport(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -130,17 +130,17 @@ func skillImport(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printCreated(made, "Skill", *f)
+		return printCreated(term, made, "Skill", *f)
 	}
 	return cmd
 }
 
-func skillContent(a *app) *cobra.Command {
+func skillContent(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "content SKILL [FILE]", Short: "Print the text of a skill, or one of its files", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.names("skills"),
+		Use: "content SKILL [FILE]", Short: "Print the text of a skill, or one of its files", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: api.names("skills"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func skillContent(a *app) *cobra.Command {
 		if !found {
 			return fmt.Errorf("skill %s has no file %q", args[0], args[1])
 		}
-		return a.printResult(text)
+		return printResult(term, text)
 	}
 	return cmd
 }

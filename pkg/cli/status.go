@@ -31,7 +31,7 @@ type status struct {
 	Approvals *int64 `json:"pendingApprovals,omitempty"`
 }
 
-func statusCommand(a *app) *cobra.Command {
+func statusCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show whether the server is ready, who you are to it, and what the namespace does", Args: cobra.NoArgs,
 		Long: "Show whether the server is ready, who you are to it, and what the namespace does. The exit code is 1 if the server is not\n" +
@@ -39,11 +39,11 @@ func statusCommand(a *app) *cobra.Command {
 	}
 	f := addOutput(cmd, asTable, asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, err := a.config()
+		config, err := api.config()
 		if err != nil {
 			return err
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -52,9 +52,9 @@ func statusCommand(a *app) *cobra.Command {
 			return err
 		}
 		if *f != asTable {
-			err = a.write(s, *f)
+			err = term.write(s, *f)
 		} else {
-			err = a.say("%s", strings.Join(s.lines(), "\n"))
+			err = term.say("%s", strings.Join(s.lines(), "\n"))
 		}
 		if err == nil && !s.Ready {
 			err = &outcome{codeFailed, "the server is not ready"}

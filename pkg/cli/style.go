@@ -30,22 +30,22 @@ const (
 )
 
 // paint applies a style to text if colours are allowed.
-func (a *app) paint(s style, text string) string {
-	if !a.Color || s == plain || text == "" {
+func (term *terminal) paint(s style, text string) string {
+	if !term.Color || s == plain || text == "" {
 		return text
 	}
-	return a.screen.Paint(string(s), text)
+	return term.screen.Paint(string(s), text)
 }
 
 // clean puts the text of somebody else on one line. What it must not do to a terminal, Out and Err prevent for all text.
 func clean(text string) string { return visible.Line(text) }
 
 // age formats how long ago a time was, as kubectl does.
-func (a *app) age(at time.Time) string {
+func (term *terminal) age(at time.Time) string {
 	if at.IsZero() {
 		return "<unknown>"
 	}
-	return human.HumanDuration(a.clock.Since(at))
+	return human.HumanDuration(term.clock.Since(at))
 }
 
 // fit shortens text to a number of columns, with an ellipsis.

@@ -21,15 +21,16 @@ import (
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 )
 
-func (a *app) taskCommand() *cobra.Command {
+func taskCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Aliases: []string{"tasks", "tk"}, Short: "Tasks and what they did"}
 	cmd.AddCommand(
-		a.taskList(), getOf(a, "TASK", "tasks", "Show tasks"), taskDescribe(a), a.taskCreate(), taskEvents(a), a.taskWatch(), a.taskWait(),
-		a.taskTrace(), taskTree(a), taskChildren(a), a.taskFork(), a.taskApprovals(),
-		taskDecide(a, approval.Approve, "Let a task take the action that it asks for"), taskDecide(a, approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
-		taskLogs(a), a.taskResult(), taskArtifacts(a), taskDownload(a), taskPlan(a), taskShow(a), taskTranscript(a), taskDiff(a), taskCancel(a), taskDetach(a), taskDelete(a), taskRunNow(a),
-		taskSuspend(a, "suspend", "Pause schedules, and agents between their iterations", "suspended", true),
-		taskSuspend(a, "resume", "Let suspended tasks go on", "resumed", false),
+		taskList(api, term), getOf(api, term, "TASK", "tasks", "Show tasks"), taskDescribe(api, term), taskCreate(api, term), taskEvents(api, term), taskWatch(api, term), taskWait(api, term),
+		taskTrace(api, term), taskTree(api, term), taskChildren(api, term), taskFork(api, term), taskApprovals(api, term),
+		taskDecide(api, term, approval.Approve, "Let a task take the action that it asks for"), taskDecide(api, term, approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
+		taskLogs(api, term), taskResult(api, term), taskArtifacts(api, term), taskDownload(api, term), taskPlan(api, term),
+		taskShow(api, term), taskTranscript(api, term), taskDiff(api, term), taskCancel(api, term), taskDetach(api, term), taskDelete(api, term), taskRunNow(api, term),
+		taskSuspend(api, term, "suspend", "Pause schedules, and agents between their iterations", "suspended", true),
+		taskSuspend(api, term, "resume", "Let suspended tasks go on", "resumed", false),
 	)
 	return cmd
 }
@@ -40,7 +41,7 @@ var phases = []string{
 	string(v1alpha1.TaskFailed), string(v1alpha1.TaskScheduled), string(v1alpha1.TaskCancelled),
 }
 
-func (a *app) taskList() *cobra.Command {
+func taskList(api *server, term *terminal) *cobra.Command {
 	var l listFlags
 	var q queryFlags
 	var status string
@@ -64,32 +65,32 @@ func (a *app) taskList() *cobra.Command {
 			}
 		}
 		if q.asked(cmd) {
-			return a.query(cmd.Context(), &l, &q, status, *f)
+			return queryTasks(cmd.Context(), api, term, &l, &q, status, *f)
 		}
 		if status != "" {
 			l.fields = strings.Trim(l.fields+",status.phase="+status, ",")
 		}
-		return a.list(cmd.Context(), "tasks", &l, *f)
+		return printList(cmd.Context(), api, term, "tasks", &l, *f)
 	}
 	return cmd
 }
 
-// event prints one event in any format.
-func (a *app) event(lines *timeline, e *v1alpha1.ExecutionEvent, f format) error {
+// printEvent prints one event in any format.
+func printEvent(term *terminal, lines *timeline, e *v1alpha1.ExecutionEvent, f format) error {
 	switch f {
 	case asJSON:
-		return json.NewEncoder(a.Out).Encode(e)
+		return json.NewEncoder(term.Out).Encode(e)
 	case asYAML:
-		if _, err := fmt.Fprintln(a.Out, "---"); err != nil {
+		if _, err := fmt.Fprintln(term.Out, "---"); err != nil {
 			return err
 		}
-		return a.write(e, asYAML)
+		return term.write(e, asYAML)
 	default:
 		return lines.print(e)
 	}
 }
 
-func (a *app) taskWatch() *cobra.Command {
+func taskWatch(api *server, term *terminal) *cobra.Command {
 	var e eventFlags
 	var tree bool
 	var sessions []string
@@ -104,12 +105,12 @@ func (a *app) taskWatch() *cobra.Command {
 			"  platform task watch report --session reviews\n" +
 			"  platform task watch report --tree\n" +
 			"  platform task watch report --tree --type TaskSucceeded --type TaskFailed --type TaskCancelled -o json",
-		ValidArgsFunction: a.namesOf("tasks"),
+		ValidArgsFunction: api.namesOf("tasks"),
 	}
 	e.add(cmd)
 	cmd.Flags().BoolVar(&tree, "tree", false, "also the events of everything that the task delegates")
 	cmd.Flags().StringSliceVar(&sessions, "session", nil, "also the events of all tasks of this session; repeatable")
-	offer(cmd, "session", a.namesOf("sessions"))
+	offer(cmd, "session", api.namesOf("sessions"))
 	f := addOutput(cmd, asTable, asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if tree && cmd.Flags().Changed("after") {
@@ -122,31 +123,31 @@ func (a *app) taskWatch() *cobra.Command {
 		case several && cmd.Flags().Changed("after"):
 			return errors.New("--after: a sequence belongs to one task and cannot be combined with several, or with sessions")
 		case several:
-			return a.followSeveral(cmd.Context(), args, sessions, e.types, *f)
+			return followSeveral(cmd.Context(), api, term, args, sessions, e.types, *f)
 		case tree:
-			return a.followTree(cmd.Context(), args[0], e.types, *f)
+			return followTree(cmd.Context(), api, term, args[0], e.types, *f)
 		}
-		return a.follow(cmd.Context(), args[0], e, *f)
+		return followTask(cmd.Context(), api, term, args[0], e, *f)
 	}
 	return cmd
 }
 
-// follow prints the events of a task as they arrive. The error describes the
+// followTask prints the events of a task as they arrive. The error describes the
 // task's end.
-func (a *app) follow(ctx context.Context, task string, flags eventFlags, f format) error {
-	c, namespace, err := a.client()
+func followTask(ctx context.Context, api *server, term *terminal, task string, flags eventFlags, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
-	lines := &timeline{app: a, out: a.Out}
+	lines := &timeline{terminal: term, out: term.Out}
 	why := ""
 	s := &stream{
-		client: c.RESTClient(), clock: a.clock, namespace: namespace, resource: "tasks", name: task, after: flags.after, types: flags.types,
+		client: c.RESTClient(), clock: term.clock, namespace: namespace, resource: "tasks", name: task, after: flags.after, types: flags.types,
 		event: func(e *v1alpha1.ExecutionEvent) error {
 			if e.Type == v1alpha1.EventTaskFailed || e.Type == v1alpha1.EventTaskCancelled {
 				why = clean(e.Summary)
 			}
-			return a.event(lines, e, f)
+			return printEvent(term, lines, e, f)
 		},
 		gap: lines.gap,
 	}
@@ -157,11 +158,11 @@ func (a *app) follow(ctx context.Context, task string, flags eventFlags, f forma
 	return ended(task, last, why)
 }
 
-func (a *app) taskWait() *cobra.Command {
+func taskWait(api *server, term *terminal) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "wait TASK", Short: "Wait for the end of a task", Args: cobra.ExactArgs(1), Long: "Wait for the end of a task.\n\n" + exitCodes,
-		ValidArgsFunction: a.names("tasks"),
+		ValidArgsFunction: api.names("tasks"),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time; 0 is never")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -171,27 +172,27 @@ func (a *app) taskWait() *cobra.Command {
 			ctx, cancel = context.WithTimeout(ctx, timeout)
 			defer cancel()
 		}
-		err := a.wait(ctx, args[0])
+		err := awaitTask(ctx, api, term, args[0])
 		if errors.Is(err, context.DeadlineExceeded) {
 			return &outcome{codeUnknown, fmt.Sprintf("task %s has not ended within %s", args[0], timeout)}
 		}
 		if err != nil {
 			return err
 		}
-		return a.say("task %s succeeded", args[0])
+		return term.say("task %s succeeded", args[0])
 	}
 	return cmd
 }
 
-// wait returns at the end of a task; the error says how it ended, unless it succeeded.
-func (a *app) wait(ctx context.Context, task string) error {
-	c, namespace, err := a.client()
+// awaitTask returns at the end of a task; the error says how it ended, unless it succeeded.
+func awaitTask(ctx context.Context, api *server, term *terminal, task string) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
 	why := ""
 	s := &stream{
-		client: c.RESTClient(), clock: a.clock, namespace: namespace, resource: "tasks", name: task,
+		client: c.RESTClient(), clock: term.clock, namespace: namespace, resource: "tasks", name: task,
 		types: []string{string(v1alpha1.EventTaskSucceeded), string(v1alpha1.EventTaskFailed), string(v1alpha1.EventTaskCancelled)},
 		event: func(e *v1alpha1.ExecutionEvent) error { why = clean(e.Summary); return nil },
 	}
@@ -229,11 +230,11 @@ func settled(ctx context.Context, tasks typed.TaskInterface, name string, uid ty
 	return ctx.Err()
 }
 
-func (a *app) taskResult() *cobra.Command {
-	cmd := &cobra.Command{Use: "result TASK", Short: "Print the result of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks")}
+func taskResult(api *server, term *terminal) *cobra.Command {
+	cmd := &cobra.Command{Use: "result TASK", Short: "Print the result of a task", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks")}
 	f := addOutput(cmd, "text", asJSON, asYAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -242,37 +243,37 @@ func (a *app) taskResult() *cobra.Command {
 			return err
 		}
 		if *f == asJSON || *f == asYAML {
-			return a.write(map[string]string{"result": r.Result}, *f)
+			return term.write(map[string]string{"result": r.Result}, *f)
 		}
-		return a.printResult(r.Result)
+		return printResult(term, r.Result)
 	}
 	return cmd
 }
 
 // printResult prints the result of a task.
-func (a *app) printResult(text string) error {
-	_, err := fmt.Fprintln(a.Out, strings.TrimRight(text, "\n"))
+func printResult(term *terminal, text string) error {
+	_, err := fmt.Fprintln(term.Out, strings.TrimRight(text, "\n"))
 	return err
 }
 
-func taskCancel(a *app) *cobra.Command {
+func taskCancel(api *server, term *terminal) *cobra.Command {
 	var reason string
-	cmd := eachNamed(a, "cancel TASK...", "Ask tasks to stop", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+	cmd := eachNamed(api, "cancel TASK...", "Ask tasks to stop", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 		if _, err := c.Tasks(namespace).Cancel(ctx, name, &v1alpha1.TaskCancellation{Reason: reason}, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		return a.say("cancellation of task %s was requested", name)
+		return term.say("cancellation of task %s was requested", name)
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for readers of the events")
 	return cmd
 }
 
-func taskDelete(a *app) *cobra.Command {
-	cmd := eachNamed(a, "delete TASK...", "Stop and remove tasks with everything they produced", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+func taskDelete(api *server, term *terminal) *cobra.Command {
+	cmd := eachNamed(api, "delete TASK...", "Stop and remove tasks with everything they produced", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
 		if err := c.Tasks(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
-		return a.say("task %s deleted", name)
+		return term.say("task %s deleted", name)
 	})
 	cmd.Aliases = []string{"rm"}
 	return cmd

@@ -94,13 +94,13 @@ func (q *queryFlags) spec(l *listFlags, status string, now time.Time) (v1alpha1.
 // mostSummaries is how many tasks are read at a time. It is the maximum that the server returns.
 const mostSummaries = 500
 
-// query prints the tasks that the server finds.
-func (a *app) query(ctx context.Context, l *listFlags, q *queryFlags, status string, f format) error {
-	spec, err := q.spec(l, status, a.clock.Now())
+// queryTasks prints the tasks that the server finds.
+func queryTasks(ctx context.Context, api *server, term *terminal, l *listFlags, q *queryFlags, status string, f format) error {
+	spec, err := q.spec(l, status, term.clock.Now())
 	if err != nil {
 		return err
 	}
-	c, namespace, err := a.client()
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -121,27 +121,27 @@ func (a *app) query(ctx context.Context, l *listFlags, q *queryFlags, status str
 		}
 	}
 	all.TypeMeta = metav1.TypeMeta{Kind: "TaskQuery", APIVersion: v1alpha1.SchemeGroupVersion.String()}
-	return a.printSummaries(all, f)
+	return printSummaries(term, all, f)
 }
 
 // printSummaries prints what a query found.
-func (a *app) printSummaries(q *v1alpha1.TaskQuery, f format) error {
+func printSummaries(term *terminal, q *v1alpha1.TaskQuery, f format) error {
 	found := &q.Status
 	switch {
 	case f == asName:
 		for i := range found.Items {
-			if err := a.say("task.%s/%s", v1alpha1.GroupName, found.Items[i].Name); err != nil {
+			if err := term.say("task.%s/%s", v1alpha1.GroupName, found.Items[i].Name); err != nil {
 				return err
 			}
 		}
 		return nil
 	case !f.table():
-		if err := a.objectPrinter(f, false).PrintObj(q, a.Out); err != nil {
+		if err := term.objectPrinter(f, false).PrintObj(q, term.Out); err != nil {
 			return fmt.Errorf("output: %w", err)
 		}
 		return nil
 	case len(found.Items) == 0:
-		note(a.Err, "nothing found")
+		note(term.Err, "nothing found")
 		return nil
 	}
 	heading := []string{"NAME", "PHASE", "AGENT", "TOKENS", "DURATION", "STARTED", "AGE"}
@@ -151,12 +151,12 @@ func (a *app) printSummaries(q *v1alpha1.TaskQuery, f format) error {
 	rows := [][]string{heading}
 	for i := range found.Items {
 		s := &found.Items[i]
-		cells := []string{s.Name, s.Phase, s.Agent, tokensOf(s), "", "", a.age(s.CreationTimestamp.Time)}
+		cells := []string{s.Name, s.Phase, s.Agent, tokensOf(s), "", "", term.age(s.CreationTimestamp.Time)}
 		if s.DurationSeconds != nil {
 			cells[4] = human.HumanDuration(v1alpha1.Length(*s.DurationSeconds, time.Second))
 		}
 		if s.StartTime != nil {
-			cells[5] = a.age(s.StartTime.Time)
+			cells[5] = term.age(s.StartTime.Time)
 		}
 		if f == asWide {
 			cells = append(cells, string(s.Type), s.Model, s.Parent)
@@ -166,15 +166,15 @@ func (a *app) printSummaries(q *v1alpha1.TaskQuery, f format) error {
 		}
 		rows = append(rows, cells)
 	}
-	show := a.columns
+	show := term.columns
 	if f == asWide {
-		show = a.wholeColumns
+		show = term.wholeColumns
 	}
 	if err := show(rows); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	if found.Continue != "" {
-		note(a.Err, fmt.Sprintf("%d of %d are shown; for more: --continue %s", len(found.Items), found.Matched, found.Continue))
+		note(term.Err, fmt.Sprintf("%d of %d are shown; for more: --continue %s", len(found.Items), found.Matched, found.Continue))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 // timeline prints events, one line each, with the time since the first.
 type timeline struct {
-	*app
+	*terminal
 	out   io.Writer
 	first time.Time
 	// session shows the task of each event.

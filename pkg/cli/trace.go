@@ -18,9 +18,9 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-func (a *app) taskTrace() *cobra.Command {
+func taskTrace(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "trace TASK", Short: "Show where the time and the tokens of a task went", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "trace TASK", Short: "Show where the time and the tokens of a task went", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Long: "Show where the time and the tokens of a task went: its model requests and tool calls on one time scale, what it waited for, and what went wrong.",
 	}
 	part := traceFlags{}
@@ -36,7 +36,7 @@ func (a *app) taskTrace() *cobra.Command {
 		case cmd.Flags().Changed("after") && part.spans == 0:
 			return errors.New("--after requires --spans")
 		}
-		return a.trace(cmd.Context(), args[0], part, *f)
+		return printTrace(cmd.Context(), api, term, args[0], part, *f)
 	}
 	return cmd
 }
@@ -44,8 +44,8 @@ func (a *app) taskTrace() *cobra.Command {
 // traceFlags select a part of a trace.
 type traceFlags struct{ spans, after int64 }
 
-func (a *app) trace(ctx context.Context, task string, part traceFlags, f format) error {
-	c, namespace, err := a.client()
+func printTrace(ctx context.Context, api *server, term *terminal, task string, part traceFlags, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -62,17 +62,17 @@ func (a *app) trace(ctx context.Context, task string, part traceFlags, f format)
 	}
 	if f != asTable {
 		t.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskTrace"))
-		return a.write(t, f)
+		return term.write(t, f)
 	}
 	var b strings.Builder
-	(&tracePrinter{app: a, out: &b, spans: part.spans}).print(t)
-	_, err = fmt.Fprint(a.Out, b.String())
+	(&tracePrinter{terminal: term, out: &b, spans: part.spans}).print(t)
+	_, err = fmt.Fprint(term.Out, b.String())
 	return err
 }
 
 // tracePrinter draws a trace.
 type tracePrinter struct {
-	*app
+	*terminal
 	out      *strings.Builder
 	spans    int64 // that were asked for; 0: all
 	from, to time.Time

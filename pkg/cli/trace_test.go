@@ -30,7 +30,7 @@ func TestTraceIsReadable(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			(&tracePrinter{app: &app{Streams: Streams{Width: 110}}, out: &out}).print(trace)
+			(&tracePrinter{terminal: &terminal{Streams: Streams{Width: 110}}, out: &out}).print(trace)
 			golden := "testdata/" + name + ".txt"
 			if *rewrite {
 				if err := os.WriteFile(golden, []byte(out.String()), 0o600); err != nil {

@@ -49,9 +49,9 @@ type treeApproval struct {
 	Tool   string `json:"tool,omitempty"`
 }
 
-func taskTree(a *app) *cobra.Command {
+func taskTree(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "tree TASK", Short: "Show a task with everything that it delegated", Args: cobra.ExactArgs(1), ValidArgsFunction: a.names("tasks"),
+		Use: "tree TASK", Short: "Show a task with everything that it delegated", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
 		Long: "Show a task with everything that it delegated, on all levels: phase, agent, attempt and duration of each task, why it waits or\n" +
 			"ended as it did, and the approvals that it waits for. Any task of a tree can be named; what is below it is shown.",
 		Example: "  platform task tree report\n" +
@@ -59,12 +59,14 @@ func taskTree(a *app) *cobra.Command {
 			"  kubectl get tasks --field-selector rootTask=report",
 	}
 	f := addOutput(cmd, asTable, asJSON, asYAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.tree(cmd.Context(), args[0], *f) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return printTaskTree(cmd.Context(), api, term, args[0], *f)
+	}
 	return cmd
 }
 
-func (a *app) tree(ctx context.Context, task string, f format) error {
-	c, namespace, err := a.client()
+func printTaskTree(ctx context.Context, api *server, term *terminal, task string, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -79,16 +81,16 @@ func (a *app) tree(ctx context.Context, task string, f format) error {
 	approvals, err := c.Approvals(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.rootTaskUID=" + string(rootUIDOf(top)) + ",status.state=" + string(v1alpha1.ApprovalPending)})
 	switch {
 	case apierrors.IsForbidden(err):
-		note(a.Err, "approvals are not shown: "+explain(err))
+		note(term.Err, "approvals are not shown: "+explain(err))
 		approvals = &v1alpha1.ApprovalList{}
 	case err != nil:
 		return err
 	}
 	root := growTree(top, tasks, approvals.Items)
 	if f != asTable {
-		return a.write(root, f)
+		return term.write(root, f)
 	}
-	return printTree(a, a.Out, root)
+	return printTree(term, term.Out, root)
 }
 
 // rootUIDOf returns the UID of the task at the top of a task's tree. Another task may have its name by now.
@@ -193,8 +195,8 @@ func reasonOf(t *v1alpha1.Task) string {
 const shownID = 12
 
 // printTree prints a line for each task and, below it, each approval that it waits for.
-func printTree(a *app, out io.Writer, root *treeNode) error {
-	p := treePrinter{app: a, counts: map[v1alpha1.TaskPhase]int{}}
+func printTree(term *terminal, out io.Writer, root *treeNode) error {
+	p := treePrinter{terminal: term, counts: map[v1alpha1.TaskPhase]int{}}
 	p.row(plain, "TASK", "PHASE", "AGENT", "ATTEMPT", "DURATION", "WHY")
 	p.node(root, "", "")
 	widths := make([]int, 5)
@@ -215,7 +217,7 @@ func printTree(a *app, out io.Writer, root *treeNode) error {
 
 // treePrinter collects the rows of a tree.
 type treePrinter struct {
-	*app
+	*terminal
 	rows      []treeRow
 	counts    map[v1alpha1.TaskPhase]int
 	approvals int

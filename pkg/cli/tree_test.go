@@ -56,7 +56,7 @@ func TestTreeIsReadable(t *testing.T) {
 	tree := growTree(root, []v1alpha1.Task{*waiting, *root, *failed, *lead, *gated, *detached, *orphan}, []v1alpha1.Approval{asked})
 	for golden, of := range map[string]*treeNode{"tree": tree, "subtree": growTree(lead, []v1alpha1.Task{*root, *failed, *lead, *gated, *orphan}, nil)} {
 		var out strings.Builder
-		if err := printTree(&app{Streams: Streams{Width: 120}, clock: clocktesting.NewFakeClock(start.Add(time.Minute))}, &out, of); err != nil {
+		if err := printTree(&terminal{Streams: Streams{Width: 120}, clock: clocktesting.NewFakeClock(start.Add(time.Minute))}, &out, of); err != nil {
 			t.Fatal(err)
 		}
 		name := "testdata/" + golden + ".txt"

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
@@ -21,8 +22,8 @@ import (
 
 // followTree prints the events of a task and of everything that it delegates, until all of it has ended. The error
 // describes the end of the task at the top.
-func (a *app) followTree(ctx context.Context, task string, types []string, f format) error {
-	c, namespace, err := a.client()
+func followTree(ctx context.Context, api *server, term *terminal, task string, types []string, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
@@ -38,12 +39,12 @@ func (a *app) followTree(ctx context.Context, task string, types []string, f for
 			return fmt.Errorf("--type: %q is not an event type", t)
 		}
 	}
-	lines := &timeline{app: a, out: a.Out, session: true}
-	w := &treeWatch{app: a, client: c, root: root, ended: map[string]bool{}, print: func(e *v1alpha1.ExecutionEvent) error {
+	lines := &timeline{terminal: term, out: term.Out, session: true}
+	w := &treeWatch{clock: term.clock, client: c, root: root, ended: map[string]bool{}, print: func(e *v1alpha1.ExecutionEvent) error {
 		if len(types) > 0 && !slices.Contains(types, string(e.Type)) {
 			return nil
 		}
-		return a.event(lines, e, f)
+		return printEvent(term, lines, e, f)
 	}}
 	if err := w.follow(ctx); err != nil {
 		return err
@@ -54,7 +55,7 @@ func (a *app) followTree(ctx context.Context, task string, types []string, f for
 // treeWatch follows the events of a tree: a list of what is stored, and then one watch, which is opened again at the last
 // revision when it is cut.
 type treeWatch struct {
-	*app
+	clock  clock.Clock
 	client typed.CoreV1alpha1Interface
 	root   *v1alpha1.Task
 	print  func(*v1alpha1.ExecutionEvent) error

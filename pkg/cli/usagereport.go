@@ -25,22 +25,22 @@ const (
 	noModelCalls = "No model calls"
 )
 
-func usageCommand(a *app) *cobra.Command {
+func usageCommand(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "usage", Short: "What requests used of models",
 		Long: "What requests used of models. \"Unavailable\" means that the usage was not reported, 0 that the report says none, " +
 			"and \"No model calls\" that the work asked no model.",
 	}
 	cmd.AddCommand(
-		usageReport(a, v1alpha1.UsageSummary, "summary", "Show the work requests of the namespace and all other usage", cobra.NoArgs),
-		usageReport(a, v1alpha1.UsageOfWork, "work WORK_ID", "Show one work request with its tasks", cobra.ExactArgs(1)),
-		usageReport(a, v1alpha1.UsageOther, "other CATEGORY", "Show other usage: review_only, other_requests or unassociated", cobra.ExactArgs(1)),
+		usageReport(api, term, v1alpha1.UsageSummary, "summary", "Show the work requests of the namespace and all other usage", cobra.NoArgs),
+		usageReport(api, term, v1alpha1.UsageOfWork, "work WORK_ID", "Show one work request with its tasks", cobra.ExactArgs(1)),
+		usageReport(api, term, v1alpha1.UsageOther, "other CATEGORY", "Show other usage: review_only, other_requests or unassociated", cobra.ExactArgs(1)),
 	)
 	return cmd
 }
 
 // usageReport returns the command for one report.
-func usageReport(a *app, mode v1alpha1.UsageReportMode, use, short string, args cobra.PositionalArgs) *cobra.Command {
+func usageReport(api *server, term *terminal, mode v1alpha1.UsageReportMode, use, short string, args cobra.PositionalArgs) *cobra.Command {
 	s := v1alpha1.UsageReportSpec{Mode: mode}
 	var limit int32
 	var chart string
@@ -78,7 +78,7 @@ func usageReport(a *app, mode v1alpha1.UsageReportMode, use, short string, args 
 		if limit != 0 {
 			s.Limit = &limit
 		}
-		c, namespace, err := a.client()
+		c, namespace, err := api.client()
 		if err != nil {
 			return err
 		}
@@ -89,16 +89,16 @@ func usageReport(a *app, mode v1alpha1.UsageReportMode, use, short string, args 
 		if err != nil {
 			return err
 		}
-		return a.usage(&out.Status, *f)
+		return printUsage(term, &out.Status, *f)
 	}
 	return cmd
 }
 
-// usage prints a report.
-func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
+// printUsage prints a report.
+func printUsage(term *terminal, r *v1alpha1.UsageReportStatus, f format) error {
 	switch f {
 	case asJSON, asYAML:
-		return a.write(r, f)
+		return term.write(r, f)
 	case asCSV:
 		rows := usageRows(r, "")
 		for _, row := range rows {
@@ -106,18 +106,18 @@ func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
 				row[i] = cell(row[i])
 			}
 		}
-		return csv.NewWriter(a.Out).WriteAll(rows)
+		return csv.NewWriter(term.Out).WriteAll(rows)
 	}
 	s := r.Selection
-	if err := a.say("Usage of %s, requests from %s until %s, as of %s", strings.Join(s.Teams, ", "), s.From, s.Until, s.AsOf); err != nil {
+	if err := term.say("Usage of %s, requests from %s until %s, as of %s", strings.Join(s.Teams, ", "), s.From, s.Until, s.AsOf); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(term.Out, 0, 0, 2, ' ', 0)
 	if r.Summary != nil {
 		summaryLines(w, r.Summary)
 	}
 	if r.Work != nil {
-		if err := a.say("%s of %s %s#%d", r.Work.ID, r.Work.Kind, clean(r.Work.Repository), r.Work.Number); err != nil {
+		if err := term.say("%s of %s %s#%d", r.Work.ID, r.Work.Kind, clean(r.Work.Repository), r.Work.Number); err != nil {
 			return err
 		}
 		summaryLines(w, &r.Work.Summary)
@@ -133,7 +133,7 @@ func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
 		return fmt.Errorf("output: %w", err)
 	}
 	if r.Breakdown != nil {
-		if err := a.chart(r.Breakdown); err != nil {
+		if err := printChart(term, r.Breakdown); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (a *app) usage(r *v1alpha1.UsageReportStatus, f format) error {
 		p = r.Other.Page
 	}
 	if p != nil && int(p.Offset)+int(p.Limit) < int(p.Total) {
-		note(a.Err, fmt.Sprintf("%d of %d are shown; for more: --as-of %s --offset %d", p.Limit, p.Total, s.AsOf, p.Offset+p.Limit))
+		note(term.Err, fmt.Sprintf("%d of %d are shown; for more: --as-of %s --offset %d", p.Limit, p.Total, s.AsOf, p.Offset+p.Limit))
 	}
 	return nil
 }
@@ -252,8 +252,8 @@ const (
 	maxBars    = 62
 )
 
-// chart draws a bar for each row of a breakdown.
-func (a *app) chart(rows []v1alpha1.UsageBreakdown) error {
+// printChart draws a bar for each row of a breakdown.
+func printChart(term *terminal, rows []v1alpha1.UsageBreakdown) error {
 	var most int64
 	width := 0
 	rows = rows[max(0, len(rows)-maxBars):]
@@ -263,7 +263,7 @@ func (a *app) chart(rows []v1alpha1.UsageBreakdown) error {
 		}
 		width = max(width, len(clean(r.Name)), len("(none)"))
 	}
-	if err := a.say(""); err != nil {
+	if err := term.say(""); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -279,7 +279,7 @@ func (a *app) chart(rows []v1alpha1.UsageBreakdown) error {
 		if r.Usage.Completeness == v1alpha1.UsagePartial {
 			mark = " or more"
 		}
-		if err := a.say("%-*s  %-*s %s%s", width, name, chartWidth, bar, tokenCount(r.Usage.TotalTokens, unavailable, r.Usage.Measurements), mark); err != nil {
+		if err := term.say("%-*s  %-*s %s%s", width, name, chartWidth, bar, tokenCount(r.Usage.TotalTokens, unavailable, r.Usage.Measurements), mark); err != nil {
 			return err
 		}
 	}

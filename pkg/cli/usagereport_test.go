@@ -58,8 +58,8 @@ func sampleReport() *v1alpha1.UsageReportStatus {
 func TestUsageOutput(t *testing.T) {
 	for f, name := range map[format]string{asTable: "usage.txt", asCSV: "usage.csv", asJSON: "usage.json", asYAML: "usage.yaml"} {
 		var out bytes.Buffer
-		a := &app{Streams: Streams{Out: &out, Err: &out}}
-		if err := a.usage(sampleReport(), f); err != nil {
+		term := &terminal{Streams: Streams{Out: &out, Err: &out}}
+		if err := printUsage(term, sampleReport(), f); err != nil {
 			t.Fatal(err)
 		}
 		golden := "testdata/" + name
@@ -111,7 +111,7 @@ func TestUsageFormulas(t *testing.T) {
 	r.Works[1].ID, r.Works[2].StartedAt = "-2", "\t=3"
 	for _, f := range []format{asCSV, asTable} {
 		var out bytes.Buffer
-		if err := (&app{Streams: Streams{Out: &out, Err: &out}}).usage(r, f); err != nil {
+		if err := printUsage(&terminal{Streams: Streams{Out: &out, Err: &out}}, r, f); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsAny(out.String(), "\x1b\r") {

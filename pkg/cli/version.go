@@ -19,7 +19,7 @@ type versions struct {
 	Server string `json:"server,omitempty"`
 }
 
-func versionCommand(a *app) *cobra.Command {
+func versionCommand(api *server, term *terminal) *cobra.Command {
 	var local bool
 	cmd := &cobra.Command{Use: "version", Short: "Print the versions of this program and of the server", Args: cobra.NoArgs}
 	cmd.Flags().BoolVar(&local, "client", false, "only that of this program; no server is contacted")
@@ -27,7 +27,7 @@ func versionCommand(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versions{Client: version.Version()}
 		if !local {
-			c, _, err := a.client()
+			c, _, err := api.client()
 			if err != nil {
 				return err
 			}
@@ -42,12 +42,12 @@ func versionCommand(a *app) *cobra.Command {
 			v.Server = info.GitVersion
 		}
 		if *f != asTable {
-			return a.write(v, *f)
+			return term.write(v, *f)
 		}
-		if err := a.say("client %s", v.Client); err != nil || v.Server == "" {
+		if err := term.say("client %s", v.Client); err != nil || v.Server == "" {
 			return err
 		}
-		return a.say("server %s", clean(v.Server))
+		return term.say("server %s", clean(v.Server))
 	}
 	return cmd
 }

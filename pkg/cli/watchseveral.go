@@ -22,20 +22,20 @@ import (
 // followSeveral prints the events of several tasks and sessions as they arrive, in one stream, until all tasks have ended, or,
 // without tasks, until all sessions were deleted. The error describes the end of the first task that did not succeed, in the
 // order in which they were named.
-func (a *app) followSeveral(ctx context.Context, tasks, sessions, types []string, f format) error {
-	c, namespace, err := a.client()
+func followSeveral(ctx context.Context, api *server, term *terminal, tasks, sessions, types []string, f format) error {
+	c, namespace, err := api.client()
 	if err != nil {
 		return err
 	}
-	lines := &timeline{app: a, out: a.Out, session: true}
-	w := &severalWatch{client: c.RESTClient(), namespace: namespace, types: types, gap: lines.gap, event: func(e *v1alpha1.ExecutionEvent) error { return a.event(lines, e, f) }}
+	lines := &timeline{terminal: term, out: term.Out, session: true}
+	w := &severalWatch{client: c.RESTClient(), namespace: namespace, types: types, gap: lines.gap, event: func(e *v1alpha1.ExecutionEvent) error { return printEvent(term, lines, e, f) }}
 	for _, name := range tasks {
 		w.all = append(w.all, &watched{kind: v1alpha1.StreamTask, name: name})
 	}
 	for _, name := range sessions {
 		w.all = append(w.all, &watched{kind: v1alpha1.StreamSession, name: name})
 	}
-	err = persist(ctx, a.clock, func() (sum int64) {
+	err = persist(ctx, term.clock, func() (sum int64) {
 		for _, one := range w.all {
 			sum += one.after
 		}
@@ -50,12 +50,12 @@ func (a *app) followSeveral(ctx context.Context, tasks, sessions, types []string
 			continue // a session
 		}
 		if one.kind == v1alpha1.StreamSession {
-			note(a.Err, "session "+one.name+" was deleted")
+			note(term.Err, "session "+one.name+" was deleted")
 			continue
 		}
 		err := ended(one.name, one.last, one.why)
 		if err != nil && first != nil {
-			note(a.Err, err.Error())
+			note(term.Err, err.Error())
 		}
 		first = cmp.Or(first, err)
 	}

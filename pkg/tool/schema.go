@@ -281,7 +281,7 @@ func (c Choice) apply(s map[string]any) {
 func structSchema(t reflect.Type) map[string]any {
 	properties := map[string]any{}
 	required := []string{}
-	for f := range fields(t) {
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			panic(fmt.Sprintf("tool: field %s of %s needs a json name", f.Name, t))
@@ -308,17 +308,6 @@ func structSchema(t reflect.Type) map[string]any {
 		s["required"] = required
 	}
 	return s
-}
-
-// fields yields the struct's fields in order.
-func fields(t reflect.Type) func(func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for field := range t.Fields() {
-			if !yield(field) {
-				return
-			}
-		}
-	}
 }
 
 // literal returns a tag's value: unchanged for a string property, parsed as JSON otherwise.
