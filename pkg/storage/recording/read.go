@@ -108,7 +108,10 @@ func (s *Store) resolve(uid types.UID, seq int64, e *entry, at places) (*v1alpha
 			if err != nil {
 				return nil, err
 			}
-			if left -= p.Bytes; left < 0 {
+			if p.Omitted == "" { // otherwise the worker may have chosen the size
+				left -= p.Bytes
+			}
+			if left < 0 {
 				p = omit(p, TooLarge)
 			}
 			out.Conversation = append(out.Conversation, *p)

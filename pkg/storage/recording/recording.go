@@ -158,7 +158,9 @@ func Prepare(e *v1alpha1.ExecutionEvent, r *v1alpha1.EventRecording, mode v1alph
 		row.Parameters.Format, _ = seen.Text(row.Parameters.Format)
 		row.Parameters.Temperature, _ = seen.Text(row.Parameters.Temperature)
 	}
-	row.ToolCallID, _ = seen.Text(row.ToolCallID)
+	if row.ToolCallID, _ = seen.Text(row.ToolCallID); len(row.ToolCallID) > event.MaxLabelBytes {
+		row.ToolCallID = "" // the message has the call all the same
+	}
 	p.entry, err = json.Marshal(row)
 	return p, err
 }
@@ -167,6 +169,7 @@ func Prepare(e *v1alpha1.ExecutionEvent, r *v1alpha1.EventRecording, mode v1alph
 const (
 	maxParts  = 1 << 12
 	maxRanges = 1 << 12
+	maxRole   = 64
 )
 
 // check refuses what a worker cannot mean.
@@ -178,6 +181,15 @@ func check(r *v1alpha1.EventRecording) error {
 		return fmt.Errorf("recording.conversation: must have at most %d items", maxRanges)
 	case r.First < 0 || int64(r.First)+int64(len(r.Parts)) > math.MaxInt32:
 		return errors.New("recording.first: must be a number of a part, from 0")
+	}
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		switch {
+		case p.Bytes < 0:
+			return fmt.Errorf("recording.parts[%d].bytes: must not be negative", i)
+		case p.Message != nil && len(p.Message.Role) > maxRole: // it is shown even where the content is not
+			return fmt.Errorf("recording.parts[%d].message.role: must have at most %d bytes", i, maxRole)
+		}
 	}
 	for i, c := range r.Conversation {
 		if c.From < 0 || c.To < c.From {

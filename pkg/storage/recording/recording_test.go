@@ -6,8 +6,10 @@ package recording_test
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -196,6 +198,9 @@ func TestHostile(t *testing.T) {
 		"recording.conversation[0]": {Conversation: []v1alpha1.RecordedRange{{From: 3, To: 1}}},
 		"recording.parts":           {Parts: make([]v1alpha1.RecordedPart, 5000)},
 		"recording.conversation":    {Conversation: make([]v1alpha1.RecordedRange, 5000)},
+
+		"recording.parts[0].bytes":        {Parts: []v1alpha1.RecordedPart{{Bytes: -1, Omitted: recording.TooLarge}}},
+		"recording.parts[0].message.role": {Parts: []v1alpha1.RecordedPart{{Message: &v1alpha1.RecordedMessage{Role: strings.Repeat("x", 100)}}}},
 	} {
 		if _, err := recording.Prepare(e, &r, ""); err == nil || !strings.HasPrefix(err.Error(), field+":") {
 			t.Errorf("%s: %v", field, err)
@@ -209,6 +214,15 @@ func TestHostile(t *testing.T) {
 	}
 	seq := p.append("a", 1, "1", "", v1alpha1.EventRecording{Parts: said(strings.Repeat("x", 900_000)), Conversation: append(all, v1alpha1.RecordedRange{From: 1, To: 1 << 30})})
 	if got := p.conversation("a", seq); len(got) > 40<<20 {
+		t.Errorf("the answer has %d bytes", len(got))
+	}
+	// Two sizes that a worker chose do not make room for more by their sum.
+	lie := v1alpha1.RecordedPart{Bytes: math.MaxInt64, Omitted: recording.TooLarge}
+	seq = p.append("b", 1, "1", "", v1alpha1.EventRecording{
+		Parts:        append([]v1alpha1.RecordedPart{lie, {Bytes: math.MaxInt64, Omitted: recording.TooLarge, Tools: []v1alpha1.RecordedTool{{Name: "x"}}}}, said(strings.Repeat("x", 900_000))...),
+		Conversation: append([]v1alpha1.RecordedRange{{From: 0, To: 1}}, slices.Repeat([]v1alpha1.RecordedRange{{From: 2, To: 2}}, 200)...),
+	})
+	if got := p.conversation("b", seq); len(got) > 40<<20 || !strings.Contains(got, "xxx") {
 		t.Errorf("the answer has %d bytes", len(got))
 	}
 }
