@@ -25,6 +25,8 @@ type Recording struct {
 	mode    v1alpha1.RecordingMode
 	numbers map[[sha256.Size]byte]int32
 	next    int32
+	// sent is how many bytes of parts the event that is being made has.
+	sent int
 	// asked is the conversation of the last request, with its numbers.
 	asked   []llm.Message
 	askedAs []int32
@@ -43,7 +45,15 @@ func NewRecording(mode v1alpha1.RecordingMode) *Recording {
 	return &Recording{mode: mode, numbers: map[[sha256.Size]byte]int32{}, calls: map[string]int32{}}
 }
 
+// What is sent with one event, which the server takes in one request. A conversation that a run begins with may be longer; what does not
+// fit has its number, and is shown as missing.
+const (
+	maxSentParts = 4000
+	maxSentBytes = 8 << 20
+)
+
 func (r *Recording) begin() *v1alpha1.EventRecording {
+	r.sent = 0
 	return &v1alpha1.EventRecording{Mode: r.mode, First: r.next}
 }
 
@@ -59,12 +69,18 @@ func (r *Recording) part(to *v1alpha1.EventRecording, p v1alpha1.RecordedPart) i
 	}
 	n := r.next
 	r.numbers[sum], r.next = n, n+1
+	if len(to.Parts) == maxSentParts || int(n-to.First) != len(to.Parts) { // numbers of what is sent follow each other
+		return n
+	}
 	if len(raw) > event.MaxRecordedPart {
 		stub := v1alpha1.RecordedPart{Bytes: int64(len(raw)), Omitted: event.PartTooLarge}
 		if p.Message != nil {
 			stub.Message = &v1alpha1.RecordedMessage{Role: p.Message.Role, Failed: p.Message.Failed}
 		}
-		p = stub
+		p, raw = stub, nil
+	}
+	if r.sent += len(raw); r.sent > maxSentBytes {
+		return n
 	}
 	to.Parts = append(to.Parts, p)
 	return n

@@ -70,6 +70,21 @@ func TestRecordingGrowsWithWhatIsSaid(t *testing.T) {
 	if sent > 2*said {
 		t.Errorf("%d bytes were sent of %d that were said", sent, said)
 	}
+	// A long history is sent as far as it fits, and what is said later has its own number.
+	for _, m := range [][]llm.Message{make([]llm.Message, 6000), make([]llm.Message, 20)} {
+		for i := range m {
+			m[i] = llm.Message{Role: llm.RoleUser, Text: fmt.Sprint(i, strings.Repeat("<", 3_000_000/len(m)))}
+		}
+		r := NewRecording("")
+		e := r.request(&llm.Request{Messages: m})
+		raw, err := json.Marshal(e)
+		if err != nil || len(raw) > 10<<20 || len(e.Parts) == 0 || len(e.Parts) > 4000 || len(e.Conversation) != 1 || int(e.Conversation[0].To) != len(m)-1 {
+			t.Errorf("of %d messages %d are sent in %d bytes (%v)", len(m), len(e.Parts), len(raw), err)
+		}
+		if next := r.answer(&llm.Response{Text: "more"}); int(next.First) != len(m) || len(next.Parts) != 1 || int(*next.Message) != len(m) {
+			t.Errorf("after %d messages: %+v", len(m), next)
+		}
+	}
 	if NewRecording(v1alpha1.RecordingOff).request(&llm.Request{}) != nil {
 		t.Error("a recording that is off records")
 	}
