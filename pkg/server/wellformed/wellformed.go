@@ -78,3 +78,16 @@ func Bool(r *http.Request, name string) (bool, error) {
 	}
 	return b, nil
 }
+
+// Number returns a parameter that is a number from 0, and none if the query lacks it. The error is an API error.
+func Number(r *http.Request, name string, none int64) (int64, error) {
+	s := Query(r).Get(name)
+	if s == "" {
+		return none, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: %q: must be a number from 0", name, s))
+	}
+	return n, nil
+}

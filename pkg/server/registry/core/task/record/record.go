@@ -62,11 +62,11 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 		out.Entries = []v1alpha1.RecordedEntry{*e}
 		return out, nil
 	}
-	after, err := number(req, "after", 0)
+	after, err := wellformed.Number(req, "after", 0)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(req, "limit", defaultPage)
+	limit, err := wellformed.Number(req, "limit", defaultPage)
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +75,4 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 	}
 	out.Entries, out.Bytes, out.Continue, err = r.Store.Page(req.Context(), p.Object.UID, after, int(limit))
 	return out, err
-}
-
-// number returns a parameter of the query, a number from 0.
-func number(req *http.Request, name string, none int64) (int64, error) {
-	s := wellformed.Query(req).Get(name)
-	if s == "" {
-		return none, nil
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: %.64q: must be a number from 0", name, s))
-	}
-	return n, nil
 }

@@ -9,9 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,10 +98,8 @@ func parse(req *http.Request, uid types.UID) (*query, error) {
 			return nil, err
 		}
 	}
-	if s := v.Get("limit"); s != "" {
-		if q.limit, err = strconv.ParseInt(s, 10, 64); err != nil || q.limit < 0 {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("limit: %q: must be a number from 0", s))
-		}
+	if q.limit, err = wellformed.Number(req, "limit", 0); err != nil {
+		return nil, err
 	}
 	if s := v.Get("continue"); s != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(s)
