@@ -112,7 +112,7 @@ func constrained(i *Identity, a authorizer.Attributes) string {
 		return "a transaction that is limited to certain tools cannot change tasks; it can create, cancel and delete them"
 	case !c.objects():
 	case a.GetResource() != "tasks":
-		if !reads(a.GetVerb()) || len(c.Task) > 0 {
+		if !Reads(a.GetVerb()) || len(c.Task) > 0 {
 			return fmt.Sprintf("the transaction is limited to certain objects, which %s %s is not", a.GetVerb(), a.GetResource())
 		}
 	case a.GetSubresource() == "" && slices.Contains([]string{"update", "patch", "deletecollection"}, a.GetVerb()):

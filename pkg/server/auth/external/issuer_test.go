@@ -20,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -147,11 +148,19 @@ func (s *stand) service(change ...func(*Options)) *Service {
 	for _, f := range change {
 		f(&o)
 	}
-	v, err := New(o, Kinds{"agents": {"agents:read", "agents:write"}, "tools": {Read: "tools:read"}, "sessions": {"sessions:read", "sessions:write"}}, s.clock, nil)
+	v, err := New(o, Kinds{"agents": {Read: "agents:read", Write: "agents:write"}, "tools": {Read: "tools:read"}, "sessions": {Read: "sessions:read", Write: "sessions:write"}, "tasks": {Of: ofTasks}}, s.clock, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return v
+}
+
+// ofTasks asks for the family of the verb, and tasks:get for what is below a task.
+func ofTasks(a authorizer.Attributes) ([]string, bool) {
+	if a.GetSubresource() != "" {
+		return []string{"tasks:get"}, true
+	}
+	return []string{"tasks:" + a.GetVerb()}, true
 }
 
 // local is the authenticator of the host: it knows one token.

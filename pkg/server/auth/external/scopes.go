@@ -25,9 +25,15 @@ func families() []string {
 	}
 }
 
-// Scopes says to which families reading and writing the objects of a kind belongs. An empty family is refused to transaction tokens
-// whatever their scopes are.
-type Scopes struct{ Read, Write string }
+// Scopes says which families the requests for a kind need. A request without a family is refused to transaction tokens, whatever
+// their scopes are.
+type Scopes struct {
+	// Read and Write are the families to which reading and writing the objects belongs.
+	Read, Write string
+	// Of, if set, decides in place of Read and Write, for a kind whose requests need several families, or others for a
+	// subresource. ok is false for a request that no scope covers.
+	Of func(a authorizer.Attributes) (families []string, ok bool)
+}
 
 // Kinds are the scopes of kinds by their resources. Those of a kind that is not there are empty.
 type Kinds map[string]Scopes
@@ -44,67 +50,38 @@ func (k Kinds) check() error {
 	return nil
 }
 
-// reads reports whether a verb changes nothing.
-func reads(verb string) bool { return slices.Contains([]string{"get", "list", "watch"}, verb) }
+// Reads reports whether a verb changes nothing.
+func Reads(verb string) bool { return slices.Contains([]string{"get", "list", "watch"}, verb) }
 
 // never reports whether a transaction token may never make the request, in any mode: what every task relies on, which transactions
 // therefore only read, is not changed in the transaction of one.
 func (k Kinds) never(a authorizer.Attributes) bool {
 	scopes := k[a.GetResource()]
-	return a.GetAPIGroup() == v1alpha1.GroupName && !reads(a.GetVerb()) && scopes.Read != "" && scopes.Write == ""
+	return a.GetAPIGroup() == v1alpha1.GroupName && !Reads(a.GetVerb()) && scopes.Read != "" && scopes.Write == ""
 }
 
 // Needed returns the families of scopes that a request needs, all of them; ok is false for a request that no scope
 // covers.
 func (k Kinds) Needed(a authorizer.Attributes) (list []string, ok bool) {
 	switch group, resource := a.GetAPIGroup(), a.GetResource(); {
-	case group == "" && resource == "secrets" && reads(a.GetVerb()):
+	case group == "" && resource == "secrets" && Reads(a.GetVerb()):
 		return []string{"secrets:read"}, true
-	case group == "" && resource == "configmaps" && reads(a.GetVerb()):
+	case group == "" && resource == "configmaps" && Reads(a.GetVerb()):
 		return []string{"configmaps:read"}, true
 	case group != v1alpha1.GroupName:
 		return nil, false
-	case resource == "tasks":
-		return ofTask(a)
-	case resource == "usagereports" || resource == "usagemeasurements": // both show tasks, sessions and what monitors asked for
-		return []string{"tasks:list", "monitors:read", "sessions:read"}, true
-	case resource == "chats" && a.GetSubresource() == "config": // which Provider and model answer
-		return []string{"providers:use"}, reads(a.GetVerb())
-	case resource == "chats": // a turn asks a Provider, and is kept in a session
-		return []string{"sessions:write", "providers:use"}, a.GetVerb() == "create"
-	case resource == "repositorymonitors": // which this version does not serve, but asks for permissions on
-		return Scopes{Read: "monitors:read", Write: "monitors:write"}.family(a.GetVerb())
 	default:
-		return k[resource].family(a.GetVerb())
+		return k[resource].needed(a)
 	}
 }
 
-// family returns the one that a verb belongs to.
-func (s Scopes) family(verb string) (list []string, ok bool) {
+func (s Scopes) needed(a authorizer.Attributes) (list []string, ok bool) {
+	if s.Of != nil {
+		return s.Of(a)
+	}
 	family := s.Write
-	if reads(verb) {
+	if Reads(a.GetVerb()) {
 		family = s.Read
 	}
 	return []string{family}, family != ""
-}
-
-// ofTask returns the families of a request about tasks.
-func ofTask(a authorizer.Attributes) (list []string, ok bool) {
-	switch sub, verb := a.GetSubresource(), a.GetVerb(); {
-	case sub == "fork" && verb == "create":
-		return []string{"tasks:get", "tasks:create"}, true
-	case sub != "" && reads(verb):
-		return []string{"tasks:get"}, true
-	case sub != "":
-		return []string{"tasks:update"}, true
-	case verb == "watch":
-		return []string{"tasks:list"}, true
-	case slices.Contains([]string{"create", "get", "list", "delete", "update"}, verb):
-		return []string{"tasks:" + verb}, true
-	case verb == "patch":
-		return []string{"tasks:update"}, true
-	case verb == "deletecollection":
-		return []string{"tasks:delete"}, true
-	}
-	return nil, false
 }

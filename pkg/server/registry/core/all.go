@@ -123,7 +123,7 @@ func All(o Options) []resource.Resource {
 		agents,
 		provider.Definition(st.Providers, workers.Providers()),
 		tools,
-		catalogtool.Definition(tools, workers.CatalogTools()),
+		catalogtool.Definition(st.Tools, workers.CatalogTools()),
 		skill.Definition(workers.Skills()),
 		budget.New(budget.Options{Stored: st.Budgets, Accounts: o.Accounts, Clock: o.Clock}),
 		runtimepool.Definition(),

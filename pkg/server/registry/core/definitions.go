@@ -18,7 +18,10 @@ func Definitions() []resource.Resource {
 
 // Scopes returns the scopes of all kinds whose Definitions have some.
 func Scopes() external.Kinds {
-	kinds := external.Kinds{}
+	kinds := external.Kinds{
+		// Not served yet, but whoever reads usage needs the right to list them.
+		"repositorymonitors": {Read: "monitors:read", Write: "monitors:write"},
+	}
 	for _, r := range Definitions() {
 		if s := r.TokenScopes(); s != nil {
 			kinds[r.GroupVersionResource().Resource] = *s

@@ -27,14 +27,8 @@ import (
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
-// Tools reads the Tool objects of the namespace of the request. Errors are API errors.
-type Tools interface {
-	Get(ctx context.Context, name string) (*v1alpha1.Tool, error)
-	List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error)
-}
-
 // Definition returns the resource catalogtools.
-func Definition(tools Tools, guard resource.Guard[*v1alpha1.CatalogTool]) *resource.Definition[*v1alpha1.CatalogTool] {
+func Definition(tools *resource.Stored[*v1alpha1.Tool], guard resource.Guard[*v1alpha1.CatalogTool]) *resource.Definition[*v1alpha1.CatalogTool] {
 	c := catalogue{tools: tools}
 	return &resource.Definition[*v1alpha1.CatalogTool]{
 		Resource:   v1alpha1.SchemeGroupVersion.WithResource("catalogtools"),
@@ -69,7 +63,9 @@ func available(t *v1alpha1.CatalogTool) string {
 
 var errNoList = errors.New("the list of tools has another type")
 
-type catalogue struct{ tools Tools }
+type catalogue struct {
+	tools *resource.Stored[*v1alpha1.Tool]
+}
 
 func (c catalogue) get(ctx context.Context, name string) (*v1alpha1.CatalogTool, error) {
 	for _, d := range builtin.Definitions() {

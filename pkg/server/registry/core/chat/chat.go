@@ -16,11 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/sse"
@@ -54,10 +56,20 @@ func New(o Options) *Resource {
 		Kind:     "Chat",
 		Singular: "chat",
 		Roles:    resource.Roles{Creators: resource.Writers()},
+		Scopes:   &external.Scopes{Of: scopes},
 		Guard:    o.Guard,
 		Shape:    resource.Exchange[*v1alpha1.Chat]{Serve: r.serve},
 	}
 	return r
+}
+
+// scopes returns what a transaction token needs: a turn asks a Provider and is kept in a session; the configuration says which
+// Provider and model answer.
+func scopes(a authorizer.Attributes) (families []string, ok bool) {
+	if a.GetSubresource() == "config" {
+		return []string{"providers:use"}, external.Reads(a.GetVerb())
+	}
+	return []string{"sessions:write", "providers:use"}, a.GetVerb() == "create"
 }
 
 // Grants says who may read the configuration.

@@ -171,6 +171,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 		Kind:       "Task",
 		Singular:   "task",
 		Roles:      resource.Roles{Readers: resource.Users(resource.Approver, resource.Worker), Creators: []resource.Role{resource.Worker}, Writers: resource.Writers()},
+		Scopes:     &external.Scopes{Of: scopes},
 		ShortNames: []string{"tk"},
 		Categories: []string{"platform"},
 		Fields:     fields(r.trees),

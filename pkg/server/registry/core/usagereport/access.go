@@ -29,6 +29,11 @@ func (r *Resource) authorize(ctx context.Context, what, namespace string) error 
 	return nil
 }
 
+// scopes returns what a transaction token needs: usage shows tasks, sessions and what monitors asked for.
+func scopes(authorizer.Attributes) (families []string, ok bool) {
+	return []string{"tasks:list", "monitors:read", "sessions:read"}, true
+}
+
 // may asks the authorizer about the caller.
 func (r *Resource) may(ctx context.Context, verb, kind, namespace, name string) (bool, error) {
 	return guard.May(ctx, r.o.Authorizer, authorizer.AttributesRecord{Verb: verb, Namespace: namespace, Resource: kind, Name: name})

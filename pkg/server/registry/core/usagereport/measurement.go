@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -26,6 +27,7 @@ func (r *Resource) Measurements() resource.Resource {
 		Kind:       "UsageMeasurement",
 		Singular:   "usagemeasurement",
 		Roles:      resource.Roles{Readers: resource.Users()},
+		Scopes:     &external.Scopes{Of: scopes},
 		ShortNames: []string{"um"},
 		Fields:     measurementFields(),
 		Columns:    measurementColumns(),

@@ -34,6 +34,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	report "github.com/platform-ai/platform/pkg/readmodel/usage"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/usage"
 )
@@ -66,6 +67,7 @@ func New(o Options) *Resource {
 		Kind:     "UsageReport",
 		Singular: "usagereport",
 		Roles:    resource.Roles{Creators: resource.Users()},
+		Scopes:   &external.Scopes{Of: scopes},
 		Shape:    resource.Action[*v1alpha1.UsageReport]{Create: r.create},
 	}
 	return r
