@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,15 +63,64 @@ func taskTranscript(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		said, err := transcriptOf(cmd.Context(), c, namespace, args[0])
-		if err == nil && said == "" {
-			note(term.Err, "nothing of this task is recorded")
+		page, err := recordedBy(cmd.Context(), c, namespace, args[0], map[string]string{"limit": "1"})
+		if err != nil {
+			return err
 		}
+		if f := page.ForkedFrom; f != nil {
+			note(term.Err, fmt.Sprintf("this is a fork: what was said before is recorded of task %s, up to event %d", clean(f.Task), f.Seq))
+		}
+		if len(page.Entries) == 0 {
+			note(term.Err, "nothing of this task is recorded")
+			return nil
+		}
+		said, err := transcriptOf(cmd.Context(), c, namespace, args[0])
 		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(term.Out, said)
 		return err
+	}
+	return cmd
+}
+
+func taskSearch(api *server, term *terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "search TASK TEXT", Short: "Find where a text was said in a task", Args: cobra.ExactArgs(2), ValidArgsFunction: api.names("tasks"),
+		Long: "Print the events of a task with which a text came: in what the model was told or answered, in the arguments of a call, or in what a tool " +
+			"returned. Upper and lower case do not matter. `platform task show TASK SEQ` prints all of an event.",
+	}
+	f := addOutput(cmd, "text", asJSON, asYAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := api.client()
+		if err != nil {
+			return err
+		}
+		all := v1alpha1.TaskRecording{Entries: []v1alpha1.RecordedEntry{}}
+		all.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskRecording"))
+		for after := int64(0); ; {
+			page, err := recordedBy(cmd.Context(), c, namespace, args[0], map[string]string{"q": args[1], "after": strconv.FormatInt(after, 10)})
+			if err != nil {
+				return err
+			}
+			all.ObjectMeta, all.ForkedFrom, all.Entries = page.ObjectMeta, page.ForkedFrom, append(all.Entries, page.Entries...)
+			if after = page.Continue; after == 0 {
+				break
+			}
+		}
+		if *f == asJSON || *f == asYAML {
+			return term.write(&all, *f)
+		}
+		if len(all.Entries) == 0 {
+			note(term.Err, "nobody said that")
+		}
+		for i := range all.Entries {
+			e := &all.Entries[i]
+			if _, err := fmt.Fprintf(term.Out, "%d\t%s\t%s\n", e.Seq, e.Type, clean(e.Match)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return cmd
 }
@@ -138,26 +188,33 @@ func recordingOf(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, 
 	return &r, err
 }
 
-// newest returns the seqs of the last model request of a task and of its answer; 0 where there is none.
+// recordedBy reads a page of tasks/recording.
+func recordedBy(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string, params map[string]string) (*v1alpha1.TaskRecording, error) {
+	r := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("recording")
+	for name, value := range params {
+		r.Param(name, value)
+	}
+	var page v1alpha1.TaskRecording
+	err := r.Do(ctx).Into(&page)
+	return &page, err
+}
+
+// newest returns the seqs of the last model request of a task and of its answer; 0 where there is none. It reads backwards.
 func newest(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string) (asked, answered int64, err error) {
-	for after := int64(0); ; {
-		var page v1alpha1.TaskRecording
-		err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("recording").
-			Param("after", strconv.FormatInt(after, 10)).Do(ctx).Into(&page)
-		if err != nil {
+	for before := int64(math.MaxInt64); ; {
+		page, err := recordedBy(ctx, c, namespace, task, map[string]string{"before": strconv.FormatInt(before, 10)})
+		if err != nil || len(page.Entries) == 0 {
 			return 0, 0, err
 		}
-		for _, e := range page.Entries {
-			switch e.Type {
+		for i := len(page.Entries) - 1; i >= 0; i-- {
+			switch e := &page.Entries[i]; e.Type {
 			case v1alpha1.EventModelRequestStarted:
-				asked, answered = e.Seq, 0
+				return e.Seq, answered, nil
 			case v1alpha1.EventModelRequestCompleted:
-				answered = e.Seq
+				answered = max(answered, e.Seq)
 			}
 		}
-		if after = page.Continue; after == 0 {
-			return asked, answered, nil
-		}
+		before = page.Entries[0].Seq
 	}
 }
 

@@ -138,6 +138,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.RecordedParameters{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RecordedParameters(ref),
 		v1alpha1.RecordedPart{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_RecordedPart(ref),
 		v1alpha1.RecordedRange{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_RecordedRange(ref),
+		v1alpha1.RecordedSource{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_RecordedSource(ref),
 		v1alpha1.RecordedTool{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_RecordedTool(ref),
 		v1alpha1.RecordedToolCall{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_RecordedToolCall(ref),
 		v1alpha1.RepositoryIdentity{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref),
@@ -6733,6 +6734,13 @@ func schema_pkg_apis_core_v1alpha1_RecordedEntry(ref common.ReferenceCallback) c
 							Format:      "int32",
 						},
 					},
+					"match": {
+						SchemaProps: spec.SchemaProps{
+							Description: "match are the words around what was searched for (query parameter q), on one line.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"conversation": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -7020,6 +7028,44 @@ func schema_pkg_apis_core_v1alpha1_RecordedRange(ref common.ReferenceCallback) c
 					},
 				},
 				Required: []string{"from", "to"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RecordedSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RecordedSource is the event of another task after which a fork goes on.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"task": {
+						SchemaProps: spec.SchemaProps{
+							Description: "task is the name of the other task, in the same namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is its UID: a task of the name with another UID is not the source.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"seq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "seq is the event.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"task", "uid", "seq"},
 			},
 		},
 	}
@@ -10764,6 +10810,12 @@ func schema_pkg_apis_core_v1alpha1_TaskRecording(ref common.ReferenceCallback) c
 							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
+					"forkedFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "forkedFrom is set if the task is a fork: what was said before it is recorded of another task.",
+							Ref:         ref(v1alpha1.RecordedSource{}.OpenAPIModelName()),
+						},
+					},
 					"bytes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "bytes is what is kept of the task.",
@@ -10801,7 +10853,7 @@ func schema_pkg_apis_core_v1alpha1_TaskRecording(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.RecordedEntry{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.RecordedEntry{}.OpenAPIModelName(), v1alpha1.RecordedSource{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 

@@ -4,22 +4,25 @@
 package recording
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
 // Page returns the recorded events of a task after a seq, at most limit of them, without content, and the bytes that are kept of it.
 // next is the seq to go on after; 0 if there are no more.
-func (s *Store) Page(ctx context.Context, uid types.UID, after int64, limit int) (page []v1alpha1.RecordedEntry, bytes, next int64, err error) {
+func (s *Store) Page(ctx context.Context, uid types.UID, after int64, limit int) (page []v1alpha1.RecordedEntry, kept, next int64, err error) {
 	page = []v1alpha1.RecordedEntry{}
-	if bytes, _, err = s.row(uid); err != nil {
+	if kept, _, err = s.row(uid); err != nil {
 		return nil, 0, 0, err
 	}
 	err = s.each(ctx, uid, after+1, func(seq int64, e *entry) bool {
@@ -27,10 +30,46 @@ func (s *Store) Page(ctx context.Context, uid types.UID, after int64, limit int)
 			next = page[limit-1].Seq
 			return false
 		}
-		page = append(page, v1alpha1.RecordedEntry{Seq: seq, Type: e.Type, Attempt: e.Attempt})
+		page = append(page, *brief(seq, e))
 		return true
 	})
-	return page, bytes, next, err
+	return page, kept, next, err
+}
+
+// Before returns the last recorded events of a task after one seq and before another, as Page does, in the order of the task.
+func (s *Store) Before(ctx context.Context, uid types.UID, after, before int64, limit int) (page []v1alpha1.RecordedEntry, kept int64, err error) {
+	page = []v1alpha1.RecordedEntry{}
+	if kept, _, err = s.row(uid); err != nil || owned.Bad(string(uid)) || before <= after {
+		return page, kept, err
+	}
+	it, err := s.engine.NewIter(entryKey(uid, after+1), entryKey(uid, before))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.Last(); ok && len(page) < limit; ok = it.Prev() {
+		seq, e, err := entryAt(it)
+		if err != nil || ctx.Err() != nil {
+			return nil, 0, errors.Join(err, ctx.Err())
+		}
+		page = append(page, *brief(seq, e))
+	}
+	slices.Reverse(page)
+	return page, kept, it.Error()
+}
+
+func brief(seq int64, e *entry) *v1alpha1.RecordedEntry {
+	return &v1alpha1.RecordedEntry{Seq: seq, Type: e.Type, Attempt: e.Attempt}
+}
+
+// entryAt returns the row that an iterator is at.
+func entryAt(it engine.Iter) (int64, *entry, error) {
+	var e entry
+	key := it.Key()
+	if len(key) < 8 || json.Unmarshal(it.Value(), &e) != nil {
+		return 0, nil, errors.Join(&CorruptError{append([]byte(nil), key...)}, it.Error())
+	}
+	return int64(binary.BigEndian.Uint64(key[len(key)-8:])), &e, nil
 }
 
 // each calls f with each recorded event from a seq on, until f returns false.
@@ -44,16 +83,12 @@ func (s *Store) each(ctx context.Context, uid types.UID, from int64, f func(seq 
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.First(); ok; ok = it.Next() {
-		var e entry
-		key := it.Key()
-		if len(key) < 8 || json.Unmarshal(it.Value(), &e) != nil {
-			return &CorruptError{append([]byte(nil), key...)}
-		}
-		if !f(int64(binary.BigEndian.Uint64(key[len(key)-8:])), &e) || ctx.Err() != nil {
-			return ctx.Err()
+		seq, e, err := entryAt(it)
+		if err != nil || !f(seq, e) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
 		}
 	}
-	return nil
+	return it.Error()
 }
 
 // place is where a part is.
@@ -78,8 +113,23 @@ func (s *Store) Entry(ctx context.Context, uid types.UID, seq int64) (*v1alpha1.
 	if json.Unmarshal(raw, &e) != nil {
 		return nil, &CorruptError{entryKey(uid, seq)}
 	}
+	at, err := s.places(ctx, uid, seq, &e)
+	if err != nil {
+		return nil, err
+	}
+	return s.resolve(uid, seq, &e, at)
+}
+
+// places returns where the parts are that an entry names.
+func (s *Store) places(ctx context.Context, uid types.UID, seq int64, e *entry) (places, error) {
 	at := places{}
-	err = s.each(ctx, uid, 1, func(n int64, other *entry) bool {
+	if _, known, err := s.engine.Get(numbersKey(uid, attempt(e.Attempt), 0)); err != nil || known {
+		if err == nil {
+			err = s.find(at, uid, seq, e)
+		}
+		return at, err
+	}
+	err := s.each(ctx, uid, 1, func(n int64, other *entry) bool {
 		if n > seq {
 			return false
 		}
@@ -92,10 +142,41 @@ func (s *Store) Entry(ctx context.Context, uid types.UID, seq int64) (*v1alpha1.
 		}
 		return true
 	})
+	return at, err
+}
+
+// find looks the numbers of an entry up by the rows of numbers, as far as they came up to its event.
+func (s *Store) find(at places, uid types.UID, seq int64, e *entry) (err error) {
+	it, err := s.engine.NewIter(numbersKey(uid, attempt(e.Attempt), 0), numbersKey(uid, attempt(e.Attempt+1), 0))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s.resolve(uid, seq, &e, at)
+	defer func() { err = errors.Join(err, it.Close()) }()
+	var named []v1alpha1.RecordedRange
+	for _, one := range []*int32{e.Tools, e.Message} {
+		if one != nil {
+			named = append(named, v1alpha1.RecordedRange{From: *one, To: *one})
+		}
+	}
+	for _, r := range append(named, e.Conversation...) {
+		if r.From < 0 {
+			continue
+		}
+		from := numbersKey(uid, attempt(e.Attempt), r.From)
+		for ok := it.SeekGE(from) && bytes.Equal(it.Key(), from) || it.SeekLT(from); ok && len(at) < maxConversation; ok = it.Next() {
+			row, err := numbersAt(it)
+			if err != nil {
+				return err
+			}
+			if row.first > r.To || row.seq > seq {
+				break
+			}
+			for i := max(0, r.From-row.first); i < row.n && row.first+i <= r.To; i++ {
+				at[row.first+i] = place{row.seq, i}
+			}
+		}
+	}
+	return it.Error()
 }
 
 // resolve reads the parts that an entry names.

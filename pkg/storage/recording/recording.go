@@ -8,12 +8,14 @@
 //
 //	r uid 0 e seq(8)           -> JSON: what the event is about, by the numbers of parts; see entry
 //	r uid 0 p seq(8) index(2)  -> JSON: a part, v1alpha1.RecordedPart, that came with the event
+//	r uid 0 n attempt(4) first(4) -> seq(8) n(4): the numbers first to first+n-1 of an attempt came with the event
 //	r uid 0 h                  -> held(8) namespace: bytes that are kept of the task
 //	s namespace                -> held(8): bytes that are kept of all tasks of the namespace; absent for 0
 //
 // A worker numbers its parts in each attempt, and sends each once, so a conversation that grows takes the space of what was said and
-// not of what was asked. A number is looked up by the entries of its attempt, of which each says which numbers came with it. Numbers
-// are chosen by the worker: if it gives one twice, the first counts, and one that never came is shown as missing.
+// not of what was asked. Numbers are chosen by the worker, and grow: what comes with numbers that begin below one that came before is
+// not found by them, so the first counts, and one that never came is shown as missing. Attempts that began before there were rows of
+// numbers are looked through entry by entry.
 //
 // There is one writer, the commit leader of the event log, so the totals need no lock.
 package recording
@@ -40,14 +42,15 @@ import (
 )
 
 const (
-	space      owned.Space = 'r'
-	spaceHeld              = 's'
-	kindEntry              = 'e'
-	kindPart               = 'p'
-	kindHeld               = 'h'
-	rowCost                = 64      // about what the key of a row takes
-	forShort               = 4       // a quarter of a limit on top is for sizes and digests
-	knownHeads             = 1 << 14 // far more than a group of commits has tasks
+	space       owned.Space = 'r'
+	spaceHeld               = 's'
+	kindEntry               = 'e'
+	kindPart                = 'p'
+	kindHeld                = 'h'
+	kindNumbers             = 'n'
+	rowCost                 = 64      // about what the key of a row takes
+	forShort                = 4       // a quarter of a limit on top is for sizes and digests
+	knownHeads              = 1 << 14 // far more than a group of commits has tasks
 )
 
 // Why the content of a part is not there; see v1alpha1.RecordedPart.
@@ -77,6 +80,7 @@ type Store struct {
 	// Only the commit leader uses the rest.
 	totals *quota.Totals
 	held   *lru.Cache // int64 by UID, with commits in flight
+	nexts  *lru.Cache // int32 by attempt, the number after the highest that came, with commits in flight
 }
 
 var _ eventlog.Projection = (*Store)(nil)
@@ -84,7 +88,7 @@ var _ eventlog.Projection = (*Store)(nil)
 // New returns the store of recordings in e.
 func New(e engine.Engine, l Limits) *Store {
 	return &Store{
-		engine: e, limits: l, held: lru.New(knownHeads),
+		engine: e, limits: l, held: lru.New(knownHeads), nexts: lru.New(knownHeads),
 		totals: quota.NewTotals(e, func(ns string) []byte { return append([]byte{spaceHeld}, ns...) }),
 	}
 }
@@ -107,6 +111,8 @@ type Given map[*v1alpha1.ExecutionEvent]*Prepared
 
 // Prepared is what is to be recorded beside an event, encoded. Short are its parts as sizes and digests.
 type Prepared struct {
+	attempt      attempt
+	first        int32
 	entry        []byte
 	parts, short [][]byte
 }
@@ -120,7 +126,7 @@ func Prepare(e *v1alpha1.ExecutionEvent, r *v1alpha1.EventRecording, mode v1alph
 		Type: e.Type, Attempt: e.Attempt, First: r.First, N: int32(len(r.Parts)), Conversation: r.Conversation, Tools: r.Tools,
 		Parameters: r.Parameters, Message: r.Message, ToolCallID: r.ToolCallID,
 	}
-	p := &Prepared{parts: make([][]byte, len(r.Parts)), short: make([][]byte, len(r.Parts))}
+	p := &Prepared{attempt: attempt(e.Attempt), first: r.First, parts: make([][]byte, len(r.Parts)), short: make([][]byte, len(r.Parts))}
 	var seen redact.Seen
 	for i := range r.Parts {
 		part := r.Parts[i].DeepCopy()
@@ -212,6 +218,74 @@ func entryKey(uid types.UID, seq int64) []byte {
 	return binary.BigEndian.AppendUint64(space.Key(uid, kindEntry), uint64(seq))
 }
 
+// attempt is the number of an attempt of a task.
+type attempt int32
+
+func numbersKey(uid types.UID, a attempt, first int32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(space.Key(uid, kindNumbers), uint32(a)), uint32(first))
+}
+
+// numbers is the row of the numbers that came with one event.
+type numbers struct {
+	first, n int32
+	seq      int64
+}
+
+const lenNumbers = 8 + 4
+
+func (n numbers) val() []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(n.seq)), uint32(n.n))
+}
+
+// numbersAt returns the row that an iterator is at.
+func numbersAt(it engine.Iter) (numbers, error) {
+	key, val := it.Key(), it.Value()
+	if len(key) < 4 || len(val) != lenNumbers {
+		return numbers{}, errors.Join(&CorruptError{append([]byte(nil), key...)}, it.Error())
+	}
+	return numbers{
+		first: int32(binary.BigEndian.Uint32(key[len(key)-4:])), seq: int64(binary.BigEndian.Uint64(val)), n: int32(binary.BigEndian.Uint32(val[8:])),
+	}, nil
+}
+
+// came returns the row of the numbers that come with an event; nil if none do, or they begin below one that came before.
+func (s *Store) came(uid types.UID, p *Prepared, seq int64) (*numbers, error) {
+	row := &numbers{p.first, int32(len(p.parts)), seq}
+	next, err := s.next(uid, p.attempt)
+	if err != nil || row.n == 0 || row.first < next {
+		return nil, err
+	}
+	s.nexts.Add(nextsKey{uid, p.attempt}, row.first+row.n)
+	return row, nil
+}
+
+// nextsKey is the key of an attempt in Store.nexts.
+type nextsKey struct {
+	uid types.UID
+	attempt
+}
+
+// next returns the number after the highest that came in an attempt.
+func (s *Store) next(uid types.UID, a attempt) (next int32, err error) {
+	if n, ok := s.nexts.Get(nextsKey{uid, a}); ok {
+		return n.(int32), nil //nolint:forcetypeassert // nothing else is added
+	}
+	it, err := s.engine.NewIter(numbersKey(uid, a, 0), numbersKey(uid, a+1, 0))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if it.Last() {
+		row, err := numbersAt(it)
+		if err != nil {
+			return 0, err
+		}
+		next = row.first + row.n
+	}
+	s.nexts.Add(nextsKey{uid, a}, next)
+	return next, it.Error()
+}
+
 func partKey(uid types.UID, seq int64, i int32) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(space.Key(uid, kindPart), uint64(seq)), uint16(i))
 }
@@ -285,6 +359,13 @@ func (s *Store) Project(b engine.Batch, c *eventlog.Change) error {
 			continue
 		}
 		set(entryKey(uid, a.Seq), p.entry)
+		row, failed := s.came(uid, p, a.Seq)
+		if failed != nil {
+			return failed
+		}
+		if row != nil {
+			set(numbersKey(uid, p.attempt, row.first), row.val())
+		}
 		for i, part := range p.parts {
 			if !fits(part, 0) {
 				part = p.short[i]

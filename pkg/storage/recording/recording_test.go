@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/recording"
@@ -28,6 +29,7 @@ type place struct {
 	t     *testing.T
 	store *recording.Store
 	log   *eventlog.Log
+	engine.Committer
 	close func()
 }
 
@@ -37,7 +39,7 @@ func open(t *testing.T, dir string, l recording.Limits) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, store: recording.New(e, l)}
+	p := &place{t: t, store: recording.New(e, l), Committer: e}
 	if p.log, err = eventlog.Open(t.Context(), e, eventlog.Options{Clock: clock.RealClock{}, Projections: []eventlog.Projection{p.store}}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +120,12 @@ func TestRecordings(t *testing.T) {
 		t.Errorf("the repeated append is event %d, not %d", again, first)
 	}
 	lie := p.append("a", 1, "4", "", v1alpha1.EventRecording{Parts: said("changed"), Conversation: from(0, 0)})
-	for range 2 {
+	for i := range 3 {
+		if i == 2 { // as a store was written before there were rows of numbers
+			if err := p.Commit(withoutNumbers("a")); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for seq, want := range map[int64]string{first: "one two", second: "one three Missing:0:false", retry: "anew", lie: "one", 99: "nothing"} {
 			if got := p.conversation("a", seq); got != want {
 				t.Errorf("event %d: %q, want %q", seq, got, want)
@@ -148,6 +155,59 @@ func TestRecordings(t *testing.T) {
 	}
 	if got := p.conversation("b", other); got == "nothing" {
 		t.Error("the other task lost its recording")
+	}
+}
+
+// withoutNumbers is the commit that removes the rows of numbers of a task.
+type withoutNumbers string
+
+func (u withoutNumbers) Need() engine.Need { return engine.Free }
+func (u withoutNumbers) Publish()          {}
+func (u withoutNumbers) Sequence(b engine.Batch) error {
+	return b.DeleteRange([]byte("r"+u+"\x00n"), []byte("r"+u+"\x00o"))
+}
+
+// TestPages: pages go forwards from a seq and backwards to one, and a search finds what was new with an event, in any case, once.
+func TestPages(t *testing.T) {
+	p := open(t, t.TempDir(), recording.Limits{})
+	defer p.close()
+	texts := []string{"Alpha", "beta", "GAMMA alpha\nand more", "Ähre", "beta"}
+	for i, text := range texts {
+		p.append("a", 1, strconv.Itoa(i), "", v1alpha1.EventRecording{
+			First: int32(i), Parts: said(text), Conversation: []v1alpha1.RecordedRange{{From: 0, To: int32(i)}},
+		})
+	}
+	p.append("b", 1, "other", "", v1alpha1.EventRecording{Parts: said("alpha of another"), Conversation: []v1alpha1.RecordedRange{{From: 0, To: 0}}})
+	seqs := func(list []v1alpha1.RecordedEntry) (out []int64) {
+		for i := range list {
+			out = append(out, list[i].Seq)
+		}
+		return out
+	}
+	for before, want := range map[int64][]int64{math.MaxInt64: {4, 5}, 5: {3, 4}, 2: {1}, 1: nil, 0: nil} {
+		page, _, err := p.store.Before(t.Context(), "a", 0, before, 2)
+		if got := seqs(page); err != nil || !slices.Equal(got, want) {
+			t.Errorf("before %d: %v (%v), want %v", before, got, err, want)
+		}
+	}
+	for _, c := range []struct {
+		text        string
+		after       int64
+		limit       int
+		want        []int64
+		next        int64
+		first, name string
+	}{
+		{"ALPHA", 0, 10, []int64{1, 3}, 0, "Alpha", "in any case"},
+		{"alpha", 0, 1, []int64{1}, 1, "Alpha", "a page"},
+		{"alpha", 1, 1, []int64{3}, 3, "GAMMA alpha and more", "the next page"},
+		{"ähr", 0, 10, []int64{4}, 0, "Ähre", "letters outside ASCII"},
+		{".", 0, 10, nil, 0, "", "not a pattern"},
+	} {
+		found, next, err := p.store.Search(t.Context(), "a", c.text, c.after, math.MaxInt64, c.limit)
+		if got := seqs(found); err != nil || !slices.Equal(got, c.want) || next != c.next || len(found) > 0 && found[0].Match != c.first {
+			t.Errorf("%s: %v, next %d, %+v (%v)", c.name, got, next, found, err)
+		}
 	}
 }
 

@@ -88,7 +88,15 @@ func TestRecording(t *testing.T) {
 		}
 	}
 
-	out, errs, code := standalone.Command(t.Context(), p.Kubeconfig, "task", "diff", "run", "rundigests")
+	out, errs, code := standalone.Command(t.Context(), p.Kubeconfig, "task", "search", "run", "FOUND")
+	if want := seq("run", v1alpha1.EventToolCallCompleted, 0) + "\tToolCallCompleted\t"; code != 0 || !strings.Contains(out, want) || strings.Count(out, "\n") != 2 {
+		t.Errorf("platform task search: exit code %d\n%s%s, want %q", code, out, errs, want)
+	}
+	if _, errs, code = standalone.Command(t.Context(), p.Kubeconfig, "task", "search", "run", " "); code == 0 || !strings.Contains(errs, "q: must be a text") {
+		t.Errorf("platform task search for nothing: exit code %d, %s", code, errs)
+	}
+
+	out, errs, code = standalone.Command(t.Context(), p.Kubeconfig, "task", "diff", "run", "rundigests")
 	if code != 0 || !strings.Contains(out, "\n-It is done.\n") || !strings.Contains(out, "\n+[assistant] (only its digest is kept: ") {
 		t.Errorf("platform task diff: exit code %d\n%s%s", code, out, errs)
 	}
@@ -110,6 +118,12 @@ func TestRecording(t *testing.T) {
 		t.Error("events have what is recorded")
 	}
 	notInFiles(t, p.DataDir, recordedSecret)
+
+	fork := kit.Must[*v1alpha1.TaskFork](t)(c.Tasks("default").Fork(t.Context(), "run", &v1alpha1.TaskFork{Spec: v1alpha1.TaskForkSpec{NewTaskName: "other"}}, metav1.CreateOptions{}))
+	of := kit.Must[*v1alpha1.TaskRecording](t)(c.Tasks("default").GetRecording(t.Context(), fork.Status.NewTaskName, metav1.GetOptions{})).ForkedFrom
+	if of == nil || of.Task != "run" || of.Seq != fork.Status.AfterSeq {
+		t.Errorf("the recording of a fork names %+v", of)
+	}
 
 	uid := kit.Must[*v1alpha1.Task](t)(p.Tasks().Get(t.Context(), "run", metav1.GetOptions{})).UID
 	if err := p.Tasks().Delete(t.Context(), "run", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}); err != nil {

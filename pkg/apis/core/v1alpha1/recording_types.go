@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // RecordingMode says how much of what a run said and did is kept beside its events.
@@ -179,6 +180,10 @@ type TaskRecording struct {
 	// metadata holds the name and the namespace of the task.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// forkedFrom is set if the task is a fork: what was said before it is recorded of another task.
+	// +optional
+	// +k8s:optional
+	ForkedFrom *RecordedSource `json:"forkedFrom,omitempty"`
 	// bytes is what is kept of the task.
 	// +optional
 	Bytes int64 `json:"bytes,omitempty"`
@@ -190,6 +195,16 @@ type TaskRecording struct {
 	Continue int64 `json:"continue,omitempty"`
 }
 
+// RecordedSource is the event of another task after which a fork goes on.
+type RecordedSource struct {
+	// task is the name of the other task, in the same namespace.
+	Task string `json:"task"`
+	// uid is its UID: a task of the name with another UID is not the source.
+	UID types.UID `json:"uid"`
+	// seq is the event.
+	Seq int64 `json:"seq"`
+}
+
 // RecordedEntry is what is recorded beside an event.
 type RecordedEntry struct {
 	// seq is the event.
@@ -199,6 +214,9 @@ type RecordedEntry struct {
 	// attempt is the attempt of the task that recorded it.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
+	// match are the words around what was searched for (query parameter q), on one line.
+	// +optional
+	Match string `json:"match,omitempty"`
 	// conversation is what the model was asked, in its order.
 	// +optional
 	// +listType=atomic

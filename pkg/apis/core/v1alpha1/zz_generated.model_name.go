@@ -559,6 +559,11 @@ func (in RecordedRange) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RecordedSource) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RecordedSource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RecordedTool) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.RecordedTool"
 }

@@ -8,11 +8,15 @@ package record
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -25,6 +29,7 @@ import (
 const (
 	defaultPage = 500
 	maxPage     = 5000
+	maxQuery    = 256
 )
 
 // Records serves what is recorded of tasks.
@@ -32,8 +37,9 @@ type Records struct {
 	Store *recording.Store
 }
 
-// Serve serves GET of tasks/recording, a page of the recorded events (parameters after, a seq, and limit), and of
-// tasks/recording/SEQ, one of them with its content.
+// Serve serves GET of tasks/recording, a page of the recorded events, and of tasks/recording/SEQ, one of them with its content. A page
+// has the first events after a seq (parameter after), or, with the parameter before, the last ones before a seq, and at most limit of
+// them; with a text (q) it has the events with which the text came.
 func (r Records) Serve(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		answer, err := r.answer(req, p)
@@ -62,7 +68,12 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 		out.Entries = []v1alpha1.RecordedEntry{*e}
 		return out, nil
 	}
+	out.ForkedFrom = source(p.Object)
 	after, err := wellformed.Number(req, "after", 0)
+	if err != nil {
+		return nil, err
+	}
+	before, err := wellformed.Number(req, "before", math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +84,27 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
 	}
-	out.Entries, out.Bytes, out.Continue, err = r.Store.Page(req.Context(), p.Object.UID, after, int(limit))
+	query := wellformed.Query(req)
+	switch uid := p.Object.UID; {
+	case query.Has("q"):
+		if q := query.Get("q"); strings.TrimSpace(q) == "" || len(q) > maxQuery || !utf8.ValidString(q) {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("q: must be a text of at most %d bytes that is not blank", maxQuery))
+		}
+		out.Entries, out.Continue, err = r.Store.Search(req.Context(), uid, query.Get("q"), after, before, int(limit))
+	case query.Has("before"):
+		out.Entries, out.Bytes, err = r.Store.Before(req.Context(), uid, after, before, int(limit))
+	default:
+		out.Entries, out.Bytes, out.Continue, err = r.Store.Page(req.Context(), uid, after, int(limit))
+	}
 	return out, err
+}
+
+// source returns the event after which a fork goes on; nil for a task that is no fork.
+func source(t *v1alpha1.Task) *v1alpha1.RecordedSource {
+	a := t.Annotations
+	seq, err := strconv.ParseInt(a[v1alpha1.AnnotationForkSourceSeq], 10, 64)
+	if err != nil || a[v1alpha1.AnnotationForkSourceTask] == "" {
+		return nil
+	}
+	return &v1alpha1.RecordedSource{Task: a[v1alpha1.AnnotationForkSourceTask], UID: types.UID(a[v1alpha1.AnnotationForkSourceUID]), Seq: seq}
 }
