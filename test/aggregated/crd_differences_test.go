@@ -70,8 +70,8 @@ var alike = []known{
 	{"kubectl replaces lists of custom resources as a whole, so that a default within an element is a change each time", func(d difference) bool {
 		return d.step == "kubectl apply again" && (d.what == moved && d.ours == "false" || strings.Contains(d.ours+d.theirs, "/kubectl-written-"))
 	}, false},
-	{"kubectl says configured for a null or a zero value that is not stored, as it does for Kubernetes' own kinds; nothing is written", func(d difference) bool {
-		return d.step == "kubectl apply again" && strings.Contains(d.ours+d.theirs, "/kubectl-generated-")
+	{"kubectl says configured for a null or a zero value that is not stored, and for an amount in another form, as it does for Kubernetes' own kinds; nothing is written", func(d difference) bool {
+		return d.step == "kubectl apply again" && (strings.Contains(d.ours+d.theirs, "/kubectl-generated-") || strings.Contains(d.ours+d.theirs, "/kubectl-amount"))
 	}, false},
 	{"the platform warns of settings that have no effect", func(d difference) bool {
 		return strings.HasPrefix(d.ours, "Warning: ") && d.theirs == ""

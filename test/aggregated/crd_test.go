@@ -156,6 +156,10 @@ func (c *comparison) prepare(resources []metav1.APIResource) {
 			c.all = append(c.all, m)
 		}
 	}
+	// What the server stores in another form is among the manifests whatever is generated.
+	amount := all["Task"][0].with([]string{"spec", "resources"}, node{"limits": node{"memory": "1024Mi"}})
+	amount.name = "amount"
+	c.all = append(c.all, amount)
 	for i, m := range c.all {
 		for _, path := range m.members() {
 			if m.says(path) && g.accepted(m.with(path)) {

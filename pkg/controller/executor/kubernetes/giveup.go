@@ -39,20 +39,28 @@ func (e *Executor) giveUp(ctx context.Context, job *batchv1.Job, pod *corev1.Pod
 		"spec":     map[string]any{"activeDeadlineSeconds": giveUpSeconds},
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // certainly not done; after any other error it may have been done
-		e.remember(job.UID, nil)
+		e.takeBack(job.UID, v)
 	}
 	return err
 }
 
-// remember keeps the verdict on a run until its Job is gone; nil removes it.
+// remember keeps the verdict on a run until its Job is gone. The first one counts: a run may be given up again before the executor sees
+// that it was, and the conflict of that must not take the reason away.
 func (e *Executor) remember(uid types.UID, v *verdict) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if v == nil {
-		delete(e.verdicts, uid)
-		return
+	if e.verdicts[uid] == nil {
+		e.verdicts[uid] = v
 	}
-	e.verdicts[uid] = v
+}
+
+// takeBack removes a verdict that ended nothing.
+func (e *Executor) takeBack(uid types.UID, v *verdict) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.verdicts[uid] == v {
+		delete(e.verdicts, uid)
+	}
 }
 
 // explain adds the last warnings about an object to a verdict. They are for people, so an error

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
@@ -389,5 +390,20 @@ func TestBeginning(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %s", tc.name, got)
 		}
+	}
+}
+
+// TestGivenUpTwice: a run that is given up again, before the executor sees that it was, keeps the reason.
+func TestGivenUpTwice(t *testing.T) {
+	e := &Executor{verdicts: map[types.UID]*verdict{}}
+	first, again := &verdict{Reason: v1alpha1.ReasonImagePullFailed}, &verdict{Reason: v1alpha1.ReasonImagePullFailed}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
+	e.remember(job.UID, first)
+	e.remember(job.UID, again)
+	if e.takeBack(job.UID, again); e.verdictOn(job) != first {
+		t.Errorf("after a conflict of the second: %v", e.verdictOn(job))
+	}
+	if e.takeBack(job.UID, first); e.verdictOn(job) != nil {
+		t.Errorf("after a conflict of the first: %v", e.verdictOn(job))
 	}
 }
