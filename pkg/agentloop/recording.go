@@ -86,8 +86,12 @@ func (r *Recording) part(to *v1alpha1.EventRecording, p v1alpha1.RecordedPart) i
 	return n
 }
 
-func (r *Recording) message(to *v1alpha1.EventRecording, m *llm.Message) int32 {
+// Said returns a message as it is recorded.
+func Said(m *llm.Message) *v1alpha1.RecordedMessage {
 	out := &v1alpha1.RecordedMessage{Role: string(m.Role), Text: m.Text, ToolCallID: m.ToolCallID, Failed: m.Failed}
+	if m.Opaque != nil {
+		out.Thinking = m.Opaque.Thinking
+	}
 	for _, c := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, v1alpha1.RecordedToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}
@@ -95,7 +99,33 @@ func (r *Recording) message(to *v1alpha1.EventRecording, m *llm.Message) int32 {
 		sum := sha256.Sum256([]byte(c.Image.Data + c.Image.URL))
 		out.Images = append(out.Images, v1alpha1.RecordedImage{MediaType: c.Image.MediaType, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(c.Image.Data)) / 4 * 3})
 	}
-	n := r.part(to, v1alpha1.RecordedPart{Message: out})
+	return out
+}
+
+// Offered returns tools as they are recorded.
+func Offered(tools []tool.Definition) []v1alpha1.RecordedTool {
+	var list []v1alpha1.RecordedTool
+	for _, t := range tools {
+		out := v1alpha1.RecordedTool{Name: t.Name, Description: t.Description}
+		if json.Valid(t.Parameters) {
+			out.Parameters = &apiextensionsv1.JSON{Raw: t.Parameters}
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// Parameters returns the parameters of a request as they are recorded.
+func Parameters(req *llm.Request) *v1alpha1.RecordedParameters {
+	p := &v1alpha1.RecordedParameters{MaxTokens: req.MaxTokens, Format: string(req.Format)}
+	if req.Temperature != nil {
+		p.Temperature = strconv.FormatFloat(*req.Temperature, 'g', -1, 64)
+	}
+	return p
+}
+
+func (r *Recording) message(to *v1alpha1.EventRecording, m *llm.Message) int32 {
+	n := r.part(to, v1alpha1.RecordedPart{Message: Said(m)})
 	for _, c := range m.ToolCalls {
 		r.calls[c.ID] = n
 	}
@@ -120,28 +150,12 @@ func (r *Recording) request(req *llm.Request) *v1alpha1.EventRecording {
 	to.Conversation = ranges(as)
 	if len(req.Tools) > 0 {
 		if !slices.EqualFunc(req.Tools, r.offered, sameTool) {
-			r.offered, r.offeredAs = req.Tools, r.tools(to, req.Tools)
+			r.offered, r.offeredAs = req.Tools, r.part(to, v1alpha1.RecordedPart{Tools: Offered(req.Tools)})
 		}
 		to.Tools = new(r.offeredAs)
 	}
-	to.Parameters = &v1alpha1.RecordedParameters{MaxTokens: req.MaxTokens, Format: string(req.Format)}
-	if req.Temperature != nil {
-		to.Parameters.Temperature = strconv.FormatFloat(*req.Temperature, 'g', -1, 64)
-	}
+	to.Parameters = Parameters(req)
 	return to
-}
-
-// tools gives a list of tools its number.
-func (r *Recording) tools(to *v1alpha1.EventRecording, tools []tool.Definition) int32 {
-	var list []v1alpha1.RecordedTool
-	for _, t := range tools {
-		out := v1alpha1.RecordedTool{Name: t.Name, Description: t.Description}
-		if json.Valid(t.Parameters) {
-			out.Parameters = &apiextensionsv1.JSON{Raw: t.Parameters}
-		}
-		list = append(list, out)
-	}
-	return r.part(to, v1alpha1.RecordedPart{Tools: list})
 }
 
 // answer returns what is recorded of an answer of the model.

@@ -53,6 +53,37 @@ func taskShow(api *server, term *terminal) *cobra.Command {
 	return cmd
 }
 
+// usageShow prints what is recorded of a request of a chat or of a vendor's API.
+func usageShow(api *server, term *terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show REQUEST", Short: "Print what was said in a request of a chat or of a vendor's API", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("usagemeasurements"),
+		Long: "Print what is recorded of a request to a model: the conversation as the model saw it, and its answer. REQUEST is a name of\n" +
+			"`platform usage requests`. Requests are recorded in namespaces with the label " + v1alpha1.LabelRecordRequests + "=Full (or Digests).\n" +
+			"What tasks say is recorded beside their events (`platform task show`).",
+	}
+	f := addOutput(cmd, "text", asJSON, asYAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := api.client()
+		if err != nil {
+			return err
+		}
+		var r v1alpha1.RequestRecording
+		err = c.RESTClient().Get().Namespace(namespace).Resource("usagemeasurements").Name(args[0]).SubResource("recording").Do(cmd.Context()).Into(&r)
+		if err != nil {
+			return err
+		}
+		if *f == asJSON || *f == asYAML {
+			r.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("RequestRecording"))
+			return term.write(&r, *f)
+		}
+		if err := printTools(term.Out, r.Tools); err != nil {
+			return err
+		}
+		return printConversation(term.Out, append(slices.Clip(r.Conversation), partsOf(r.Answer)...))
+	}
+	return cmd
+}
+
 func taskTranscript(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "transcript TASK", Short: "Print what a task and its model said, with calls and results", Args: cobra.ExactArgs(1), ValidArgsFunction: api.names("tasks"),
@@ -203,10 +234,10 @@ func recordedBy(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, t
 func newest(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string) (asked, answered int64, err error) {
 	for before := int64(math.MaxInt64); ; {
 		page, err := recordedBy(ctx, c, namespace, task, map[string]string{"before": strconv.FormatInt(before, 10)})
-		if err != nil || len(page.Entries) == 0 {
+		if err != nil {
 			return 0, 0, err
 		}
-		for i := len(page.Entries) - 1; i >= 0; i-- {
+		for i := range page.Entries {
 			switch e := &page.Entries[i]; e.Type {
 			case v1alpha1.EventModelRequestStarted:
 				return e.Seq, answered, nil
@@ -214,7 +245,9 @@ func newest(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task 
 				answered = max(answered, e.Seq)
 			}
 		}
-		before = page.Entries[0].Seq
+		if before = page.PrevSeq; before == 0 {
+			return 0, answered, nil
+		}
 	}
 }
 
@@ -237,22 +270,29 @@ func printEntry(out io.Writer, e *v1alpha1.RecordedEntry) error {
 	if _, err := fmt.Fprintln(out, about); err != nil {
 		return err
 	}
-	if t := e.Tools; t != nil {
-		names := make([]string, len(t.Tools))
-		for i := range t.Tools {
-			names[i] = clean(t.Tools[i].Name)
-		}
-		if t.Omitted != "" {
-			names = []string{omitted(t)}
-		}
-		if _, err := fmt.Fprintf(out, "tools: %s\n", strings.Join(names, ", ")); err != nil {
-			return err
-		}
+	if err := printTools(out, e.Tools); err != nil {
+		return err
 	}
 	if e.ToolCall != nil {
 		return printCall(out, e.ToolCall)
 	}
 	return printConversation(out, append(slices.Clip(e.Conversation), partsOf(e.Message)...))
+}
+
+// printTools prints the names of the tools that a model was offered.
+func printTools(out io.Writer, t *v1alpha1.RecordedPart) error {
+	if t == nil {
+		return nil
+	}
+	names := make([]string, len(t.Tools))
+	for i := range t.Tools {
+		names[i] = clean(t.Tools[i].Name)
+	}
+	if t.Omitted != "" {
+		names = []string{omitted(t)}
+	}
+	_, err := fmt.Fprintf(out, "tools: %s\n", strings.Join(names, ", "))
+	return err
 }
 
 // printConversation prints messages.
@@ -270,7 +310,7 @@ func printConversation(out io.Writer, parts []v1alpha1.RecordedPart) error {
 			continue
 		}
 		m := p.Message
-		if _, err := fmt.Fprintf(out, "\n[%s]\n%s", clean(m.Role), readable(m.Text, "")); err != nil {
+		if _, err := fmt.Fprintf(out, "\n[%s]\n%s%s", clean(m.Role), thought(m.Thinking), readable(m.Text, "")); err != nil {
 			return err
 		}
 		for _, image := range m.Images {
@@ -285,6 +325,14 @@ func printConversation(out io.Writer, parts []v1alpha1.RecordedPart) error {
 		}
 	}
 	return nil
+}
+
+// thought returns what a model thought, so that it is not taken for what it said.
+func thought(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(thinking)\n" + readable(text, "  ")
 }
 
 func printCall(out io.Writer, c *v1alpha1.RecordedToolCall) error {

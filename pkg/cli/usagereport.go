@@ -36,6 +36,9 @@ func usageCommand(api *server, term *terminal) *cobra.Command {
 		usageReport(api, term, v1alpha1.UsageOfWork, "work WORK_ID", "Show one work request with its tasks", cobra.ExactArgs(1)),
 		usageReport(api, term, v1alpha1.UsageOther, "other CATEGORY", "Show other usage: review_only, other_requests or unassociated", cobra.ExactArgs(1)),
 	)
+	requests := listOf(api, term, "usagemeasurements", "List requests to models, of tasks, chats and the vendors' APIs")
+	requests.Use, requests.Aliases = "requests", nil
+	cmd.AddCommand(requests, usageShow(api, term))
 	return cmd
 }
 

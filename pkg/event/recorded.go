@@ -23,6 +23,7 @@ func CleanPart(p *v1alpha1.RecordedPart, seen *redact.Seen) {
 	if m := p.Message; m != nil {
 		text(&m.Role)
 		text(&m.Text)
+		text(&m.Thinking)
 		text(&m.ToolCallID)
 		for i := range m.ToolCalls {
 			c := &m.ToolCalls[i]

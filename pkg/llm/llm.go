@@ -58,6 +58,8 @@ type Opaque struct {
 	// Origin identifies the endpoint and the model that wrote it. Every other one is sent the message's text and
 	// calls instead.
 	Origin string
+	// Thinking is what the vendor shows of the model's thinking, as text.
+	Thinking string
 	// Data is the whole message in the vendor's format, or what the text and the calls lack of it.
 	Data json.RawMessage
 }

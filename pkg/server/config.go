@@ -103,7 +103,8 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	limits := modelrequest.New(modelrequest.Options{
 		Readers: stored.ModelRequests(), Clock: o.Clock, Shares: o.Chat.Shares, Changed: st.Objects.Changed, Accounts: st.Accounts, Ends: ends,
 	})
-	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends}}) // what is refused is not recorded
+	keeper := models.NewKeeper(st.Recordings, log)
+	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends, Keeper: keeper}}, keeper) // what is refused is not recorded
 	tools, err := toolbox.New(toolbox.Options{
 		Loopback: g.LoopbackClientConfig, MaxTasks: o.Chat.MaxTasksPerTurn, CallTimeout: o.Chat.ToolTimeout, Uncovered: callers.UncoveredTools, Clock: o.Clock,
 	})
@@ -160,6 +161,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Ready:       map[string]func() error{"disk": st.Engine.Ready, "descriptors": descriptors},
 		Health:      newHealth(o.Clock, g.LoopbackClientConfig, st.Engine.Ready),
 		Namespaces: func(all corelisters.NamespaceLister) {
+			keeper.SetNamespaces(all)
 			st.Ledger.SetNamespaceUID(func(name string) string {
 				ns, err := all.Get(name)
 				if err != nil {

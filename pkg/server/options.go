@@ -110,7 +110,8 @@ type Options struct {
 	// NamespaceEventBytes bounds the streams of all tasks of a namespace, and NamespaceArtifactBytes their artifacts,
 	// results and logs; 0 means no limit.
 	NamespaceEventBytes, NamespaceArtifactBytes resource.QuantityValue
-	// RecordingRetention is how long the recording of a task is kept after its end; 0 keeps it as long as the events.
+	// RecordingRetention is how long the recording of a task is kept after its end, and of a request of a chat or of a vendor's API after
+	// it; 0 keeps them as long as the events and the usage.
 	RecordingRetention time.Duration
 	// RecordingMode is how much of what runs say and do is kept where the agent does not say it: Full, Digests or Off.
 	RecordingMode string
@@ -176,7 +177,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.RESTBindAddress, "rest-bind-address", o.RESTBindAddress, "address:port that serves the REST paths (/api/v1) without TLS, on loopback; port 0 takes a free one, empty disables it. The secure port serves them, too")
 	fs.BoolVar(&o.RESTAllowRemote, "rest-allow-remote", o.RESTAllowRemote, "let --rest-bind-address be reachable from other machines: requests and tokens then cross the network unencrypted, so put a proxy with TLS in front of it")
 	fs.DurationVar(&o.EventRetention, "event-retention", o.EventRetention, "how long events of a task are kept after its end, except the last, which is kept; 0 keeps all as long as the task. Readers get a gap marker")
-	fs.DurationVar(&o.RecordingRetention, "recording-retention", o.RecordingRetention, "how long the recording of a task is kept after its end; 0 keeps it as long as the events")
+	fs.DurationVar(&o.RecordingRetention, "recording-retention", o.RecordingRetention, "how long the recording of a task is kept after its end, and the recording of a request of a chat or of a vendor's API after it; 0 keeps them as long as the events and the usage")
 	fs.DurationVar(&o.EventRetentionFailed, "event-retention-failed", o.EventRetentionFailed, "the same for tasks that failed; 0 means as --event-retention")
 	fs.DurationVar(&o.UsageRetention, "usage-retention", defaultUsageRetention, "how long what was recorded about the use of models is kept: the records of a request are removed together, this long after the last of them; 0 keeps them for ever")
 	fs.DurationVar(&o.ModelDrainTime, "model-drain-time", models.DefaultDrain, "how long the answer of a model is read on after whoever asked for it in a chat or through /openai/v1 and /anthropic/v1 has left, in case its usage is reported soon; at most 10m, and 0s is the default. spec.drainSeconds of a Provider overrides it")

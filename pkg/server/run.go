@@ -152,6 +152,7 @@ func (p *Process) awaitRequests(ctx context.Context) {
 	case <-late.C():
 		klog.FromContext(ctx).Error(nil, "Requests to models do not end; the next start charges what was reserved for them")
 	}
+	p.Requests.Drain()
 }
 
 // awaitReady returns nil once /readyz succeeds.

@@ -46,19 +46,13 @@ func (o *Options) keepUsage(g *genericapiserver.Config, st *Stores) error {
 			if failed(hook, err) {
 				log.Error(err, "The use of models by older tasks is recorded at the next start")
 			}
-			if o.UsageRetention == 0 {
+			if o.UsageRetention == 0 && o.RecordingRetention == 0 {
 				return
 			}
 			tick := o.Clock.NewTicker(usageCleanup)
 			defer tick.Stop()
 			for {
-				n, err := ledger.Retention{Ledger: st.Ledger}.Expire(hook, o.Clock.Now().Add(-o.UsageRetention))
-				switch {
-				case failed(hook, err):
-					log.Error(err, "Old records of the use of models are removed later")
-				case n > 0:
-					log.V(1).Info("Removed old records of the use of models", "cohorts", n)
-				}
+				o.expireUsage(hook, st)
 				select {
 				case <-hook.Done():
 					return
@@ -68,6 +62,31 @@ func (o *Options) keepUsage(g *genericapiserver.Config, st *Stores) error {
 		}()
 		return nil
 	})
+}
+
+// expireUsage removes old records, and what was said in the requests. That goes with the records at the latest.
+func (o *Options) expireUsage(ctx context.Context, st *Stores) {
+	log, now := klog.FromContext(ctx), o.Clock.Now()
+	if o.UsageRetention > 0 {
+		n, err := ledger.Retention{Ledger: st.Ledger}.Expire(ctx, now.Add(-o.UsageRetention))
+		switch {
+		case failed(ctx, err):
+			log.Error(err, "Old records of the use of models are removed later")
+		case n > 0:
+			log.V(1).Info("Removed old records of the use of models", "cohorts", n)
+		}
+	}
+	age := o.RecordingRetention
+	if age == 0 || o.UsageRetention > 0 && o.UsageRetention < age {
+		age = o.UsageRetention
+	}
+	n, err := st.Recordings.ExpireRequests(ctx, now.Add(-age))
+	switch {
+	case failed(ctx, err):
+		log.Error(err, "Old recordings of requests to models are removed later")
+	case n > 0:
+		log.V(1).Info("Removed old recordings of requests to models", "days", n)
+	}
 }
 
 // failed reports whether an error has another cause than the end of the server.

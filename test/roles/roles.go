@@ -91,7 +91,7 @@ func table() []row {
 		{"get", "tasks/stream tasks/trace", "veao"},
 		{"get", "tasks/result tasks/log tasks/artifacts tasks/plan tasks/inbox sessions/transcript skills/content", "veow"},
 		{"get", "tasks/calls sessions/events sessions/stream sessions/turn chats/config", "veo"},
-		{"get", "tasks/recording", "eo"},
+		{"get", "tasks/recording usagemeasurements/recording", "eo"},
 		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
 		{"create", "tasks/cancel tasks/detach", "eow"},
 		{"create", "tasks/fork sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},

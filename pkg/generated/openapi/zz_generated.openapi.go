@@ -142,6 +142,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.RecordedTool{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_RecordedTool(ref),
 		v1alpha1.RecordedToolCall{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_RecordedToolCall(ref),
 		v1alpha1.RepositoryIdentity{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref),
+		v1alpha1.RequestRecording{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_RequestRecording(ref),
 		v1alpha1.RetryPolicy{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RetryPolicy(ref),
 		v1alpha1.RuntimeModelLimits{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RuntimeModelLimits(ref),
 		v1alpha1.RuntimePool{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RuntimePool(ref),
@@ -6843,6 +6844,13 @@ func schema_pkg_apis_core_v1alpha1_RecordedMessage(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"thinking": {
+						SchemaProps: spec.SchemaProps{
+							Description: "thinking is what the model thought before it said it, as far as its vendor shows it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"text": {
 						SchemaProps: spec.SchemaProps{
 							Description: "text is what was said, or the result of a call.",
@@ -7182,6 +7190,78 @@ func schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref common.ReferenceCallba
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RequestRecording(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RequestRecording is the answer of a get on usagemeasurements/recording: what a model was asked by a chat or by a client of a vendor's API, and what it answered. It is there for requests that began while their namespace had the label core.platform.ai/record-requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the measurement.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"conversation": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conversation is what the model was asked, in its order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"tools": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tools is the part with the tools that the model was offered.",
+							Ref:         ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+						},
+					},
+					"parameters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters are those of the request.",
+							Ref:         ref(v1alpha1.RecordedParameters{}.OpenAPIModelName()),
+						},
+					},
+					"answer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "answer is what the model answered; absent if no answer came.",
+							Ref:         ref(v1alpha1.RecordedPart{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RecordedParameters{}.OpenAPIModelName(), v1alpha1.RecordedPart{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -10786,7 +10866,7 @@ func schema_pkg_apis_core_v1alpha1_TaskRecording(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TaskRecording is the answer of a get on tasks/recording: the events of the task beside which something is recorded, in their order, without its content; or, with the seq of an event after the path, this event with all of it.",
+				Description: "TaskRecording is the answer of a get on tasks/recording: the events of the task beside which something is recorded, in their order (with the query parameter before: the newest first), without its content; or, with the seq of an event after the path, this event with all of it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -10844,6 +10924,13 @@ func schema_pkg_apis_core_v1alpha1_TaskRecording(ref common.ReferenceCallback) c
 					"continue": {
 						SchemaProps: spec.SchemaProps{
 							Description: "continue is where the next page begins (query parameter after); absent on the last one.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"prevSeq": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prevSeq is where the next older page ends (query parameter before), of a page that has the newest event first; absent on the oldest one.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},

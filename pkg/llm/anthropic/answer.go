@@ -166,7 +166,7 @@ func (a *answer) response() llm.Response {
 		}
 	}
 	llm.DistinctCalls(r.ToolCalls)
-	var text strings.Builder
+	var text, thinking strings.Builder
 	var blocks []any
 	opaque, calls := false, 0
 	for _, b := range a.blocks {
@@ -187,6 +187,7 @@ func (a *answer) response() llm.Response {
 			blocks = append(blocks, toolUseBlock{blockToolUse, toolID(call.ID), b.name, input(said)})
 		case blockThinking:
 			opaque = true
+			thinking.WriteString(said)
 			blocks = append(blocks, thinkingBlock{blockThinking, said, b.sealed.String()})
 		case blockRedacted:
 			opaque = true
@@ -196,7 +197,7 @@ func (a *answer) response() llm.Response {
 	r.Text = text.String()
 	if opaque {
 		if raw, err := json.Marshal(blocks); err == nil {
-			r.Opaque = &llm.Opaque{Origin: a.origin, Data: raw}
+			r.Opaque = &llm.Opaque{Origin: a.origin, Data: raw, Thinking: thinking.String()}
 		}
 	}
 	return r

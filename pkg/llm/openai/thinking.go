@@ -49,7 +49,7 @@ func (a *answer) thought() *llm.Opaque {
 			if err != nil {
 				return nil
 			}
-			return &llm.Opaque{Origin: a.origin, Data: raw}
+			return &llm.Opaque{Origin: a.origin, Data: raw, Thinking: b.String()}
 		}
 	}
 	return nil

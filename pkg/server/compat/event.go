@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/platform-ai/platform/pkg/llm/transcribe"
 )
 
 // maxEvent is how long one event may be before it is passed on without being read, in bytes.
@@ -99,6 +101,8 @@ type reporter struct {
 	// created is the response that the vendor has created, and last its last event.
 	created json.RawMessage
 	last    []byte
+	// heard hears what the answer says; nil if nobody wants to know.
+	heard *transcribe.Stream
 }
 
 // telling are the texts of which events have one that are read. All others are content.
@@ -112,6 +116,9 @@ var telling = map[operation][]string{
 func (r *reporter) event(event []byte) []byte {
 	if bytes.HasSuffix(event, []byte("\n")) { // it is whole
 		r.last = event
+	}
+	if r.heard != nil {
+		r.heard.Event(dataOf(event))
 	}
 	if !slices.ContainsFunc(telling[r.tally.op], func(s string) bool { return bytes.Contains(event, []byte(s)) }) {
 		return event

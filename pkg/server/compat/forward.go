@@ -95,6 +95,7 @@ type attempt struct {
 
 	sent     changes // in the last request to the vendor
 	measured models.Measurement
+	heard    heard
 	tally    tally
 	failed   bool            // no complete answer came
 	refusal  bool            // the vendor refused the request before it used tokens, or did not get it
@@ -178,7 +179,7 @@ func (a *attempt) start() error {
 	var err error
 	a.measured, err = a.h.meter.Start(client, models.Asked{
 		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Read: a.candidate.Provider, Model: a.candidate.Model, Caller: a.caller,
-		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Outside: a.in.maxOutside, Cancel: cancel,
+		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Outside: a.in.maxOutside, Cancel: cancel, Said: a.hear(),
 	})
 	if err != nil {
 		cancel(nil)

@@ -48,6 +48,9 @@ func (a *attempt) whole(resp *http.Response) error {
 		a.end()
 		return a.none(no)
 	}
+	if !rest {
+		a.heard.whole(a.in.op, data)
+	}
 	defer a.release()
 	defer a.end()
 	h := a.w.Header()
@@ -179,7 +182,7 @@ func (a *attempt) paced() *writetimeout.Writer {
 func (a *attempt) stream(resp *http.Response) error {
 	s := &events{}
 	out := a.paced()
-	report := &reporter{tally: &a.tally, hide: a.sent.usage}
+	report := &reporter{tally: &a.tally, hide: a.sent.usage, heard: a.heard.listen(a.in.op)}
 	begin, begun := opening{answer: answerOf(a.in.op), known: !readable(resp.Header)}, false
 	event := func(event []byte) []byte {
 		begin.see(event)

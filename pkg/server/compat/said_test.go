@@ -17,18 +17,18 @@ import (
 	"github.com/platform-ai/platform/pkg/server/models"
 )
 
-// recording is a Meter that keeps what it is told.
-type recording struct {
+// notes is a Meter that keeps what it is told.
+type notes struct {
 	asked []models.Asked
 	ended []models.Ended
 }
 
-func (r *recording) Start(_ context.Context, a models.Asked) (models.Measurement, error) {
+func (r *notes) Start(_ context.Context, a models.Asked) (models.Measurement, error) {
 	r.asked = append(r.asked, a)
 	return r, nil
 }
 
-func (r *recording) End(e models.Ended) { r.ended = append(r.ended, e) }
+func (r *notes) End(e models.Ended) { r.ended = append(r.ended, e) }
 
 // A fallback that is passed over is said in the header of the answer, in the audit event of the request, and in the usage, where it
 // is a request that used nothing.
@@ -38,7 +38,7 @@ func TestPassedOver(t *testing.T) {
 	if err := audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditapi.LevelMetadata}, nil); err != nil {
 		t.Fatal(err)
 	}
-	meter, answer := &recording{}, httptest.NewRecorder()
+	meter, answer := &notes{}, httptest.NewRecorder()
 	x := &exchange{
 		h: &Handler{o: Options{Meter: meter}}, w: answer, r: httptest.NewRequestWithContext(ctx, "POST", "/", nil),
 		call: &call{namespace: "team", id: "1", query: map[string][]string{"agent": {"a"}}},

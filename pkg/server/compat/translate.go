@@ -220,6 +220,7 @@ func (a *attempt) ask() error {
 		}
 	}
 	resp, err := model.Model.Generate(a.ctx, req.Request, func(p llm.Part) { out.part(llm.Part{Text: stop.add(p.Text)}) })
+	a.heard.response(&resp)
 	a.tally.count.Report(resp.Usage)
 	a.tally.count.Complete() // the client of the vendor leaves out what is not final
 	a.failed = err != nil

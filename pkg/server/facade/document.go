@@ -37,7 +37,7 @@ func kinds() map[string]string {
 	all := map[string]string{
 		"secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
 		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage", "get sessions/events/counts": "ExecutionEventCounts",
-		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "tasks/fork": "TaskFork",
+		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "usagemeasurements/recording": "RequestRecording", "tasks/fork": "TaskFork",
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
 	for _, o := range v1alpha1.KnownTypes() {
@@ -65,7 +65,7 @@ func parameters() map[string]rest.Parameter {
 		"before":        {Type: "integer", Least: 1, Text: "Events with a smaller sequence number are returned, the newest first. prevSeq of the answer is before of the next older page."},
 		"around":        {Type: "integer", Least: 1, Text: "The event with this sequence number and those on both sides of it are returned, in order."},
 		"order":         {Type: "string", Text: "asc, which is the default, or desc: the newest events of the stream come first. Pages before a sequence number always do."},
-		"q":             {Type: "string", Text: "Only events that have this text, in any letter case, in their summary, text, content, tool, call, agent, model or provider. A request looks at 20,000 events or 8 MiB of them at most; go on from nextSeq or prevSeq even if the page has no events."},
+		"q":             {Type: "string", Text: "Only events that have this text, in any letter case, in their summary, text, content, tool, call, agent, model or provider; of a recording, in what was new with the event. A request looks at 20,000 events or 8 MiB of them at most; go on from nextSeq or prevSeq even if the page has no events."},
 		"buckets":       {Type: "integer", Least: 1, Text: "How many periods of equal length the events are counted in, 500 at most. Default: none."},
 		"limit":         {Type: "integer", Least: 1, Text: "How many events a page has at most."},
 		"type":          {Type: "string", Repeated: true, Text: "Only events of these types."},

@@ -26,7 +26,10 @@ func usageRows() []rest.Row {
 			},
 		}
 	}
+	const requests = "/api/v1/usage/requests"
 	return []rest.Row{
+		{Method: http.MethodGet, Path: requests, Native: []rest.Native{{Verb: "list", Path: "usagemeasurements", Page: true}}, Answer: rest.Answer{Drop: unlisted()}},
+		{Method: http.MethodGet, Path: requests + "/:id/recording", Native: one("get", "usagemeasurements/:id/recording"), Answer: rest.Answer{Drop: []string{"kind", "apiVersion", "metadata"}}},
 		row("", "summary", func(*rest.Query) {}, "retainedSince: status.retainedSince", "summary: status.summary = {}", "teams: status.teams = []", "works: status.works = []",
 			"otherWork: status.otherWork = []", "page: status.page = {}"),
 		row("/work/:id", "work", func(q *rest.Query) { q.Path("workID", "id") }, "work: status.work = {}", "page: status.page"),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
@@ -40,8 +41,18 @@ type Asked struct {
 	// has the address; nil if none do. Budgets reserve it, so it is asked for only where there are some. Rate limits do not: their
 	// next request learns from what the vendor reported.
 	Outside func() int64
+	// Said has what is said, for a meter that records it; nil if nobody knows it.
+	Said *Said
 	// Cancel ends the request; nil if it cannot be cancelled.
 	Cancel context.CancelCauseFunc
+}
+
+// Said is what is said in a request and its answer. A meter that records it sets Wanted in Start. The functions are called once, after
+// the end, if it is wanted; Answer returns nil if no answer came.
+type Said struct {
+	Wanted  bool
+	Request func() *recording.Request
+	Answer  func() *v1alpha1.RecordedMessage
 }
 
 // Ended is how a request ended.

@@ -12,7 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/agentloop"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 )
 
 // How long an answer is read on after its caller has left, in case the vendor reports the usage soon: what it writes until then
@@ -65,6 +68,11 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 	a.Model, a.MaxTokens, a.MaxInput, a.Candidate = req.Model, req.MaxTokens, req.MaxInput(), int(m.asked.Add(1))
 	answer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.Cancel = cancel
+	var said llm.Response
+	a.Said = &Said{
+		Request: func() *recording.Request { return SaidOf(&req) },
+		Answer:  func() *v1alpha1.RecordedMessage { return Answered(&said) },
+	}
 	measured, err := m.Meter.Start(ctx, a)
 	if err != nil {
 		cancel(nil)
@@ -82,6 +90,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 			case <-ctx.Done():
 			}
 		})
+		said = resp
 		measured.End(EndOf(resp.Usage, err))
 		done <- ended{resp, err}
 	}()
@@ -97,6 +106,24 @@ func (m *metered) Generate(ctx context.Context, req llm.Request, parts func(llm.
 			return llm.Response{}, &llm.Error{Class: llm.ClassCanceled, Message: "the caller left", Err: ctx.Err()}
 		}
 	}
+}
+
+// SaidOf returns what a request says, as it is recorded.
+func SaidOf(req *llm.Request) *recording.Request {
+	r := &recording.Request{Parameters: agentloop.Parameters(req), Tools: agentloop.Offered(req.Tools)}
+	for i := range req.Messages {
+		r.Conversation = append(r.Conversation, *agentloop.Said(&req.Messages[i]))
+	}
+	return r
+}
+
+// Answered returns what an answer says, as it is recorded; nil if it says nothing.
+func Answered(r *llm.Response) *v1alpha1.RecordedMessage {
+	m := r.Message()
+	if m.Text == "" && len(m.ToolCalls) == 0 && m.Opaque == nil {
+		return nil
+	}
+	return agentloop.Said(&m)
 }
 
 // notStarted returns the error of a request that was not sent.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/later"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
@@ -25,6 +26,8 @@ type Recorded struct {
 	// Ends stores the ends of requests. Since no request begins on a full disk, at most as many wait as requests were open. A server
 	// that stops loses them: the ledger then has a gap for each, and Budgets are charged what was reserved.
 	Ends *later.Queue
+	// Keeper records what is said; nil for nothing.
+	Keeper *Keeper
 }
 
 var _ Meter = Recorded{}
@@ -41,17 +44,26 @@ func (r Recorded) Start(ctx context.Context, a Asked) (Measurement, error) {
 	if err != nil {
 		return nil, StartRefused(err)
 	}
-	return recorded{c, r.Ends, klog.FromContext(ctx)}, nil
+	m := recorded{c, r.Ends, klog.FromContext(ctx), nil}
+	later := context.WithoutCancel(ctx)
+	if mode := r.Keeper.mode(a.Namespace); mode != v1alpha1.RecordingOff && a.Said != nil {
+		a.Said.Wanted, m.keep = true, func() { r.Keeper.keep(later, mode, c, a.Said) }
+	}
+	return m, nil
 }
 
 type recorded struct {
 	call *ledger.Call
 	ends *later.Queue
 	log  klog.Logger
+	keep func() // nil for a namespace that does not record requests
 }
 
 // End stores how the request ended, soon. If that fails, the next start of the server records a gap.
 func (r recorded) End(e Ended) {
+	if r.keep != nil {
+		defer r.keep()
+	}
 	out := e.Outcome()
 	lost := func(err error) { r.log.Error(err, "The usage of a model request is lost") }
 	r.call.EndSoon(out, e.Status, func(err error) {

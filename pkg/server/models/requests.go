@@ -21,7 +21,8 @@ var ErrStopping = errors.New("the server is stopping")
 // store: it refuses further requests, gives the open ones some time to end, and cancels those that are left. An answer that was
 // cancelled is charged like any other that was cut.
 type Requests struct {
-	meter Meter
+	meter  Meter
+	keeper *Keeper
 
 	mu      sync.Mutex
 	open    map[*openRequest]struct{}
@@ -32,9 +33,9 @@ type Requests struct {
 
 var _ Meter = (*Requests)(nil)
 
-// NewRequests returns Requests that a meter records.
-func NewRequests(m Meter) *Requests {
-	return &Requests{meter: m, open: map[*openRequest]struct{}{}, over: make(chan struct{}), ended: make(chan struct{})}
+// NewRequests returns Requests that a meter records. keeper is the one that records what is said; nil for none.
+func NewRequests(m Meter, keeper *Keeper) *Requests {
+	return &Requests{meter: m, keeper: keeper, open: map[*openRequest]struct{}{}, over: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // openRequest is a request that is being started, or was.
@@ -118,3 +119,10 @@ func (r *Requests) Over() <-chan struct{} { return r.over }
 
 // Ended is closed once Refuse was called and the ends of all requests are recorded.
 func (r *Requests) Ended() <-chan struct{} { return r.ended }
+
+// Drain waits until what was said in requests that have ended is recorded.
+func (r *Requests) Drain() {
+	if r.keeper != nil {
+		r.keeper.drain()
+	}
+}

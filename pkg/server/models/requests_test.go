@@ -22,7 +22,7 @@ func TestStopping(t *testing.T) {
 	const grace = 5 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		l := &notebook{ended: make(chan Ended, 2)}
-		requests := NewRequests(l)
+		requests := NewRequests(l, nil)
 		quick, slow := &speaker{parts: make(chan string)}, &speaker{parts: make(chan string)}
 		var all []llm.Model
 		for _, s := range []*speaker{quick, slow} {
@@ -53,7 +53,7 @@ func TestStopping(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		requests := NewRequests(&notebook{ended: make(chan Ended, 1)})
+		requests := NewRequests(&notebook{ended: make(chan Ended, 1)}, nil)
 		m, err := requests.Start(t.Context(), Asked{})
 		if err != nil {
 			t.Fatal(err)

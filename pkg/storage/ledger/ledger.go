@@ -164,6 +164,9 @@ func (l *Ledger) Start(_ context.Context, o usage.Observation) (*Call, error) {
 	return c, nil
 }
 
+// Of returns the namespace of a request, the ID of its record, and when it began.
+func (c *Call) Of() (namespace, id string, at time.Time) { return c.o.Namespace, c.o.ID, c.o.StartedAt }
+
 // End records how the request ended. After an error the request stays open until the next start of the server, which records a gap.
 func (c *Call) End(out usage.Outcome, status usage.Status) error {
 	o := c.o

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,26 +35,30 @@ func (s *Store) Page(ctx context.Context, uid types.UID, after int64, limit int)
 	return page, kept, next, err
 }
 
-// Before returns the last recorded events of a task after one seq and before another, as Page does, in the order of the task.
-func (s *Store) Before(ctx context.Context, uid types.UID, after, before int64, limit int) (page []v1alpha1.RecordedEntry, kept int64, err error) {
+// Before returns the recorded events of a task after one seq and before another, as Page does, the newest first. prev is the seq before
+// which they go on; 0 if there are no more.
+func (s *Store) Before(ctx context.Context, uid types.UID, after, before int64, limit int) (page []v1alpha1.RecordedEntry, kept, prev int64, err error) {
 	page = []v1alpha1.RecordedEntry{}
 	if kept, _, err = s.row(uid); err != nil || owned.Bad(string(uid)) || before <= after {
-		return page, kept, err
+		return page, kept, 0, err
 	}
 	it, err := s.engine.NewIter(entryKey(uid, after+1), entryKey(uid, before))
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.Last(); ok && len(page) < limit; ok = it.Prev() {
+	for ok := it.Last(); ok; ok = it.Prev() {
+		if len(page) == limit {
+			prev = page[limit-1].Seq
+			break
+		}
 		seq, e, err := entryAt(it)
 		if err != nil || ctx.Err() != nil {
-			return nil, 0, errors.Join(err, ctx.Err())
+			return nil, 0, 0, errors.Join(err, ctx.Err())
 		}
 		page = append(page, *brief(seq, e))
 	}
-	slices.Reverse(page)
-	return page, kept, it.Error()
+	return page, kept, prev, it.Error()
 }
 
 func brief(seq int64, e *entry) *v1alpha1.RecordedEntry {

@@ -10,12 +10,14 @@
 //	r uid 0 p seq(8) index(2)  -> JSON: a part, v1alpha1.RecordedPart, that came with the event
 //	r uid 0 n attempt(4) first(4) -> seq(8) n(4): the numbers first to first+n-1 of an attempt came with the event
 //	r uid 0 h                  -> held(8) namespace: bytes that are kept of the task
-//	s namespace                -> held(8): bytes that are kept of all tasks of the namespace; absent for 0
+//	s namespace                -> held(8): bytes that are kept of the namespace; absent for 0
 //
 // A worker numbers its parts in each attempt, and sends each once, so a conversation that grows takes the space of what was said and
 // not of what was asked. Numbers are chosen by the worker, and grow: what comes with numbers that begin below one that came before is
 // not found by them, so the first counts, and one that never came is shown as missing. Attempts that began before there were rows of
 // numbers are looked through entry by entry.
+//
+// Requests of chats and of the vendors' APIs have no events. They are kept by the ID of their usage, in days; see requests.go.
 //
 // There is one writer, the commit leader of the event log, so the totals need no lock.
 package recording
@@ -79,8 +81,10 @@ type Store struct {
 	limits Limits
 	// Only the commit leader uses the rest.
 	totals *quota.Totals
-	held   *lru.Cache // int64 by UID, with commits in flight
-	nexts  *lru.Cache // int32 by attempt, the number after the highest that came, with commits in flight
+	held   *lru.Cache    // int64 by UID, with commits in flight
+	nexts  *lru.Cache    // int32 by attempt, the number after the highest that came, with commits in flight
+	days   *quota.Totals // bytes that are kept of the requests of a day, by their owner
+	recent *lru.Cache    // the keys of rows of requests that were written last, with commits in flight
 }
 
 var _ eventlog.Projection = (*Store)(nil)
@@ -88,8 +92,9 @@ var _ eventlog.Projection = (*Store)(nil)
 // New returns the store of recordings in e.
 func New(e engine.Engine, l Limits) *Store {
 	return &Store{
-		engine: e, limits: l, held: lru.New(knownHeads), nexts: lru.New(knownHeads),
+		engine: e, limits: l, held: lru.New(knownHeads), nexts: lru.New(knownHeads), recent: lru.New(knownHeads),
 		totals: quota.NewTotals(e, func(ns string) []byte { return append([]byte{spaceHeld}, ns...) }),
+		days:   quota.NewTotals(e, func(day string) []byte { return requests.Key(types.UID(day), kindHeld) }),
 	}
 }
 
@@ -124,51 +129,63 @@ func Prepare(e *v1alpha1.ExecutionEvent, r *v1alpha1.EventRecording, mode v1alph
 	}
 	row := entry{
 		Type: e.Type, Attempt: e.Attempt, First: r.First, N: int32(len(r.Parts)), Conversation: r.Conversation, Tools: r.Tools,
-		Parameters: r.Parameters, Message: r.Message, ToolCallID: r.ToolCallID,
+		Message: r.Message, ToolCallID: r.ToolCallID,
 	}
 	p := &Prepared{attempt: attempt(e.Attempt), first: r.First, parts: make([][]byte, len(r.Parts)), short: make([][]byte, len(r.Parts))}
 	var seen redact.Seen
 	for i := range r.Parts {
-		part := r.Parts[i].DeepCopy()
-		left := part.Omitted == TooLarge // by the worker
-		if part.Digest, part.Omitted = "", ""; !left {
-			part.Bytes = 0
-		}
-		event.CleanPart(part, &seen)
-		raw, err := json.Marshal(part)
-		if err != nil {
+		var err error
+		if p.parts[i], p.short[i], err = encode(r.Parts[i].DeepCopy(), mode, &seen); err != nil {
 			return nil, fmt.Errorf("recording.parts[%d]: %w", i, err)
 		}
-		sum := sha256.Sum256(raw)
-		if !left {
-			part.Digest, part.Bytes = hex.EncodeToString(sum[:]), int64(len(raw))
-		}
-		if p.short[i], err = json.Marshal(omit(part, LimitReached)); err != nil {
-			return nil, err
-		}
-		switch {
-		case mode == v1alpha1.RecordingDigests:
-			p.parts[i], err = json.Marshal(omit(part, DigestsOnly))
-		case left, len(raw) > event.MaxRecordedPart:
-			p.parts[i], err = json.Marshal(omit(part, TooLarge))
-		default:
-			p.parts[i], err = json.Marshal(part)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
-	var err error
-	if row.Parameters != nil {
-		row.Parameters = row.Parameters.DeepCopy()
-		row.Parameters.Format, _ = seen.Text(row.Parameters.Format)
-		row.Parameters.Temperature, _ = seen.Text(row.Parameters.Temperature)
-	}
+	row.Parameters = cleanParameters(r.Parameters, &seen)
 	if row.ToolCallID, _ = seen.Text(row.ToolCallID); len(row.ToolCallID) > event.MaxLabelBytes {
 		row.ToolCallID = "" // the message has the call all the same
 	}
+	var err error
 	p.entry, err = json.Marshal(row)
 	return p, err
+}
+
+// encode removes secrets from a part, and returns its row, and the row with its size and digest alone.
+func encode(part *v1alpha1.RecordedPart, mode v1alpha1.RecordingMode, seen *redact.Seen) (row, short []byte, err error) {
+	left := part.Omitted == TooLarge // by the worker
+	if part.Digest, part.Omitted = "", ""; !left {
+		part.Bytes = 0
+	}
+	event.CleanPart(part, seen)
+	raw, err := json.Marshal(part)
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := sha256.Sum256(raw)
+	if !left {
+		part.Digest, part.Bytes = hex.EncodeToString(sum[:]), int64(len(raw))
+	}
+	if short, err = json.Marshal(omit(part, LimitReached)); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case mode == v1alpha1.RecordingDigests:
+		row, err = json.Marshal(omit(part, DigestsOnly))
+	case left, len(raw) > event.MaxRecordedPart:
+		row, err = json.Marshal(omit(part, TooLarge))
+	default:
+		row, err = json.Marshal(part)
+	}
+	return row, short, err
+}
+
+// cleanParameters removes secrets from parameters.
+func cleanParameters(p *v1alpha1.RecordedParameters, seen *redact.Seen) *v1alpha1.RecordedParameters {
+	if p == nil {
+		return nil
+	}
+	clean := p.DeepCopy()
+	clean.Format, _ = seen.Text(clean.Format)
+	clean.Temperature, _ = seen.Text(clean.Temperature)
+	return clean
 }
 
 // Bounds of what a worker may send with one event.

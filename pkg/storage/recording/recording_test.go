@@ -29,7 +29,7 @@ type place struct {
 	t     *testing.T
 	store *recording.Store
 	log   *eventlog.Log
-	engine.Committer
+	engine.Engine
 	close func()
 }
 
@@ -39,7 +39,7 @@ func open(t *testing.T, dir string, l recording.Limits) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, store: recording.New(e, l), Committer: e}
+	p := &place{t: t, store: recording.New(e, l), Engine: e}
 	if p.log, err = eventlog.Open(t.Context(), e, eventlog.Options{Clock: clock.RealClock{}, Projections: []eventlog.Projection{p.store}}); err != nil {
 		t.Fatal(err)
 	}
@@ -184,10 +184,10 @@ func TestPages(t *testing.T) {
 		}
 		return out
 	}
-	for before, want := range map[int64][]int64{math.MaxInt64: {4, 5}, 5: {3, 4}, 2: {1}, 1: nil, 0: nil} {
-		page, _, err := p.store.Before(t.Context(), "a", 0, before, 2)
-		if got := seqs(page); err != nil || !slices.Equal(got, want) {
-			t.Errorf("before %d: %v (%v), want %v", before, got, err, want)
+	for before, want := range map[int64][]int64{math.MaxInt64: {5, 4}, 5: {4, 3}, 2: {1}, 1: nil, 0: nil} {
+		page, _, prev, err := p.store.Before(t.Context(), "a", 0, before, 2)
+		if got := seqs(page); err != nil || !slices.Equal(got, want) || (prev > 0) != (before > 3) {
+			t.Errorf("before %d: %v, previous %d (%v), want %v", before, got, prev, err, want)
 		}
 	}
 	for _, c := range []struct {

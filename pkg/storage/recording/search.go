@@ -19,7 +19,7 @@ import (
 )
 
 // maxSearched bounds how much one search reads, in bytes.
-const maxSearched = 16 << 20
+const maxSearched = 8 << 20
 
 // Search returns the events of a task after one seq and before another with which something came that contains text, in any case of its letters, at most
 // limit of them, each with the words around its first occurrence. Beside an event is searched what was new with it, so what is said
@@ -82,7 +82,7 @@ const shownBefore, shownFrom = 60, 140
 func around(pattern *regexp.Regexp, p *v1alpha1.RecordedPart) string {
 	var texts []string
 	if m := p.Message; m != nil {
-		texts = append(texts, m.Text)
+		texts = append(texts, m.Text, m.Thinking)
 		for i := range m.ToolCalls {
 			texts = append(texts, m.ToolCalls[i].Name, m.ToolCalls[i].Arguments)
 		}

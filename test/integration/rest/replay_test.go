@@ -16,7 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -336,6 +338,21 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	// Usage.
 	get("/api/v1/usage")
 	get("/api/v1/usage/other/unassociated")
+	get("/api/v1/usage/requests")
+	label := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelRecordRequests + `":"Full"}}}`)
+	kit.Must[*corev1.Namespace](t)(s.Kubernetes(t).CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType, label, metav1.PatchOptions{}))
+	said := ""
+	kit.Await(t, "a request to be recorded", func() bool { // the label is seen a little later
+		r.admin.Chat(map[string]any{"message": "hello", "sessionId": "recorded"}, http.StatusOK)
+		list := kit.Must[*v1alpha1.UsageMeasurementList](t)(client.UsageMeasurements("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.sessionName=recorded"}))
+		for i := range list.Items {
+			if _, err := client.UsageMeasurements("default").GetRecording(t.Context(), list.Items[i].Name, metav1.GetOptions{}); err == nil {
+				said = list.Items[i].Name
+			}
+		}
+		return said != ""
+	})
+	get("/api/v1/usage/requests/" + said + "/recording")
 
 	eachOperation(t, func(method, path string, op map[string]any) {
 		for _, p := range parametersOf(t, op) {

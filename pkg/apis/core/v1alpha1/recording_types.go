@@ -115,6 +115,9 @@ type RecordedPart struct {
 type RecordedMessage struct {
 	// role is system, user, assistant or tool.
 	Role string `json:"role"`
+	// thinking is what the model thought before it said it, as far as its vendor shows it.
+	// +optional
+	Thinking string `json:"thinking,omitempty"`
 	// text is what was said, or the result of a call.
 	// +optional
 	Text string `json:"text,omitempty"`
@@ -173,8 +176,8 @@ type RecordedTool struct {
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// TaskRecording is the answer of a get on tasks/recording: the events of the task beside which something is recorded, in their order,
-// without its content; or, with the seq of an event after the path, this event with all of it.
+// TaskRecording is the answer of a get on tasks/recording: the events of the task beside which something is recorded, in their order
+// (with the query parameter before: the newest first), without its content; or, with the seq of an event after the path, this event with all of it.
 type TaskRecording struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata holds the name and the namespace of the task.
@@ -193,6 +196,37 @@ type TaskRecording struct {
 	// continue is where the next page begins (query parameter after); absent on the last one.
 	// +optional
 	Continue int64 `json:"continue,omitempty"`
+	// prevSeq is where the next older page ends (query parameter before), of a page that has the newest event first; absent on the
+	// oldest one.
+	// +optional
+	PrevSeq int64 `json:"prevSeq,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// RequestRecording is the answer of a get on usagemeasurements/recording: what a model was asked by a chat or by a client of a vendor's
+// API, and what it answered. It is there for requests that began while their namespace had the label core.platform.ai/record-requests.
+type RequestRecording struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata holds the name and the namespace of the measurement.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// conversation is what the model was asked, in its order.
+	// +optional
+	// +listType=atomic
+	Conversation []RecordedPart `json:"conversation,omitempty"`
+	// tools is the part with the tools that the model was offered.
+	// +optional
+	// +k8s:optional
+	Tools *RecordedPart `json:"tools,omitempty"`
+	// parameters are those of the request.
+	// +optional
+	// +k8s:optional
+	Parameters *RecordedParameters `json:"parameters,omitempty"`
+	// answer is what the model answered; absent if no answer came.
+	// +optional
+	// +k8s:optional
+	Answer *RecordedPart `json:"answer,omitempty"`
 }
 
 // RecordedSource is the event of another task after which a fork goes on.

@@ -10,6 +10,7 @@ import (
 
 // +genclient
 // +genclient:onlyVerbs=get,list
+// +genclient:method=GetRecording,verb=get,subresource=recording,result=RequestRecording
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // UsageMeasurement is what the server recorded about one request to a model, or about one counter of an agent. Its start

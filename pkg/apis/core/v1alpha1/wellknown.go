@@ -14,6 +14,10 @@ const FinalizerCleanup = LabelPrefix + "cleanup"
 // unless the operator requires it.
 const AnnotationAllowedHosts = LabelPrefix + "allowed-hosts"
 
+// LabelRecordRequests is a label of Namespaces: with Full or Digests, what chats and clients of the vendors' APIs ask models in the
+// namespace is recorded, and what they answer; see RequestRecording.
+const LabelRecordRequests = LabelPrefix + "record-requests"
+
 // What names the store that an object or an answer belongs to. The identity of a store is a random UUID.
 const (
 	// HeaderStoreID is a header of every answer of the API: the identity of the store that gave it.

@@ -579,6 +579,11 @@ func (in RepositoryIdentity) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RequestRecording) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RequestRecording"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RetryPolicy) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.RetryPolicy"
 }

@@ -315,6 +315,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type RequestRecording
+	scheme.AddValidationFunc(
+		(*RequestRecording)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_RequestRecording(
+					ctx, op, nil, /* fldPath */
+					obj.(*RequestRecording),
+					safe.Cast[*RequestRecording](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type RuntimePool
 	scheme.AddValidationFunc(
 		(*RuntimePool)(nil),
@@ -7818,6 +7833,36 @@ func Validate_RepositoryIdentity(
 				return &oldObj.ID
 			})
 		errs = append(errs, fn(fldPath.Child("id"), &obj.ID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RequestRecording validates an instance of RequestRecording according
+// to declarative validation rules in the API schema.
+func Validate_RequestRecording(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RequestRecording) (errs field.ErrorList) {
+	{ // field RequestRecording.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RequestRecording) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
 	}
 
 	return errs

@@ -34,7 +34,7 @@ func TestEachSubresourceIsGranted(t *testing.T) {
 	}
 	for _, path := range []string{
 		"tasks/events", "tasks/stream", "tasks/trace", "tasks/calls", "tasks/recording", "tasks/log", "tasks/result", "tasks/artifacts", "tasks/cancel", "tasks/detach", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/transactiontoken",
-		"sessions/events", "sessions/stream", "sessions/transcript", "sessions/turn", "sessions/cancel", "skills/content", "approvals/decision", "chats/config",
+		"sessions/events", "sessions/stream", "sessions/transcript", "sessions/turn", "sessions/cancel", "skills/content", "approvals/decision", "chats/config", "usagemeasurements/recording",
 		"memories/disable", "memories/enable", "memories/discard", "memories/restore", "memoryproposals/review", "memoryproposals/apply", "memoryproposals/archive",
 	} {
 		if !granted[path] {

@@ -116,7 +116,7 @@ func All(o Options) []resource.Resource {
 		o.Timelines.JoinTrees(trees(tasks, o.Authorizer))
 	}
 	reports := usagereport.New(usagereport.Options{
-		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, PutLink: o.PutLink,
+		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, PutLink: o.PutLink, Recordings: o.Recordings,
 	})
 	return guard.Close(workers, []resource.Resource{
 		tasks,

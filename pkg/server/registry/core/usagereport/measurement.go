@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -32,6 +33,9 @@ func (r *Resource) Measurements() resource.Resource {
 		Fields:     measurementFields(),
 		Columns:    measurementColumns(),
 		Shape:      resource.View[*v1alpha1.UsageMeasurement]{Get: r.measurement, List: r.measurements},
+		Subresources: []resource.Subresource[*v1alpha1.UsageMeasurement]{
+			{Name: "recording", Get: r.recording, New: func() runtime.Object { return &v1alpha1.RequestRecording{} }, Readers: resource.Writers()},
+		},
 	}
 }
 
@@ -115,6 +119,20 @@ func (r *Resource) measurement(ctx context.Context, name string) (*v1alpha1.Usag
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("usagemeasurements"), name)
 	}
 	return measured(o), nil
+}
+
+// recording reads what was said in the request of a measurement.
+func (r *Resource) recording(_ context.Context, p resource.Parent[*v1alpha1.UsageMeasurement]) (runtime.Object, error) {
+	m := p.Object
+	said, err := r.o.Recordings.Request(m.Namespace, m.Name, m.Status.StartedAt.Time)
+	if err != nil {
+		return nil, err
+	}
+	if said == nil {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("usagemeasurements/recording"), m.Name)
+	}
+	said.ObjectMeta = metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}
+	return said, nil
 }
 
 func measured(o *usage.Observation) *v1alpha1.UsageMeasurement {

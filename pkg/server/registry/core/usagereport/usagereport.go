@@ -36,6 +36,7 @@ import (
 	report "github.com/platform-ai/platform/pkg/readmodel/usage"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
@@ -49,6 +50,8 @@ type Options struct {
 	Providers func(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error)
 	// PutLink stores a usagelink; without it they are refused.
 	PutLink func(usage.Link) error
+	// Recordings has what was said in requests.
+	Recordings *recording.Store
 }
 
 // Resource is the resource usagereports.

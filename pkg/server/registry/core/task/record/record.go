@@ -38,7 +38,7 @@ type Records struct {
 }
 
 // Serve serves GET of tasks/recording, a page of the recorded events, and of tasks/recording/SEQ, one of them with its content. A page
-// has the first events after a seq (parameter after), or, with the parameter before, the last ones before a seq, and at most limit of
+// has the events after a seq (parameter after), or, with the parameter before, those before a seq, the newest first, and at most limit of
 // them; with a text (q) it has the events with which the text came.
 func (r Records) Serve(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
@@ -92,7 +92,7 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 		}
 		out.Entries, out.Continue, err = r.Store.Search(req.Context(), uid, query.Get("q"), after, before, int(limit))
 	case query.Has("before"):
-		out.Entries, out.Bytes, err = r.Store.Before(req.Context(), uid, after, before, int(limit))
+		out.Entries, out.Bytes, out.PrevSeq, err = r.Store.Before(req.Context(), uid, after, before, int(limit))
 	default:
 		out.Entries, out.Bytes, out.Continue, err = r.Store.Page(req.Context(), uid, after, int(limit))
 	}

@@ -24,6 +24,8 @@ type UsageMeasurementsGetter interface {
 type UsageMeasurementInterface interface {
 	Get(ctx context.Context, name string, opts v1.GetOptions) (*corev1alpha1.UsageMeasurement, error)
 	List(ctx context.Context, opts v1.ListOptions) (*corev1alpha1.UsageMeasurementList, error)
+	GetRecording(ctx context.Context, usageMeasurementName string, options v1.GetOptions) (*corev1alpha1.RequestRecording, error)
+
 	UsageMeasurementExpansion
 }
 
@@ -44,4 +46,18 @@ func newUsageMeasurements(c *CoreV1alpha1Client, namespace string) *usageMeasure
 			func() *corev1alpha1.UsageMeasurementList { return &corev1alpha1.UsageMeasurementList{} },
 		),
 	}
+}
+
+// GetRecording takes name of the usageMeasurement, and returns the corresponding corev1alpha1.RequestRecording object, and an error if there is any.
+func (c *usageMeasurements) GetRecording(ctx context.Context, usageMeasurementName string, options v1.GetOptions) (result *corev1alpha1.RequestRecording, err error) {
+	result = &corev1alpha1.RequestRecording{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("usagemeasurements").
+		Name(usageMeasurementName).
+		SubResource("recording").
+		VersionedParams(&options, scheme.ParameterCodec).
+		Do(ctx).
+		Into(result)
+	return
 }
