@@ -92,9 +92,11 @@ type Kept[T Object] struct {
 	// is not part of the write, so a crash may prevent it: it must be something that can also be done later.
 	AfterDelete func(ctx context.Context, obj T)
 
-	// ttl, if set, is TTL by object, and indexes are indexed by the store besides Fields. Both are of a StateLedger.
-	ttl     func(obj T) time.Duration
-	indexes map[string]func(obj T) string
+	// validateNew reports errors of a new object, ttl is TTL by object, and indexes are indexed by the store besides Fields. All may be
+	// nil; a StateLedger sets them.
+	validateNew func(obj T) field.ErrorList
+	ttl         func(obj T) time.Duration
+	indexes     map[string]func(obj T) string
 }
 
 // Frozen is a field that cannot change after create.

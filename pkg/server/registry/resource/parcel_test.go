@@ -5,6 +5,7 @@ package resource_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync/atomic"
 	"testing"
@@ -107,7 +108,7 @@ func parcelDefinition(c clock.PassiveClock) *resource.Definition[*Parcel] {
 			Create: func(ctx context.Context, p resource.Parent[*Parcel], _ runtime.Object) (runtime.Object, error) {
 				return p.Update(ctx, func(now *Parcel) error {
 					if now.Status.State != "DeadLettered" {
-						return apierrors.NewConflict(parcelsGVR.GroupResource(), now.Name, nil)
+						return apierrors.NewConflict(parcelsGVR.GroupResource(), now.Name, errors.New("only a parcel that was given up is sent again"))
 					}
 					begin(now)
 					return nil

@@ -94,13 +94,9 @@ func (s StateLedger[T]) storage(ctx context.Context, k *kind[T], paths map[strin
 	}
 	kept := s.Kept
 	kept.Frozen = append(slices.Clone(kept.Frozen), Frozen[T]{field.NewPath("spec"), func(obj T) any { return partOf(obj, p.spec).Interface() }})
-	kept.Validate = func(ctx context.Context, obj T) field.ErrorList {
-		var errs field.ErrorList
+	kept.validateNew = func(obj T) (errs field.ErrorList) {
 		if state := s.Entry(obj).State; !slices.Contains(s.States.Initial, state) {
 			errs = append(errs, field.NotSupported(field.NewPath("status", "state"), state, s.States.Initial))
-		}
-		if s.Kept.Validate != nil {
-			errs = append(errs, s.Kept.Validate(ctx, obj)...)
 		}
 		return errs
 	}
@@ -204,14 +200,14 @@ func (s States) transition(from, to, via string) error {
 			return nil
 		}
 		if t.Via != "" {
-			t.To += " (by " + t.Via + ")"
+			t.To += " (by the subresource " + t.Via + ")"
 		}
 		may = append(may, t.To)
 	}
 	if may == nil {
-		may = []string{"no other"}
+		may = []string{"none"}
 	}
-	return fmt.Errorf("state %q cannot become %q, only %s", from, to, strings.Join(may, ", "))
+	return fmt.Errorf("state %q cannot become %q by this request; allowed: %s", from, to, strings.Join(may, ", "))
 }
 
 // due returns the value of an entry in the index of times; "" if no time makes it due.

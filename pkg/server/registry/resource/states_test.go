@@ -73,8 +73,8 @@ func TestTransitions(t *testing.T) {
 		set  func(*ParcelStatus)
 		want string
 	}{
-		{"Delivered", nil, `state "Pending" cannot become "Delivered", only Sending`},
-		{"RetryScheduled", nil, `state "Pending" cannot become "RetryScheduled", only Sending`},
+		{"Delivered", nil, `state "Pending" cannot become "Delivered" by this request; allowed: Sending`},
+		{"RetryScheduled", nil, `state "Pending" cannot become "RetryScheduled" by this request; allowed: Sending`},
 		{"", nil, `state "Pending" cannot become ""`},
 		{"Unknown", nil, `state "Pending" cannot become "Unknown"`},
 		{"Pending", lease("w", noon), `an entry in state "Pending" has no lease`},
@@ -83,16 +83,16 @@ func TestTransitions(t *testing.T) {
 		{"Sending", lease("", noon), "needs a holder"},
 		{"Sending", lease("w", noon.Add(-time.Minute)), "that ends in the future"},
 		{"Sending", sending, ""},
-		{"Pending", nil, `state "Sending" cannot become "Pending", only Sending, Delivered, RetryScheduled, DeadLettered`},
+		{"Pending", nil, `state "Sending" cannot become "Pending" by this request; allowed: Sending, Delivered, RetryScheduled, DeadLettered`},
 		{"Sending", lease("w", noon.Add(time.Minute)), ""}, // longer
 		{"Sending", lease("x", noon), `"w" holds the entry until 2026-01-01T12:02:00Z`},
 		{"Sending", lease("x", noon.Add(time.Hour)), `"w" holds the entry until`},
 		{"RetryScheduled", sending, `an entry in state "RetryScheduled" has no lease`},
 		{"RetryScheduled", retry, ""},
-		{"DeadLettered", nil, `state "RetryScheduled" cannot become "DeadLettered", only Sending`},
+		{"DeadLettered", nil, `state "RetryScheduled" cannot become "DeadLettered" by this request; allowed: Sending`},
 		{"Sending", sending, ""},
 		{"DeadLettered", nil, ""},
-		{"Pending", nil, `state "DeadLettered" cannot become "Pending", only Pending (by retry)`},
+		{"Pending", nil, `state "DeadLettered" cannot become "Pending" by this request; allowed: Pending (by the subresource retry)`},
 	} {
 		err := l.to("a", "p", step.to, step.set)
 		if (err == nil) != (step.want == "") || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), step.want)) {
@@ -112,7 +112,7 @@ func TestTransitions(t *testing.T) {
 	if err := l.to("a", "p", "Delivered", nil); err != nil {
 		t.Error(err)
 	}
-	if err := l.to("a", "p", "Pending", nil); err == nil || !strings.Contains(err.Error(), `state "Delivered" cannot become "Pending", only no other`) {
+	if err := l.to("a", "p", "Pending", nil); err == nil || !strings.Contains(err.Error(), `state "Delivered" cannot become "Pending" by this request; allowed: none`) {
 		t.Error(err)
 	}
 	// What was appended stays as it is; its labels may change.
@@ -123,7 +123,7 @@ func TestTransitions(t *testing.T) {
 			registryrest.ValidateAllObjectFunc, registryrest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 		return err
 	}
-	if err := update(p); !apierrors.IsInvalid(err) {
+	if err := update(p); !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "status.state") {
 		t.Errorf("another spec: %v", err)
 	}
 	p.Spec.Text = "p"

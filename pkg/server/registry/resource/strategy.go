@@ -114,6 +114,9 @@ func (s *strategy[T]) Validate(ctx context.Context, o runtime.Object) field.Erro
 	if s.k.Owners != nil {
 		errs = append(errs, s.k.Owners(obj, nil)...)
 	}
+	if s.s.validateNew != nil {
+		errs = append(errs, s.s.validateNew(obj)...)
+	}
 	if s.s.Validate != nil {
 		errs = append(errs, s.s.Validate(ctx, obj)...)
 	}
