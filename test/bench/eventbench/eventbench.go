@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/test/bench/report"
 )
 
@@ -55,6 +56,8 @@ type bench struct {
 	dir    string
 	engine engine.Engine
 	log    *eventlog.Log
+	// recordings are beside the log in groups that need them.
+	recordings *recording.Store
 }
 
 // Run measures every selected row.
@@ -77,6 +80,7 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 func groups() []group {
 	return []group{
 		{[]string{rowPageEnd, rowApprovals, rowApprovalsPeer}, longStream},
+		{[]string{rowRecordedPage, rowRecordedEntry, rowRecordedNewest}, recorded},
 		{[]string{rowSessionFirst, rowSessionEnd, rowSessionIdle, rowSessionCold}, longSession},
 		{[]string{rowDedup, rowDedupPeer}, dedup},
 		{[]string{rowDiskLog, rowDiskContent, rowDiskPlain}, disk},
@@ -100,8 +104,13 @@ func (b *bench) run(ctx context.Context, g group) (err error) {
 	return g.run(ctx, b)
 }
 
+func (b *bench) openEngine(ctx context.Context) (err error) {
+	b.engine, err = local.Open(ctx, local.Options{Dir: b.dir, Mark: b.dir + ".mark"})
+	return err
+}
+
 func (b *bench) open(ctx context.Context) (err error) {
-	if b.engine, err = local.Open(ctx, local.Options{Dir: b.dir, Mark: b.dir + ".mark"}); err != nil {
+	if err := b.openEngine(ctx); err != nil {
 		return err
 	}
 	if b.log, err = eventlog.Open(ctx, b.engine, eventlog.Options{}); err != nil {
