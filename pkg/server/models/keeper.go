@@ -19,7 +19,7 @@ import (
 )
 
 // maxKeeping is how many requests are recorded at the same time. Further ones wait, and so do their answers, so nothing piles up.
-const maxKeeping = 16
+const maxKeeping = 4
 
 // Keeper records what chats and clients of the vendors' APIs say, in namespaces that want it (v1alpha1.LabelRecordRequests). It does so
 // after the answer, because removing secrets from a long conversation takes time.

@@ -68,71 +68,96 @@ func dayOf(namespace string, at time.Time) types.UID {
 
 const secondsOfDay = 24 * 60 * 60
 
+// maxCommit is about how many bytes of a request are stored in one commit, so that others wait for no long one.
+const maxCommit = 1 << 20
+
 // KeepRequest stores a request after secrets were removed. What has no room within the limit of the namespace is kept as its size and
-// digest, as parts of tasks are.
+// digest, as parts of tasks are. A long request is several commits, the last of which makes it visible.
 func (s *Store) KeepRequest(r *Request) error {
 	if owned.Bad(r.Namespace) || owned.Bad(r.ID) {
 		return fmt.Errorf("a request without a namespace or an ID: %q, %q", r.Namespace, r.ID)
 	}
-	k := &keeping{s: s, ns: r.Namespace, day: dayOf(r.Namespace, r.At), parts: map[digest]preparedPart{}}
-	row := asked{Messages: min(len(r.Conversation), maxConversation)}
+	k := &keeping{s: s, ns: r.Namespace, day: dayOf(r.Namespace, r.At)}
+	rows, err := k.encode(r)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, row := range rows {
+		k.rows = append(k.rows, row)
+		if size += len(row.val); size > maxCommit {
+			if err := s.engine.Commit(k); err != nil {
+				return err
+			}
+			k.rows, size = nil, 0
+		}
+	}
+	return s.engine.Commit(k)
+}
+
+// keeping is a commit that stores rows of a request.
+type keeping struct {
+	s    *Store
+	ns   string
+	day  types.UID
+	rows []requestRow
+}
+
+// requestRow is a row that may be new. short is what is stored in place of a part for which there is no room; nil for what is no part.
+type requestRow struct{ key, val, short []byte }
+
+// encode returns the rows that are not known yet: parts, conversations, and the request itself.
+func (k *keeping) encode(r *Request) ([]requestRow, error) {
 	var seen redact.Seen
-	var err error
-	part := func(p *v1alpha1.RecordedPart) (d digest) {
-		full, short, failed := encode(p.DeepCopy(), r.Mode, &seen)
-		err = errors.Join(err, failed)
-		d = sha256.Sum256(full)
-		k.parts[d] = preparedPart{full, short}
+	var parts, conversations []requestRow
+	var failed error
+	part := func(p *v1alpha1.RecordedPart) digest {
+		full, short, err := encode(p.DeepCopy(), r.Mode, &seen)
+		failed = errors.Join(failed, err)
+		d := digest(sha256.Sum256(full))
+		if key := requests.Key(k.day, append([]byte{kindPart}, d[:]...)...); !k.known(key, &failed) {
+			parts = append(parts, requestRow{key, full, short})
+		}
 		return d
 	}
+	row := asked{Messages: min(len(r.Conversation), maxConversation)}
 	var before digest
 	for i := range r.Conversation[:row.Messages] {
 		last := part(&v1alpha1.RecordedPart{Message: &r.Conversation[i]})
 		val := slices.Concat(before[:], last[:])
 		before = sha256.Sum256(val)
-		k.conversations = append(k.conversations, conversation{before, last, val})
+		if key := requests.Key(k.day, append([]byte{kindConversation}, before[:]...)...); !k.known(key, &failed) {
+			conversations = append(conversations, requestRow{key: key, val: val})
+		}
 	}
 	if row.Messages > 0 {
 		row.Conversation = before[:]
 	}
 	if len(r.Tools) > 0 {
-		k.tools = part(&v1alpha1.RecordedPart{Tools: r.Tools})
-		row.Tools = k.tools[:]
+		d := part(&v1alpha1.RecordedPart{Tools: r.Tools})
+		row.Tools = d[:]
 	}
 	if r.Answer != nil {
-		k.answer = part(&v1alpha1.RecordedPart{Message: r.Answer})
-		row.Answer = k.answer[:]
+		d := part(&v1alpha1.RecordedPart{Message: r.Answer})
+		row.Answer = d[:]
 	}
 	row.Parameters = cleanParameters(r.Parameters, &seen)
-	raw, failed := json.Marshal(row)
-	if err = errors.Join(err, failed); err != nil {
-		return err
+	raw, err := json.Marshal(row)
+	if err = errors.Join(failed, err); err != nil {
+		return nil, err
 	}
-	k.key, k.val = requests.Key(k.day, append([]byte{kindEntry}, r.ID...)...), raw
-	return s.engine.Commit(k)
+	return append(append(parts, conversations...), requestRow{key: requests.Key(k.day, append([]byte{kindEntry}, r.ID...)...), val: raw}), nil
 }
 
-// keeping is the commit that stores a request.
-type keeping struct {
-	s             *Store
-	ns            string
-	day           types.UID
-	key, val      []byte
-	parts         map[digest]preparedPart
-	conversations []conversation
-	tools, answer digest
-	grown         int64
-	rows          []row
-}
-
-type (
-	preparedPart struct{ full, short []byte }
-	conversation struct {
-		of, last digest
-		val      []byte
+// known reports whether a row is stored, or being stored. One that is stored twice is the same, and only counted twice.
+func (k *keeping) known(key []byte, failed *error) bool {
+	if _, is := k.s.recent.Get(string(key)); is {
+		return true
 	}
-	row struct{ key, val []byte }
-)
+	_, is, err := k.s.engine.Get(key)
+	*failed = errors.Join(*failed, err)
+	return is
+}
 
 // Need is Grow: on a full disk, nothing is recorded.
 func (*keeping) Need() engine.Need { return engine.Grow }
@@ -140,7 +165,7 @@ func (*keeping) Need() engine.Need { return engine.Grow }
 // Publish shows nothing: nobody watches recordings.
 func (*keeping) Publish() {}
 
-// Sequence writes what is not known yet, the conversation from its end up to the first part of it that is known.
+// Sequence writes the rows as far as the limit allows.
 func (k *keeping) Sequence(b engine.Batch) error {
 	all, err := k.s.totals.Held(k.ns)
 	if err == nil {
@@ -149,66 +174,24 @@ func (k *keeping) Sequence(b engine.Batch) error {
 	if err != nil {
 		return err
 	}
+	grown := int64(0)
 	fits := func(val []byte, above int64) bool {
-		return !over(k.s.limits.Namespace, above, all+k.grown+int64(len(val))+rowCost)
-	}
-	k.grown, k.rows = 0, nil
-	if !fits(k.val, forShort) {
-		return nil
-	}
-	k.add(k.key, k.val)
-	part := func(d digest) error {
-		if d == (digest{}) {
-			return nil
-		}
-		key := requests.Key(k.day, append([]byte{kindPart}, d[:]...)...)
-		known, err := k.known(key)
-		if known || err != nil {
-			return err
-		}
-		p := k.parts[d]
-		if val := p.full; fits(val, 0) {
-			k.add(key, val)
-		} else if fits(p.short, forShort) {
-			k.add(key, p.short)
-		}
-		return nil
-	}
-	err = errors.Join(part(k.tools), part(k.answer))
-	for _, c := range slices.Backward(k.conversations) {
-		key := requests.Key(k.day, append([]byte{kindConversation}, c.of[:]...)...)
-		known, failed := k.known(key)
-		if known || failed != nil || err != nil {
-			err = errors.Join(err, failed)
-			break
-		}
-		if fits(c.val, forShort) {
-			k.add(key, c.val)
-		}
-		err = part(c.last)
-	}
-	if err != nil {
-		return err
+		return !over(k.s.limits.Namespace, above, all+grown+int64(len(val))+rowCost)
 	}
 	for _, r := range k.rows {
-		err = errors.Join(err, b.Set(r.key, r.val))
+		val := r.val
+		switch {
+		case r.short == nil && fits(val, forShort), r.short != nil && fits(val, 0):
+		case r.short != nil && fits(r.short, forShort):
+			val = r.short
+		default:
+			continue
+		}
+		grown += int64(len(val)) + rowCost
+		err = errors.Join(err, b.Set(r.key, val))
 		k.s.recent.Add(string(r.key), nil)
 	}
-	return errors.Join(err, k.s.totals.Add(b, k.ns, k.grown), k.s.days.Add(b, string(k.day), k.grown))
-}
-
-func (k *keeping) add(key, val []byte) {
-	k.rows = append(k.rows, row{key, val})
-	k.grown += int64(len(val)) + rowCost
-}
-
-// known reports whether a row is stored, or being stored.
-func (k *keeping) known(key []byte) (bool, error) {
-	if _, is := k.s.recent.Get(string(key)); is {
-		return true, nil
-	}
-	_, is, err := k.s.engine.Get(key)
-	return is, err
+	return errors.Join(err, k.s.totals.Add(b, k.ns, grown), k.s.days.Add(b, string(k.day), grown))
 }
 
 // Request returns what is recorded of a request by the ID of its usage and the time when it began; nil if nothing is.
