@@ -29,6 +29,7 @@ export interface Part {
 
 export interface Entry {
   seq: number;
+  parameters?: Record<string, unknown>;
   conversation?: Part[];
   tools?: Part;
   message?: Part;
@@ -45,6 +46,12 @@ export interface Recorded {
   seq: number;
   type: string;
   attempt?: number;
+  match?: string; // the words around what was searched for
+}
+
+// found returns events after one with which a text came. Where there may be more, continue is the event to go on after.
+export function found(task: string, text: string, after: number, signal: AbortSignal): Promise<{ entries: Recorded[]; continue?: number }> {
+  return get(query(inNamespace('tasks', task, 'recording'), { q: text, after, limit: 50 }), signal);
 }
 
 const mostPages = 20;

@@ -6,6 +6,7 @@ import { useSignal } from '@preact/signals';
 import { explain } from '../api/client';
 import { useLoad } from '../api/load';
 import { recorded, type Call, type Message, type Part } from '../api/recording';
+import { href } from '../router';
 import { Copy } from './copy';
 import { Form } from './form';
 import { bytes, count } from './format';
@@ -24,6 +25,7 @@ export function Recorded({ task, seq }: { task: string; seq: number }) {
       {entry.conversation && (
         <>
           <h3>What the model was asked</h3>
+          <p><a href={href(`/tasks/${encodeURIComponent(task)}`, { tab: 'requests', at: String(seq) })}>As a page, and beside other requests</a></p>
           <Conversation parts={entry.conversation} />
         </>
       )}
