@@ -103,5 +103,5 @@ func TestReading(t *testing.T) {
 	kit.Needs(t, kit.NPM, kit.Browser)
 	f := fill(t)
 	f.reading()
-	f.drive("reading.mjs", 9, "TOKEN="+f.token("ann", "platform-operator"), "VIEWER="+f.token("vic", "platform-viewer"), "SHOTS="+pictures(t))
+	f.drive("reading.mjs", 10, "TOKEN="+f.token("ann", "platform-operator"), "VIEWER="+f.token("vic", "platform-viewer"), "SHOTS="+pictures(t))
 }

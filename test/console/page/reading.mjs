@@ -97,6 +97,37 @@ await run({
     await page.goto(`${BASE}/console${run1}?tab=requests&said=nowhere`);
     await shown(page, 'nothing', 'Nothing that was said in this run has this text.');
   }),
+  'a tree as a graph': (b) => on(b, '/tree/first-run', 'delegated nothing', async (page) => {
+    const node = (i) => ({ metadata: { name: `child-${i}`, uid: `u${i}` }, spec: { type: 'ai' }, status: {
+      phase: ['Running', 'Succeeded', 'Failed'][i % 3], agentName: 'helper', startTime: new Date(Date.UTC(2026, 0, 1, 0, 0, i)).toISOString(),
+      ...(i > 0 ? { delegation: { parent: 'p', root: 'first-run', rootUID: 'r', parentUID: i < 20 ? 'u0' : `u${i % 20}`, depth: i < 20 ? 1 : 2 } } : {}),
+    } });
+    const lines = Array.from({ length: 400 }, (_, i) => ({ type: 'ADDED', object: node(i) })); // only a worker can delegate
+    lines.push({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } } });
+    let asked = 0;
+    await page.route(/rootTaskUID/, (route) => (asked++ ? undefined : route.fulfill({ contentType: 'application/json', body: `${lines.map((l) => JSON.stringify(l)).join('\n')}\n` })));
+    await page.reload();
+    await shown(page, 'the list', '400 tasks');
+    await page.keyboard.press('v');
+    await page.waitForURL('**as=graph*');
+    await shown(page, 'the graph', '150 of 400 tasks are drawn');
+    assert.equal(await page.locator('a.node').count(), 150);
+    assert.ok((await nodes(page)) < 1500, `${await nodes(page)} nodes`);
+    assert.deepEqual(await rules(page), []);
+    const focused = (name) => page.waitForFunction((n) => document.activeElement.querySelector('b')?.textContent === n, name);
+    for (const [key, name] of [['ArrowRight', 'child-1'], ['ArrowDown', 'child-2'], ['ArrowUp', 'child-1'], ['ArrowLeft', 'child-0'], [']', 'child-41'], ['j', 'child-61']]) {
+      await page.keyboard.press(key);
+      await focused(name);
+    }
+    await page.waitForURL('**at=child-61*');
+    await page.getByRole('button', { name: /Draw the tasks below child-19, / }).click();
+    await page.waitForURL('**below=child-19*');
+    await page.waitForFunction(() => document.querySelectorAll('a.node').length === 20);
+    await page.getByRole('button', { name: 'Show the whole tree' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('a.node').length === 150);
+    await page.getByRole('button', { name: 'List' }).click();
+    await page.locator('.tree .line').first().waitFor();
+  }),
   'a long conversation': (b) => on(b, '/tasks/wordy-run?tab=requests', 'Show earlier messages', async (page) => {
     await shown(page, 'the first message', 'You are careful.');
     assert.equal(await page.locator('.transcript > .turn').count(), 22); // with the answer
