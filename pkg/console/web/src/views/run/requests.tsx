@@ -13,7 +13,7 @@ import { readable } from '../../api/source';
 import type { Task } from '../../api/types';
 import { useKeys } from '../../keys';
 import { href, location, set } from '../../router';
-import { count } from '../../ui/format';
+import { count, words } from '../../ui/format';
 import { Difference } from '../../ui/patch';
 import { ended } from '../../ui/phase';
 import { Conversation, Recorded, Turn, titleOf } from '../../ui/recorded';
@@ -130,7 +130,7 @@ function One({ name, request, answer }: { name: string; request: Row; answer: nu
   const tools = entry.tools?.tools;
   return (
     <>
-      <p class="muted">{count(entry.conversation?.length)} messages{tools && `, ${count(tools.length)} tools`}{entry.parameters && Object.entries(entry.parameters).map(([k, v]) => <>, <Text>{`${k} ${String(v)}`}</Text></>)}.</p>
+      <p class="muted">{count(entry.conversation?.length)} messages{tools && `, ${count(tools.length)} tools`}{entry.parameters && Object.entries(entry.parameters).map(([k, v]) => <>, <Text>{`${words(k)} ${String(v)}`}</Text></>)}.</p>
       <Conversation parts={entry.conversation ?? []} />
       {tools && <details class="turn"><summary>Tools it was offered</summary>{tools.map((t) => <p key={t.name}><b><Text>{t.name}</Text></b> <Text>{t.description}</Text></p>)}</details>}
       {answer > 0 && <><h2>What it answered</h2><section class="turn" data-step tabIndex={-1}><Recorded task={name} seq={answer} /></section></>}

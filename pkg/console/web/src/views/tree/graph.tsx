@@ -13,7 +13,7 @@ import { Text } from '../../ui/text';
 import type { Node } from './nodes';
 
 const most = 150; // tasks that are drawn, those next to the root first
-const [wide, high] = [208, 52]; // of a task, in px
+const [wide, high] = [208, 72]; // of a task, in px
 const [right, down] = [wide + 56, high + 12]; // from a task to its child, and to the next one
 
 interface Place {
@@ -99,7 +99,8 @@ export function Graph({ nodes, selected }: { nodes: Node[]; selected: number }) 
               <li key={task.metadata.uid} style={{ left: `${p.x}px`, top: `${p.y}px` }}>
                 <a class={`node ${phase === 'Failed' ? 'failed' : ''}`} href={taskHref(task.metadata.name)} aria-current={p.at === selected ? 'true' : undefined} style={{ width: `${wide}px`, height: `${high}px` }}>
                   <b><Text>{task.metadata.name}</Text></b>
-                  <span><Phase phase={phase} /> <span class="muted">{[agentOf(task), task.status?.startTime && took(task)].filter(Boolean).join(', ')}</span></span>
+                  <span><Phase phase={phase} /> <span class="muted">{task.status?.startTime && took(task)}</span></span>
+                  <span class="muted"><Text>{agentOf(task) || task.spec.type}</Text></span>
                 </a>
                 {p.left > 0 && <button type="button" class="quiet small" aria-label={`Draw the tasks below ${task.metadata.name}, ${p.left} more`} onClick={() => set({ below: task.metadata.name, at: task.metadata.name })}>+{count(p.left)}</button>}
               </li>
