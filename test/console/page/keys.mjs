@@ -29,11 +29,11 @@ await run({
   'failures of a comparison': (b) => on(b, '/compare?a=plain&b=long', 'First difference', async (page) => {
     const at = (row) => page.waitForFunction((n) => document.activeElement.dataset.step === n, row);
     await page.keyboard.press(']');
-    await at('2'); // of the other run
+    await at('9'); // of both
     await page.keyboard.press(']');
-    await at('9');
+    await at('19');
     await page.keyboard.press('[');
-    await at('2');
+    await at('9');
     await page.keyboard.press('d');
     await page.waitForURL('**#difference'); // the address holds it
   }),

@@ -66,6 +66,8 @@ await run({ ...looks({
   'real-trace': ['/tasks/primes?tab=trace', 'Critical path'],
   'real-result': ['/tasks/primes?tab=result', 'It printed the first ten prime numbers'],
   'real-tree': ['/tree/report', '3 tasks'],
+  'real-graph': ['/tree/report?as=graph', '3 tasks'],
+  'real-requests': ['/tasks/primes?tab=requests', 'What it answered'],
   'real-decided': ['/approvals?state=all', 'approved'],
   'real-usage': ['/usage', 'requests to models'],
   'real-models': ['/usage?by=model', 'scripted-1'],

@@ -3,6 +3,8 @@
 
 // The steps of runs, and how two runs are alike.
 import { get, inNamespace } from './client';
+import type { Contents } from './contents';
+import { diff } from './diff';
 import type { Event, EventPage, Task } from './types';
 
 // stepTypes are what a run said and did. The rest of its events is about how it was run.
@@ -44,12 +46,16 @@ export function promptOf(t: Task): string {
   return t.metadata.annotations?.['platform.ai/fork-source-uid'] ? prompt.replace(/^<fork-context [\s\S]*?\n<\/fork-context>\s*/, '') : prompt;
 }
 
-// sign is what must be equal for two steps to count as the same: what was said, or which tool was called with how much. Events do
-// not keep the arguments of calls. Ids, times and durations differ in any case.
-function sign(e: Event): string {
+// sign is what must be equal for two steps to count as the same: what was said, or which tool was called with what. Where that is not
+// known, the sizes count. Ids, times and durations differ in any case.
+function sign(e: Event, texts: Contents['texts'] | undefined): string {
   const c = e.content ?? {};
-  return JSON.stringify([e.type, e.toolName, e.contentText, c.argumentBytes, e.contentText ? '' : c.resultLength]);
+  const text = texts?.get(e.seq);
+  return JSON.stringify([e.type, e.toolName, e.contentText, ...(text === undefined ? [c.argumentBytes, e.contentText ? '' : c.resultLength] : [text])]);
 }
+
+// kind is what must be equal for two steps to be shown side by side.
+const kind = (e: Event) => `${e.type} ${e.toolName ?? ''}`;
 
 // Pair is a row of a comparison: a step of each run, or of one of them.
 export interface Pair {
@@ -58,14 +64,32 @@ export interface Pair {
   same: boolean;
 }
 
-// align puts equal beginnings side by side. After the first difference, each run goes on in its own column.
-export function align(a: Event[], b: Event[]): { pairs: Pair[]; first: number } {
+// align puts equal steps side by side, and between them the steps that did the same kind of thing. Contents count if those of both
+// runs are known.
+export function align(a: Event[], b: Event[], contents?: [Contents, Contents]): { pairs: Pair[]; first: number } {
+  const known = contents?.every((c) => c.texts.size > 0) ? contents : undefined;
   const pairs: Pair[] = [];
-  let i = 0;
-  for (; i < a.length && i < b.length && sign(a[i] as Event) === sign(b[i] as Event); i++) pairs.push({ a: a[i] as Event, b: b[i] as Event, same: true });
-  const first = i;
-  for (; i < Math.max(a.length, b.length); i++) {
-    pairs.push({ ...(a[i] ? { a: a[i] as Event } : {}), ...(b[i] ? { b: b[i] as Event } : {}), same: false });
-  }
-  return { pairs, first: first < pairs.length ? first : -1 };
+  const rows = (as: Event[], bs: Event[], by: (e: Event, side: 0 | 1) => string, each: (run: { kind: string; as: Event[]; bs: Event[] }) => void) => {
+    const sides = [as.map((e) => by(e, 0)), bs.map((e) => by(e, 1))] as const;
+    for (const r of diff(...sides)) each({ kind: r.kind, as: r.kind === 'ins' ? [] : as.slice(r.a, r.a + r.n), bs: r.kind === 'del' ? [] : bs.slice(r.b, r.b + r.n) });
+  };
+  const put = (as: Event[], bs: Event[], same: boolean) => {
+    for (let i = 0; i < Math.max(as.length, bs.length); i++) pairs.push({ ...(as[i] ? { a: as[i] as Event } : {}), ...(bs[i] ? { b: bs[i] as Event } : {}), same });
+  };
+  let [as, bs]: [Event[], Event[]] = [[], []]; // what is in one run alone, since the last step that is in both
+  const rest = () => {
+    rows(as, bs, kind, (r) => put(r.as, r.bs, false));
+    [as, bs] = [[], []];
+  };
+  rows(a, b, (e, side) => sign(e, known?.[side].texts), (r) => {
+    if (r.kind === 'same') {
+      rest();
+      put(r.as, r.bs, true);
+    } else {
+      as.push(...r.as);
+      bs.push(...r.bs);
+    }
+  });
+  rest();
+  return { pairs, first: pairs.findIndex((p) => !p.same) };
 }

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a run said and did at an event.
+import { useSignal } from '@preact/signals';
 import { explain } from '../api/client';
 import { useLoad } from '../api/load';
 import { recorded, type Call, type Message, type Part } from '../api/recording';
-import { bytes } from './format';
-import { Long } from './long';
+import { href } from '../router';
+import { Copy } from './copy';
+import { Form } from './form';
+import { bytes, count } from './format';
 import { Markdown } from './markdown';
 import { Text } from './text';
 
@@ -22,7 +25,8 @@ export function Recorded({ task, seq }: { task: string; seq: number }) {
       {entry.conversation && (
         <>
           <h3>What the model was asked</h3>
-          {entry.conversation.map((part, i) => <section class="turn" key={i}><Said part={part} /></section>)}
+          <p><a href={href(`/tasks/${encodeURIComponent(task)}`, { tab: 'requests', at: String(seq) })}>As a page, and beside other requests</a></p>
+          <Conversation parts={entry.conversation} />
         </>
       )}
       {entry.tools?.tools && <><h3>Tools it was offered</h3><p><Text>{entry.tools.tools.map((t) => t.name).join(', ')}</Text></p></>}
@@ -30,23 +34,40 @@ export function Recorded({ task, seq }: { task: string; seq: number }) {
   );
 }
 
-const titles: Record<string, string> = { system: 'Instructions', user: 'Prompt', assistant: 'Answer', tool: 'Result' };
+const newest = 20; // messages that are shown at first
 
-function Said({ part }: { part: Part }) {
-  const m = part.message;
-  const title = m ? (titles[m.role] ?? m.role) : 'Message';
+// Conversation are messages in their order: of many, the first one and the newest, and those before as somebody asks for them.
+export function Conversation({ parts }: { parts: Part[] }) {
+  const shown = useSignal(newest);
+  const from = Math.max(1, parts.length - shown.value);
   return (
     <>
-      <h3><Text>{title}</Text></h3>
-      {part.omitted ? <p class="notice">{absent(part)}</p> : m && <Body message={m} title={title} />}
+      {parts.slice(0, 1).map((part, i) => <Turn part={part} key={i} />)}
+      {from > 1 && <p class="more"><button type="button" onClick={() => (shown.value += 2 * newest)}>Show earlier messages</button> <span class="muted">{count(from - 1)} are not shown.</span></p>}
+      {parts.slice(from).map((part, i) => <Turn part={part} key={from + i} />)}
     </>
   );
+}
+
+export function Turn({ part }: { part: Part }) {
+  return <section class={`turn ${part.message?.role === 'user' ? 'user' : ''}`} data-step tabIndex={-1}><Said part={part} /></section>;
+}
+
+const titles: Record<string, string> = { system: 'Instructions', user: 'Prompt', assistant: 'Answer', tool: 'Result' };
+
+export const titleOf = (p: Part) => (p.message ? (titles[p.message.role] ?? p.message.role) : 'Message');
+
+function Said({ part }: { part: Part }) {
+  const title = titleOf(part);
+  if (part.omitted) return <><h3><Text>{title}</Text></h3><p class="notice">{absent(part)}</p></>;
+  return part.message ? <Body message={part.message} title={title} /> : null;
 }
 
 function Body({ message: m, title }: { message: Message; title: string }) {
   return (
     <>
-      {m.text && (m.role === 'assistant' ? <Markdown text={m.text} /> : <Long text={readable(m.text)} label={title} />)}
+      <h3><Text>{title}</Text>{m.failed && ', failed'}</h3>
+      {m.text && (m.role === 'assistant' ? <div class="form plain"><div class="over"><Copy text={m.text} label={title} /></div><Markdown text={m.text} /></div> : <Form text={m.text} label={title} />)}
       {m.images?.map((image, i) => <p class="muted" key={i}>An image, <Text>{image.mediaType}</Text>, {bytes(image.bytes ?? 0)}, is not kept.</p>)}
       {m.toolCalls?.map((c) => <Arguments call={c} key={c.id} />)}
     </>
@@ -57,34 +78,12 @@ function Arguments({ call }: { call: Call }) {
   return (
     <>
       <h3>Call of <Text>{call.name}</Text></h3>
-      {call.arguments && <Long text={readable(call.arguments)} label={`Arguments of ${call.name}`} />}
+      {call.arguments && <Form text={call.arguments} label={`Arguments of ${call.name}`} />}
     </>
   );
 }
 
-// readable returns JSON as members in lines, in which the lines of a text are lines; any other text as it is.
-function readable(text: string): string {
-  const start = text.trimStart();
-  if (!start.startsWith('{') && !start.startsWith('[')) return text;
-  try {
-    return lines(JSON.parse(text), '').trimStart();
-  } catch {
-    return text;
-  }
-}
-
-// lines are the members of a value, indented. Numbers beyond the exact ones are shown as the browser reads them.
-function lines(v: unknown, indent: string): string {
-  if (Array.isArray(v)) return v.length === 0 ? ' []' : v.map((x) => `\n${indent}-${lines(x, `${indent}  `)}`).join('');
-  if (v !== null && typeof v === 'object') {
-    const members = Object.entries(v);
-    return members.length === 0 ? ' {}' : members.map(([k, x]) => `\n${indent}${k}:${lines(x, `${indent}  `)}`).join('');
-  }
-  if (typeof v === 'string' && v.includes('\n')) return `\n${v.replace(/\n$/, '').split('\n').map((l) => indent + l).join('\n')}`;
-  return ` ${typeof v === 'string' ? v : JSON.stringify(v)}`;
-}
-
-function absent(p: Part): string {
+export function absent(p: Part): string {
   const size = p.bytes ? ` (${bytes(p.bytes)})` : '';
   switch (p.omitted) {
     case 'DigestsOnly':

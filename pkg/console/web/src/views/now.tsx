@@ -36,7 +36,7 @@ export function Now() {
   const failures = failed.data.value ?? { tasks: [], matched: 0 };
   const recent = failures.tasks.filter((t) => Date.parse(t.status?.completionTime ?? started(t)) > since).length;
   const works = active.data.value ?? { tasks: [], matched: 0 };
-  const day = usage.data.value?.status.breakdown?.[0]?.usage;
+  const day = usage.data.value?.breakdown?.[0]?.usage;
   return (
     <>
       <div class="title"><h1>Now</h1></div>

@@ -18,12 +18,14 @@ import { Text } from '../ui/text';
 import { RunEvents } from './run/events';
 import { RunLog } from './run/log';
 import { RunArtifacts, RunResult, RunYAML } from './run/outcome';
+import { RunRequests } from './run/requests';
 import { RunTrace } from './run/trace';
 import { RunTranscript } from './run/transcript';
 
 const tabs = [
   { id: '', title: 'Events', view: RunEvents },
   { id: 'transcript', title: 'Transcript', view: RunTranscript },
+  { id: 'requests', title: 'Requests', view: RunRequests },
   { id: 'trace', title: 'Trace', view: RunTrace },
   { id: 'result', title: 'Result', view: RunResult },
   { id: 'artifacts', title: 'Artifacts', view: RunArtifacts },

@@ -15,38 +15,10 @@ import { count, now, short } from '../ui/format';
 import { Phase, phaseOf } from '../ui/phase';
 import { Rows, rowHeight, type RowsApi } from '../ui/rows';
 import { Empty, Failure, Loading, Notice } from '../ui/states';
-import { agentOf, byStart, started, took } from '../ui/tasktable';
+import { agentOf, started, took } from '../ui/tasktable';
 import { Text } from '../ui/text';
-
-interface Node {
-  task: Task;
-  depth: number;
-}
-
-// flatten orders tasks as a tree: each before its children, and siblings by their start.
-function flatten(tasks: Task[]): Node[] {
-  const known = new Set(tasks.map((t) => t.metadata.uid));
-  const children = new Map<string, Task[]>();
-  for (const t of tasks) {
-    const parent = t.status?.delegation?.parentUID ?? '';
-    const key = known.has(parent) ? parent : ''; // a parent that was deleted leaves its children at the top
-    const siblings = children.get(key);
-    if (siblings) siblings.push(t);
-    else children.set(key, [t]);
-  }
-  const out: Node[] = [];
-  const seen = new Set<Task>();
-  const add = (key: string, depth: number) => {
-    for (const task of (children.get(key) ?? []).sort(byStart)) {
-      if (seen.has(task)) continue;
-      seen.add(task);
-      out.push({ task, depth });
-      if (task.metadata.uid) add(task.metadata.uid, depth + 1);
-    }
-  };
-  add('', 0);
-  return out;
-}
+import { Graph } from './tree/graph';
+import { flatten, type Node } from './tree/nodes';
 
 export function Tree({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
@@ -71,8 +43,10 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
     set({ at: nodes[to]?.task.metadata.name });
     list.current?.show(to);
   };
+  const graph = location.value.query.get('as') === 'graph';
   const failed = (n: Node) => phaseOf(n.task) === 'Failed';
   useKeys([
+    { key: 'v', label: graph ? 'As a list' : 'As a graph', run: () => set({ as: graph ? '' : 'graph', below: '' }) },
     { key: 'j', label: 'Next task', run: () => select(selected + 1) },
     { key: 'k', label: 'Task before', run: () => select(selected - 1) },
     { key: 'Enter', label: 'Open the task', run: () => open(selected) },
@@ -89,11 +63,15 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
         <h1>Tree of <Text>{name}</Text></h1>
         <Phase phase={phaseOf(nodes[0]?.task ?? root)} />
         <span class="muted">{count(nodes.length)} {nodes.length === 1 ? 'task' : 'tasks'}, {short(sum('inputTokens'))} tokens in, {short(sum('outputTokens'))} out{unknown}</span>
+        <div class="tools" role="group" aria-label="Form of the tree">
+          <button type="button" aria-pressed={!graph} onClick={() => set({ as: '', below: '' })} title="The other form: v">List</button>
+          <button type="button" aria-pressed={graph} onClick={() => set({ as: 'graph' })} title="The other form: v">Graph</button>
+        </div>
       </div>
       {error.value && items.value.length === 0 ? <Failure error={error.value} /> : <Notice error={error.value} />}
       {loading.value && <Loading what="the tree" />}
       {!loading.value && nodes.length === 1 && <Empty>This task has delegated nothing.</Empty>}
-      <div class="tree" style={{ height: `min(100vh - 176px, ${nodes.length * rowHeight + 32}px)` }}>
+      {graph ? <Graph nodes={nodes} selected={selected} /> : <div class="tree" style={{ height: `min(100vh - 176px, ${nodes.length * rowHeight + 32}px)` }}>
         <div class="heads" aria-hidden="true"><span>Task</span><span>Phase</span><span class="minor">Agent</span><span class="num minor">In</span><span class="num minor">Out</span><span class="num minor">Duration</span><span class="minor">From start to end</span></div>
         <Rows
           label={`Tasks of the tree of ${name}`} total={nodes.length} need={() => undefined} selected={selected} begin={selected} api={list}
@@ -101,7 +79,7 @@ function Nodes({ name, uid, root }: { name: string; uid: string; root: Task }) {
           draw={(slot, i) => render(nodes[i] ? <Line node={nodes[i]} from={from} to={to} /> : null, slot)}
           clear={(slot) => render(null, slot)}
         />
-      </div>
+      </div>}
     </>
   );
 }
