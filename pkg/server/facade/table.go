@@ -123,7 +123,7 @@ func Rows() []rest.Row {
 		{Method: get, Path: task + "/events/counts", Native: one("get", "tasks/:id/events/counts", "buckets", "type"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/stream", Native: one("get", "tasks/:id/stream", "after", "type", "tasks", "sessions", "tree"), Answer: rest.Answer{Media: sse.ContentType, Over: true}},
 		// The metadata of a trace is kept, because it exists only if there are more pages.
-		{Method: get, Path: task + "/recording", Native: one("get", "tasks/:id/recording", "after", "before", "limit", "q"), Answer: rest.Answer{Drop: frame}},
+		{Method: get, Path: task + "/recording", Native: one("get", "tasks/:id/recording", "after", "before", "limit", "q", "type"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/recording/:seq", Native: one("get", "tasks/:id/recording/:seq"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/trace", Native: one("get", "tasks/:id/trace", "timeline", "limit", "continue", "spans", "after"), Answer: rest.Answer{Drop: frame[:2]}},
 		{

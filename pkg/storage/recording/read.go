@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,19 +18,27 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/owned"
 )
 
-// Page returns the recorded events of a task after a seq, at most limit of them, without content, and the bytes that are kept of it.
-// next is the seq to go on after; 0 if there are no more.
-func (s *Store) Page(ctx context.Context, uid types.UID, after int64, limit int) (page []v1alpha1.RecordedEntry, kept, next int64, err error) {
+// maxLooked bounds how many entries are looked at for one page of some types.
+const maxLooked = 100_000
+
+// Page returns the recorded events of a task after a seq, at most limit of them, without content, and the bytes that are kept of it. Of
+// types, if there are some, only those. next is the seq to go on after, also where nothing was found so far; 0 if there are no more.
+func (s *Store) Page(ctx context.Context, uid types.UID, after int64, limit int, of ...v1alpha1.EventType) (page []v1alpha1.RecordedEntry, kept, next int64, err error) {
 	page = []v1alpha1.RecordedEntry{}
 	if kept, _, err = s.row(uid); err != nil {
 		return nil, 0, 0, err
 	}
+	last, looked := after, 0
 	err = s.each(ctx, uid, after+1, func(seq int64, e *entry) bool {
-		if len(page) == limit {
-			next = page[limit-1].Seq
+		if len(page) == limit || looked == maxLooked {
+			next = last
 			return false
 		}
-		page = append(page, *brief(seq, e))
+		last = seq
+		looked++
+		if len(of) == 0 || slices.Contains(of, e.Type) {
+			page = append(page, *brief(seq, e))
+		}
 		return true
 	})
 	return page, kept, next, err

@@ -145,6 +145,9 @@ func TestRecordings(t *testing.T) {
 	if page, _, next, err = p.store.Page(t.Context(), "a", next, 10); err != nil || len(page) != 2 || next != 0 {
 		t.Fatalf("%v, next %d, %v", page, next, err)
 	}
+	if page, _, next, err = p.store.Page(t.Context(), "a", 0, 10, v1alpha1.EventModelRequestCompleted); err != nil || len(page) != 0 || next != 0 {
+		t.Fatalf("of another type: %v, next %d, %v", page, next, err)
+	}
 	for range 2 {
 		if err := p.store.Delete("a"); err != nil {
 			t.Fatal(err)

@@ -311,6 +311,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	get("/api/v1/tasks/a/recording?after=0&limit=1")
 	get("/api/v1/tasks/a/recording?before=100&limit=1")
 	get("/api/v1/tasks/a/recording?q=done")
+	get("/api/v1/tasks/a/recording?type=ModelRequestCompleted")
 	get(fmt.Sprintf("/api/v1/tasks/a/recording/%d", recorded.Seq))
 	kit.Must[*v1alpha1.ExecutionEvent](t)(client.Tasks("default").AppendEvent(t.Context(), "a", &v1alpha1.ExecutionEvent{Type: v1alpha1.EventTaskSucceeded}, metav1.CreateOptions{}))
 	ended := kit.Must[*v1alpha1.Task](t)(client.Tasks("default").Get(t.Context(), "a", metav1.GetOptions{}))

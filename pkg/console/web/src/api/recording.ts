@@ -12,6 +12,7 @@ export interface Call {
 
 export interface Message {
   role: string;
+  thinking?: string;
   text?: string;
   toolCalls?: Call[];
   toolCallID?: string;
@@ -56,11 +57,14 @@ export function found(task: string, text: string, after: number, signal: AbortSi
 
 const mostPages = 20;
 
-// allRecorded returns the events of a task after one beside which something is recorded: at most 100,000 at a time.
-export async function allRecorded(task: string, after: number, signal: AbortSignal): Promise<Recorded[]> {
+// requestTypes are the events of requests to a model and of their answers.
+export const requestTypes = ['ModelRequestStarted', 'ModelRequestCompleted'];
+
+// allRecorded returns the events of a task after one beside which something is recorded, of some types or of all: at most 100,000 at a time.
+export async function allRecorded(task: string, after: number, signal: AbortSignal, types: string[] = []): Promise<Recorded[]> {
   const all: Recorded[] = [];
   for (let next: number | undefined = after, left = mostPages; next !== undefined && left > 0; left--) {
-    const r: { entries: Recorded[]; continue?: number } = await get(query(inNamespace('tasks', task, 'recording'), { after: next, limit: page }), signal);
+    const r: { entries: Recorded[]; continue?: number } = await get(query(inNamespace('tasks', task, 'recording'), { after: next, limit: page }) + types.map((t) => `&type=${t}`).join(''), signal);
     all.push(...r.entries);
     next = r.continue || undefined;
   }

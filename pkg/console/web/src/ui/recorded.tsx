@@ -67,6 +67,7 @@ function Body({ message: m, title }: { message: Message; title: string }) {
   return (
     <>
       <h3><Text>{title}</Text>{m.failed && ', failed'}</h3>
+      {m.thinking && <details><summary class="muted">What it thought</summary><Form text={m.thinking} label="What the model thought" /></details>}
       {m.text && (m.role === 'assistant' ? <div class="form plain"><div class="over"><Copy text={m.text} label={title} /></div><Markdown text={m.text} /></div> : <Form text={m.text} label={title} />)}
       {m.images?.map((image, i) => <p class="muted" key={i}>An image, <Text>{image.mediaType}</Text>, {bytes(image.bytes ?? 0)}, is not kept.</p>)}
       {m.toolCalls?.map((c) => <Arguments call={c} key={c.id} />)}

@@ -7,7 +7,7 @@ import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useLoad } from '../../api/load';
 import { may } from '../../api/may';
-import { allRecorded, recorded, type Entry, type Part, type Recorded as Row } from '../../api/recording';
+import { allRecorded, recorded, requestTypes, type Entry, type Part, type Recorded as Row } from '../../api/recording';
 import { diff } from '../../api/diff';
 import { readable } from '../../api/source';
 import type { Task } from '../../api/types';
@@ -30,7 +30,7 @@ export function RunRequests({ name, task }: { name: string; task: Task | undefin
   const of = `${name}/${task?.metadata.uid}`;
   const list = useLoad(allowed && task ? `${of}/${task.status?.phase}` : '', async (signal) => {
     const before = known.current.of === of ? known.current.rows : [];
-    const rows = [...before, ...(await allRecorded(name, before.at(-1)?.seq ?? 0, signal))];
+    const rows = [...before, ...(await allRecorded(name, before.at(-1)?.seq ?? 0, signal, requestTypes))];
     if (!signal.aborted) known.current = { of, rows };
     return rows;
   }, task && !ended(task.status?.phase) ? every : 0, of);

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/recording"
@@ -39,7 +40,7 @@ type Records struct {
 
 // Serve serves GET of tasks/recording, a page of the recorded events, and of tasks/recording/SEQ, one of them with its content. A page
 // has the events after a seq (parameter after), or, with the parameter before, those before a seq, the newest first, and at most limit of
-// them; with a text (q) it has the events with which the text came.
+// them, of types if there are some (type, not with before and q); with a text (q) it has the events with which the text came.
 func (r Records) Serve(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
 	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		answer, err := r.answer(req, p)
@@ -85,6 +86,13 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 		limit = maxPage
 	}
 	query := wellformed.Query(req)
+	var of []v1alpha1.EventType
+	for _, t := range query["type"] {
+		if !event.Known(v1alpha1.EventType(t)) {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("type: %.64q: is not an event type", t))
+		}
+		of = append(of, v1alpha1.EventType(t))
+	}
 	switch uid := p.Object.UID; {
 	case query.Has("q"):
 		if q := query.Get("q"); strings.TrimSpace(q) == "" || len(q) > maxQuery || !utf8.ValidString(q) {
@@ -94,7 +102,7 @@ func (r Records) answer(req *http.Request, p stored.Parent) (*v1alpha1.TaskRecor
 	case query.Has("before"):
 		out.Entries, out.Bytes, out.PrevSeq, err = r.Store.Before(req.Context(), uid, after, before, int(limit))
 	default:
-		out.Entries, out.Bytes, out.Continue, err = r.Store.Page(req.Context(), uid, after, int(limit))
+		out.Entries, out.Bytes, out.Continue, err = r.Store.Page(req.Context(), uid, after, int(limit), of...)
 	}
 	return out, err
 }
