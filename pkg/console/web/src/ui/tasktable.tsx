@@ -10,7 +10,7 @@ import { href, taskHref } from '../router';
 import { ago, duration, now, short, words } from './format';
 import { Phase, ended, phaseOf } from './phase';
 import { Table, type Column, type Marks } from './table';
-import { Text, exactly, oneLine } from './text';
+import { Text, oneLine } from './text';
 
 // took returns how long a task has run. Its times are in whole seconds, so nothing finer is said. Every view says this, and it is what
 // the commands and the server say (Lasted of the API's types): from the start of the first attempt to the end.
@@ -70,9 +70,8 @@ function Below({ task }: { task: Task }) {
   const what = about(task);
   const { reason, message } = why(task);
   const failed = task.status?.phase === 'Failed';
-  const action = phaseOf(task) === 'WaitingForApproval' && asks(task)[0]?.spec.action;
-  if (action) return <>{what && <div class="about"><Text>{what}</Text></div>}<div class="about"><bdi>{oneLine(action, 140, exactly)}</bdi></div></>;
-  const said = message && reason && failed ? `${words(reason)}: ${message}` : message || words(reason);
+  const waits = phaseOf(task) === 'WaitingForApproval'; // the phase leads to what it waits for
+  const said = waits ? '' : message && reason && failed ? `${words(reason)}: ${message}` : message || words(reason);
   return (
     <>
       {what && <div class="about"><Text>{what}</Text></div>}

@@ -13,6 +13,7 @@ import { useKeys } from '../keys';
 import { go, href, location } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { clock, count, words } from '../ui/format';
+import { phaseOf } from '../ui/phase';
 import { Empty, Failure } from '../ui/states';
 import { TaskActions } from '../ui/taskactions';
 import { Waits, agentOf, asks, took } from '../ui/tasktable';
@@ -69,12 +70,14 @@ export function Run({ params }: { params: Record<string, string> }) {
 
 // Asks leads to the decisions that a run waits for.
 function Asks({ task }: { task: Task }) {
+  if (phaseOf(task) !== 'WaitingForApproval') return null;
   const all = asks(task);
-  if (all.length === 0) return null;
+  const several = href('/approvals', { q: task.metadata.name });
   return (
     <ul class="asks" aria-label="It waits for a decision">
+      {all.length === 0 && <li><a href={several}>Waits for a decision</a></li>}
       {all.slice(0, most).map((a) => <li key={a.metadata.name}>Waits for a decision: <a href={href(`/approvals/${a.metadata.name}`)}><bdi>{oneLine(a.spec.action || a.spec.targetTool || a.metadata.name, 140, exactly)}</bdi></a></li>)}
-      {all.length > most && <li><a href={href('/approvals', { q: task.metadata.name })}>All {count(all.length)}</a></li>}
+      {all.length > most && <li><a href={several}>All {count(all.length)}</a></li>}
     </ul>
   );
 }
@@ -91,7 +94,7 @@ function Summary({ task }: { task: Task }) {
   return (
     <>
       <p class="about"><Text>{about(task)}</Text></p>
-      {(message || reason) && asks(task).length === 0 && <p class={task.status?.phase === 'Failed' ? 'notice bad' : ''}>{reason && message && <strong>{words(reason)}: </strong>}<Text>{message || words(reason)}</Text></p>}
+      {(message || reason) && phaseOf(task) !== 'WaitingForApproval' && <p class={task.status?.phase === 'Failed' ? 'notice bad' : ''}>{reason && message && <strong>{words(reason)}: </strong>}<Text>{message || words(reason)}</Text></p>}
       <Asks task={task} />
       <dl class="facts">
         <Fact name="Agent" value={agentOf(task) || task.spec.type} />
