@@ -60,15 +60,6 @@ func describeTask(ctx context.Context, api *server, term *terminal, c typed.Core
 	return newestEvents(ctx, api, term, c, namespace, name)
 }
 
-// lengthOf is how long a task took, from the start of its first attempt to its end; empty if that is not known, or less than the whole
-// seconds in which both are given. A description of the task and its trace say this length.
-func lengthOf(start, end *metav1.Time) string {
-	if start == nil || end == nil || !end.After(start.Time) {
-		return ""
-	}
-	return duration(end.Sub(start.Time))
-}
-
 // printHead prints what the task is and how it stands.
 func printHead(term *terminal, t *v1alpha1.Task) error {
 	s := &t.Status
@@ -79,7 +70,6 @@ func printHead(term *terminal, t *v1alpha1.Task) error {
 		}
 		return v.Local().Format("2006-01-02 15:04:05")
 	}
-	took := lengthOf(s.StartTime, s.CompletionTime)
 	used := ""
 	if u := s.Usage; u != nil {
 		used = fmt.Sprintf("%s in, %s out", tokens(u.InputTokens), tokens(u.OutputTokens))
@@ -113,7 +103,7 @@ func printHead(term *terminal, t *v1alpha1.Task) error {
 		{"Creator", t.Annotations[v1alpha1.AnnotationRequestedBy]},
 		{"Started", at(s.StartTime)},
 		{"Ended", at(s.CompletionTime)},
-		{"Duration", took},
+		{"Duration", took(s.StartTime, s.CompletionTime, s.Phase, term.clock.Now())},
 		{"Attempts", strconv.Itoa(int(s.Attempts))},
 		{"Schedule", schedule},
 		{"Next run", at(s.NextScheduleTime)},

@@ -4,8 +4,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,32 @@ func taskSuspend(api *server, term *terminal, verb, short, done string, suspend 
 		}
 		return term.say("task %s %s", name, done)
 	})
+}
+
+// rerunName is what the name of a run that was repeated ends with, so that a repetition of it does not add to it.
+var rerunName = regexp.MustCompile(`-rerun-[0-9a-z]{5,8}$`)
+
+func taskRerun(api *server, term *terminal) *cobra.Command {
+	cmd := eachNamed(api, "rerun TASK...", "Run tasks that have ended once more", "tasks", func(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, name string) error {
+		t, err := c.Tasks(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !t.Status.Phase.Terminal() {
+			return fmt.Errorf("task %s has not ended (%s), so it cannot be run again", name, cmp.Or(t.Status.Phase, v1alpha1.TaskPending))
+		}
+		run := t.Again()
+		run.GenerateName = rerunName.ReplaceAllString(name, "") + "-rerun-"
+		made, err := c.Tasks(namespace).Create(ctx, run, metav1.CreateOptions{FieldManager: "platform"})
+		if err != nil {
+			return err
+		}
+		return term.say("task %s created, to run %s again", made.Name, name)
+	})
+	cmd.Aliases = []string{"retry"}
+	cmd.Long = "Run tasks that have ended once more, however they ended: a new task is made from the spec and the labels of each. platform task fork\n" +
+		"continues a task instead, from a point of its history."
+	return cmd
 }
 
 func taskRunNow(api *server, term *terminal) *cobra.Command {

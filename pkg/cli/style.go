@@ -10,8 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	human "k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/visible"
 )
 
@@ -74,6 +76,25 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// took says how long a task took, or has run until now; empty if that is not known. Tables, trees, descriptions and traces say this.
+func took(start, end *metav1.Time, phase v1alpha1.TaskPhase, now time.Time) string {
+	if d, known := v1alpha1.Lasted(start, end, phase, now); known {
+		return length(d)
+	}
+	return ""
+}
+
+// length formats a duration that is in whole seconds.
+func length(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "<1s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return duration(d)
 }
 
 // count formats a number in groups of three digits.

@@ -14,14 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	human "k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // queryFlags sort and select tasks in ways that a list of the API does not have.
 type queryFlags struct {
-	by, startedAfter, startedBefore, agent, text string
+	by, startedAfter, startedBefore, agent, model, text string
 
 	ascending   bool
 	minDuration time.Duration
@@ -34,7 +33,7 @@ var orders = []string{
 }
 
 // queryNames are the flags of which each makes a list a query.
-var queryNames = []string{"sort-by", "ascending", "started-after", "started-before", "min-duration", "min-tokens", "agent", "text"}
+var queryNames = []string{"sort-by", "ascending", "started-after", "started-before", "min-duration", "min-tokens", "agent", "model", "text"}
 
 func (q *queryFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -45,7 +44,8 @@ func (q *queryFlags) add(cmd *cobra.Command) {
 	f.DurationVar(&q.minDuration, "min-duration", 0, "only tasks that took, or have run, at least this long")
 	f.Int64Var(&q.minTokens, "min-tokens", 0, "only tasks that used at least this many tokens")
 	f.StringVar(&q.agent, "agent", "", "only tasks of this agent")
-	f.StringVar(&q.text, "text", "", "only tasks with this text in their name or agent")
+	f.StringVar(&q.model, "model", "", "only tasks of this model")
+	f.StringVar(&q.text, "text", "", "only tasks with this text in their name, in that of their agent, or in the first line of their prompt")
 	offer(cmd, "sort-by", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -65,7 +65,7 @@ func timeAgo(text string, now time.Time) string {
 // spec returns the query of a page.
 func (q *queryFlags) spec(l *listFlags, status string, now time.Time) (v1alpha1.TaskQuerySpec, error) {
 	s := v1alpha1.TaskQuerySpec{
-		LabelSelector: l.selector, Agent: q.agent, Text: q.text, MinTokens: q.minTokens, OrderBy: v1alpha1.TaskOrder(q.by),
+		LabelSelector: l.selector, Agent: q.agent, Model: q.model, Text: q.text, MinTokens: q.minTokens, OrderBy: v1alpha1.TaskOrder(q.by),
 		StartedAfter: timeAgo(q.startedAfter, now), StartedBefore: timeAgo(q.startedBefore, now), Limit: int32(min(l.limit, mostSummaries)), Continue: l.token,
 		Descending: q.by != string(v1alpha1.TasksByName) && !q.ascending,
 	}
@@ -146,20 +146,20 @@ func printSummaries(term *terminal, q *v1alpha1.TaskQuery, f format) error {
 	}
 	heading := []string{"NAME", "PHASE", "AGENT", "TOKENS", "DURATION", "STARTED", "AGE"}
 	if f == asWide {
-		heading = append(heading, "TYPE", "MODEL", "PARENT")
+		heading = append(heading, "TYPE", "MODEL", "PARENT", "REASON", "PROMPT")
 	}
 	rows := [][]string{heading}
 	for i := range found.Items {
 		s := &found.Items[i]
 		cells := []string{s.Name, s.Phase, s.Agent, tokensOf(s), "", "", term.age(s.CreationTimestamp.Time)}
 		if s.DurationSeconds != nil {
-			cells[4] = human.HumanDuration(v1alpha1.Length(*s.DurationSeconds, time.Second))
+			cells[4] = length(v1alpha1.Length(*s.DurationSeconds, time.Second))
 		}
 		if s.StartTime != nil {
 			cells[5] = term.age(s.StartTime.Time)
 		}
 		if f == asWide {
-			cells = append(cells, string(s.Type), s.Model, s.Parent)
+			cells = append(cells, string(s.Type), s.Model, s.Parent, s.Reason, s.Prompt)
 		}
 		for i := range cells {
 			cells[i] = clean(cells[i])

@@ -188,10 +188,8 @@ func (p *tracePrinter) head(t *v1alpha1.TaskTrace) {
 	}
 	colour := map[v1alpha1.TaskPhase]style{v1alpha1.TaskSucceeded: green, v1alpha1.TaskFailed: red, v1alpha1.TaskCancelled: yellow}[t.Task.Phase]
 	words := []string{p.paint(bold, t.Task.Namespace+"/"+t.Task.Name), p.paint(colour, phase)}
-	if took := lengthOf(t.Task.StartTime, t.Task.CompletionTime); took != "" {
+	if took := took(t.Task.StartTime, t.Task.CompletionTime, t.Task.Phase, t.GeneratedAt.Time); took != "" {
 		words = append(words, took)
-	} else if !p.from.IsZero() {
-		words = append(words, duration(p.to.Sub(p.from)))
 	}
 	if t.Task.AgentName != "" {
 		words = append(words, "agent "+t.Task.AgentName)

@@ -11,12 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -158,37 +156,8 @@ func nodeOf(t *v1alpha1.Task) *treeNode {
 	if d := t.Status.Delegation; d != nil {
 		n.Detached, n.above = d.Detached, d.Ancestors
 	}
-	n.Reason = reasonOf(t)
+	n.Reason = t.Reason()
 	return n
-}
-
-// reasonOf returns why a task waits, or why it ended other than by success.
-func reasonOf(t *v1alpha1.Task) string {
-	holds := func(kind string) *metav1.Condition {
-		if c := meta.FindStatusCondition(t.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-			return c
-		}
-		return nil
-	}
-	switch c := holds(v1alpha1.ConditionFailed); {
-	case c != nil:
-		return c.Reason
-	case t.Status.Phase == v1alpha1.TaskCancelled:
-		return v1alpha1.ReasonCancelRequested
-	case t.Status.Phase.Terminal():
-		return ""
-	case holds(v1alpha1.ConditionCancelRequested) != nil:
-		return v1alpha1.ReasonCancelRequested
-	}
-	if c := holds(v1alpha1.ConditionWaitingToStart); c != nil {
-		return c.Reason
-	}
-	for _, kind := range []string{v1alpha1.ConditionWaitingForApproval, v1alpha1.ConditionWaitingForChildren} {
-		if holds(kind) != nil {
-			return kind
-		}
-	}
-	return ""
 }
 
 // shownID is how many characters of an approval's id are printed; its beginning is enough to name it.
@@ -269,7 +238,7 @@ func (p *treePrinter) node(n *treeNode, lead, below string) {
 		why = strings.TrimSuffix("detached, "+why, ", ")
 	}
 	colour := map[v1alpha1.TaskPhase]style{v1alpha1.TaskSucceeded: green, v1alpha1.TaskFailed: red, v1alpha1.TaskCancelled: yellow, v1alpha1.TaskRunning: cyan, v1alpha1.TaskFinalizing: cyan}[n.Phase]
-	p.row(colour, lead+n.Name, string(n.Phase), n.Agent, attempt, p.took(n), why)
+	p.row(colour, lead+n.Name, string(n.Phase), n.Agent, attempt, took(n.StartTime, n.CompletionTime, n.Phase, p.clock.Now()), why)
 	bar := below + "│  "
 	if len(n.Children) == 0 {
 		bar = below + "   "
@@ -285,18 +254,6 @@ func (p *treePrinter) node(n *treeNode, lead, below string) {
 			p.node(c, below+"├─ ", below+"│  ")
 		}
 	}
-}
-
-// took returns how long a task has been running, or ran, in whole seconds.
-func (p *treePrinter) took(n *treeNode) string {
-	if n.StartTime == nil {
-		return ""
-	}
-	end := p.clock.Now()
-	if n.CompletionTime != nil {
-		end = n.CompletionTime.Time
-	}
-	return max(0, end.Sub(n.StartTime.Time)).Truncate(time.Second).String()
 }
 
 // summary prints how many tasks are in which phase.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,6 +110,13 @@ func (f *filled) everything() []string {
 	for _, said := range []string{"What was said", strings.Repeat("more than a row has room for ", 6), "日本語の長い要約がここにあり、行の高さは変わらない", "שלום עולם, זהו סיכום", "short", "👩‍🔬 emoji are higher than letters"} {
 		f.Post("talking", v1alpha1.ExecutionEvent{Type: v1alpha1.EventModelMessage, Summary: said, ContentText: said})
 	}
+	f.Prompted("story", "helper", "large-1", "Write a story about a lighthouse.\nIt has three chapters.", "team", "web")
+	f.Append("story", 0, 3)
+	f.status("story", func(s *v1alpha1.TaskStatus) {
+		start := metav1.NewTime(time.Now().Add(-time.Hour))
+		s.Phase, s.Message, s.AgentName, s.Model, s.StartTime, s.CompletionTime = v1alpha1.TaskFailed, "the task ran for longer than its timeout of 42s", "helper", "large-1", &start, &metav1.Time{Time: start.Add(42 * time.Second)}
+		s.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTimedOut, Message: s.Message, LastTransitionTime: metav1.Now()}}
+	})
 	f.Append("asks", 0, 3)
 	id := f.Ask("asks", "remove the old files", map[string]string{"code": "rm -r old", "language": "bash"})
 	f.status("asks", func(s *v1alpha1.TaskStatus) {

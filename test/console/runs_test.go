@@ -37,6 +37,7 @@ kubectl wait --for=condition=Succeeded --timeout=300s task/primes-again
 kubectl apply -f - <<P
 {"apiVersion":"core.platform.ai/v1alpha1","kind":"Provider","metadata":{"name":"talk"},"spec":{"type":"openai","baseURL":"$TALK_URL","defaultModel":"scripted-1","secretRef":{"name":"model-key","key":"api-key"}}}
 P
+echo "took: $(platform task describe primes | sed -n 's/^Duration: *//p') $(platform task tree primes | awk '$1 == "primes" {print $5}') $(platform task list --text primes --sort-by name | grep -Eo '^primes .*' | grep -Eo '<1s|[0-9]+(m[0-9]+)?s' | head -n 1)"
 kubectl create serviceaccount ann
 kubectl create rolebinding ann --clusterrole=platform-operator --serviceaccount=default:ann
 echo "token: $(kubectl create token ann)"
@@ -70,5 +71,7 @@ func TestRuns(t *testing.T) {
 	}
 	said := server.MustShell(t, "ROOT="+root+"\n"+urls+tasksOfTheDemo)
 	_, token, _ := strings.Cut(strings.TrimSpace(said), "token: ")
-	scene.Drive(t, root, "runs.mjs", 3, "BASE="+base, "TOKEN="+token, "SHOTS="+pictures(t))
+	_, took, _ := strings.Cut(said, "took: ")
+	took, _, _ = strings.Cut(took, "\n") // what the commands say
+	scene.Drive(t, root, "runs.mjs", 3, "BASE="+base, "TOKEN="+token, "TOOK="+took, "SHOTS="+pictures(t))
 }

@@ -10737,9 +10737,16 @@ func schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model selects tasks of this model.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"text": {
 						SchemaProps: spec.SchemaProps{
-							Description: "text selects tasks with this text in their name or in that of their agent, in any letter case.",
+							Description: "text selects tasks with this text in their name, in that of their agent, or in the first line of their prompt as summaries have it, in any letter case.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -11745,6 +11752,34 @@ func schema_pkg_apis_core_v1alpha1_TaskSummary(ref common.ReferenceCallback) com
 						SchemaProps: spec.SchemaProps{
 							Description: "model is the model that is asked.",
 							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"prompt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prompt is what it is about: the first line of its prompt, without the history that the prompt of a fork begins with, or its command. It has at most 160 bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says in one word why it waits, or why it ended other than by success.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message explains the phase to people, in at most 240 bytes; absent if the task succeeded.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend is its spec.suspend; absent if that has no effect on it, because it has no schedule and no iterations.",
+							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},

@@ -130,6 +130,12 @@ func block(c *v1alpha1.ForkContext) string {
 	return b.String()
 }
 
+// Own returns a prompt without the histories that the prompt of a fork begins with.
+func Own(prompt string) string {
+	_, rest := split(prompt)
+	return rest
+}
+
 // split separates the blocks at the start of a prompt from the rest.
 func split(prompt string) (blocks []string, rest string) {
 	for strings.HasPrefix(prompt, open) {

@@ -56,7 +56,7 @@ func Rows() []rest.Row {
 		visible           = "spec.sessionType!=" + string(v1alpha1.SessionTypeGateway) // sessions of gateways are not visible here
 	)
 	door := func(s rest.Parts) bool { return s.Text("spec.sessionType") == string(v1alpha1.SessionTypeGateway) }
-	summaries := []string{"orderBy", "descending", "phases", "agent", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}
+	summaries := []string{"orderBy", "descending", "phases", "agent", "model", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
 	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
 		documentRow(),
@@ -67,7 +67,7 @@ func Rows() []rest.Row {
 		{ // Summaries in an order that a list does not have.
 			Method: get, Path: tasks, When: rest.Given(summaries...), Answer: rest.Answer{Fields: foundTasks(), Errors: []int{http.StatusGone}},
 			Native: asked("taskqueries", "TaskQuery", func(q *rest.Query) {
-				q.Texts("orderBy", "labelSelector", "agent", "startedAfter", "startedBefore", "minDuration", "continue").Text("text", "q").List("phases").Flag("descending").Number("minTokens", 0).Number("limit", 1)
+				q.Texts("orderBy", "labelSelector", "agent", "model", "startedAfter", "startedBefore", "minDuration", "continue").Text("text", "q").List("phases").Flag("descending").Number("minTokens", 0).Number("limit", 1)
 			}),
 		},
 		{

@@ -10,7 +10,7 @@ const { APPROVAL, NAMESPACE } = process.env;
 // By role: the token to sign in with, or the link of platform console.
 const keys = JSON.parse(process.env.KEYS);
 const paths = [
-  '/', '/tasks', '/tasks/plain#seq=5', '/tasks/plain?tab=transcript', '/tasks/plain?tab=trace', '/tasks/plain?tab=result', '/tasks/plain?tab=artifacts', '/tasks/plain?tab=log',
+  '/', '/tasks', '/new', '/tasks/nightly', '/tasks/plain#seq=5', '/tasks/plain?tab=transcript', '/tasks/plain?tab=trace', '/tasks/plain?tab=result', '/tasks/plain?tab=artifacts', '/tasks/plain?tab=log',
   '/tasks/plain?tab=yaml', '/tree/plain', '/approvals', `/approvals/${APPROVAL}`, '/sessions', '/sessions/talk', '/chat', '/usage', '/usage?by=model', '/catalogue', '/catalogue?kind=providers',
   '/catalogue/agents/helper', '/compare?a=plain&b=long', '/memory', '/memory?tab=memories',
 ];
@@ -75,7 +75,7 @@ async function walk(browser, role) {
       let next;
       for (const b of buttons) {
         const name = (await b.innerText()).trim();
-        if (!pressed.has(name) && !/^(Cancel|Close|×|Show more|Load more|Download)/.test(name)) {
+        if (!pressed.has(name) && !/^(Cancel Esc|Close|×|Show more|Load more|Download)/.test(name)) {
           pressed.add(name);
           next = b;
           break;

@@ -36,7 +36,7 @@ async function chat(b) {
   await close();
 }
 
-// times: a run begins with its first event, and every view says one length of it.
+// times: a run begins with its first event, and every view and every command says one length of it.
 async function times(b) {
   const { page, complaints, close } = await signedIn(b);
   await page.goto(`${BASE}/console/tasks/primes`);
@@ -50,6 +50,10 @@ async function times(b) {
     assert.ok(text.split(/\s*[\t\n]\s*/).includes(length), `${path}: ${text}, not ${length}`);
   };
   await says('/tasks', page.locator('tbody tr', { has: page.getByRole('link', { name: 'primes', exact: true }) }));
+  await says('/tree/primes', page.locator('.tree .line'));
+  await says('/compare?a=primes&b=primes-again', page.locator('tr', { hasText: 'Duration' }));
+  const command = length.replace('under ', '<').replace(' min ', 'm').replaceAll(' ', '');
+  assert.equal(process.env.TOOK, `${command} ${command} ${command}`);
   for (const tab of ['trace', 'result']) await says(`/tasks/primes?tab=${tab}`, page.locator('dl.facts div', { hasText: 'Duration' }));
   assert.deepEqual(complaints, []);
   await close();

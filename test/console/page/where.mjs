@@ -12,10 +12,28 @@ async function pressed(page, key, label) {
   await page.getByLabel(label).waitFor();
 }
 
+// selected selects the first tasks of a list, and presses the button of a key.
+async function selected(page, key) {
+  await page.getByLabel('Select all rows').waitFor(); // once it is known what the viewer may do
+  for (const k of ['j', 'x', 'j', 'x', 'j', 'x']) await page.keyboard.press(k);
+  await page.getByText('3 selected').waitFor();
+  if (!key) return;
+  await page.keyboard.press(key);
+  await page.keyboard.press('Enter');
+  await page.getByText(/^(Delete|Cancel) 3 tasks,/).waitFor();
+}
+
 // views are a path each, a text that the view shows, and, where that is not all, what somebody does then.
 export const views = {
   now: ['/', 'waiting for a decision'],
   tasks: ['/tasks', 'plain'],
+  found: ['/tasks?phase=failed&agent=helper&labels=team%3Dweb&started=24h', 'lighthouse'],
+  selected: ['/tasks?sort=name', 'plain', (page) => selected(page)],
+  deleting: ['/tasks?sort=name', 'plain', (page) => selected(page, 'D')],
+  cancelling: ['/tasks?sort=name', 'plain', (page) => selected(page, 'C')],
+  failed: ['/tasks/story', 'Timed out:'],
+  new: ['/new', 'Create the task'],
+  again: ['/new?from=story', 'with changes'],
   run: ['/tasks/plain#seq=5', 'Part 4'],
   waiting: ['/tasks/asks', 'waits for a decision'],
   talking: ['/tasks/talking#seq=2', 'What was said'],

@@ -11,7 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Objects makes one of each kind that the page shows beside tasks, a task of its session, and two proposals, one of them accepted.
+// Objects makes one of each kind that the page shows beside tasks, a task of its session, one with a schedule, and two proposals, one of them accepted.
 func (s *Scene) Objects() {
 	s.t.Helper()
 	ctx, c := s.t.Context(), s.API.CoreV1alpha1()
@@ -59,6 +59,7 @@ func (s *Scene) Objects() {
 	s.create("member", v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, SessionRef: &v1alpha1.TaskSessionReference{Name: "talk"},
 	})
+	s.create("nightly", v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Schedule: "0 3 * * *"})
 	s.Append("member", 0, 12)
 	s.Keep("plain", "artifacts/report.txt", "All is well.")
 	s.Keep("plain", "log", "It begins.\nIt ends.\n")

@@ -57,9 +57,20 @@ func (s *Scene) Task(name string, args ...string) {
 	s.create(name, v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Args: args})
 }
 
-func (s *Scene) create(name string, spec v1alpha1.TaskSpec) {
+// Prompted makes a task of an agent and a model that nobody runs, with labels such as "team", "web".
+func (s *Scene) Prompted(name, agent, model, prompt string, labels ...string) {
 	s.t.Helper()
-	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	s.create(name, v1alpha1.TaskSpec{
+		Type: v1alpha1.TaskTypeAI, Prompt: prompt, AgentRef: &v1alpha1.NamespacedReference{Name: agent}, AI: &v1alpha1.TaskAI{Model: model},
+	}, labels...)
+}
+
+func (s *Scene) create(name string, spec v1alpha1.TaskSpec, labels ...string) {
+	s.t.Helper()
+	task := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Spec: spec}
+	for i := 0; i+1 < len(labels); i += 2 {
+		task.Labels[labels[i]] = labels[i+1]
+	}
 	made, err := s.API.CoreV1alpha1().Tasks(s.namespace).Create(s.t.Context(), task, metav1.CreateOptions{})
 	if err != nil {
 		s.t.Fatal(err)

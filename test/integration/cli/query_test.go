@@ -92,7 +92,7 @@ func TestTaskQueries(t *testing.T) {
 	s.REST(t, "default", "approver", "platform-approver").Do("POST", queriesPath, body).Want(t, 201)
 
 	play(t, s.Kubeconfig, []step{
-		{"task list --sort-by tokens", 0, "large    Failed           5001     60s", ""},
+		{"task list --sort-by tokens", 0, "large    Failed           5001     1m00s", ""},
 		{"task list --sort-by tokens -o name", 0, "task.core.platform.ai/large\ntask.core.platform.ai/middle\ntask.core.platform.ai/small\n", ""},
 		{"task list --sort-by tokens --ascending -o jsonpath={.status.items[*].name}", 0, "small middle large", ""},
 		{"task list --started-after 2h --min-tokens 100 --sort-by name -o jsonpath={.status.items[*].name}", 0, "large middle", ""},

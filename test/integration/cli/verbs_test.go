@@ -107,6 +107,8 @@ func TestCommandVerbs(t *testing.T) {
 		{"__complete task events extra --type ", 0, "TaskSucceeded\n", ""},
 		{"__complete approval list --state ", 0, "pending\n", ""},
 		{"__complete task list -o ", 0, "custom-columns=\n", ""},
+		{"task rerun nightly", 1, "", "task nightly has not ended (Scheduled), so it cannot be run again"},
+		{"task rerun none extra", 1, "task extra-rerun-", `"none" not found`},
 	})
 }
 

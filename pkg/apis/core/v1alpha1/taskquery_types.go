@@ -62,7 +62,13 @@ type TaskQuerySpec struct {
 	// agent selects tasks of this agent.
 	// +optional
 	Agent string `json:"agent,omitempty"`
-	// text selects tasks with this text in their name or in that of their agent, in any letter case.
+	// model selects tasks of this model.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=256
+	Model string `json:"model,omitempty"`
+	// text selects tasks with this text in their name, in that of their agent, or in the first line of their prompt as
+	// summaries have it, in any letter case.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=256
@@ -138,6 +144,20 @@ type TaskSummary struct {
 	// model is the model that is asked.
 	// +optional
 	Model string `json:"model,omitempty"`
+	// prompt is what it is about: the first line of its prompt, without the history that the prompt of a fork begins with,
+	// or its command. It has at most 160 bytes.
+	// +optional
+	Prompt string `json:"prompt,omitempty"`
+	// reason says in one word why it waits, or why it ended other than by success.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message explains the phase to people, in at most 240 bytes; absent if the task succeeded.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// suspend is its spec.suspend; absent if that has no effect on it, because it has no schedule and no iterations.
+	// +optional
+	// +k8s:optional
+	Suspend *bool `json:"suspend,omitempty"`
 	// parent is the task that delegated it.
 	// +optional
 	Parent string `json:"parent,omitempty"`

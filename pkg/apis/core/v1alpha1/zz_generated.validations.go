@@ -11737,6 +11737,37 @@ func Validate_TaskQuerySpec(
 		errs = append(errs, fn(fldPath.Child("phases"), obj.Phases, oldVal, oldObj != nil)...)
 	}
 
+	{ // field TaskQuerySpec.Model
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskQuerySpec) *string {
+				return &oldObj.Model
+			})
+		errs = append(errs, fn(fldPath.Child("model"), &obj.Model, oldVal, oldObj != nil)...)
+	}
+
 	{ // field TaskQuerySpec.Text
 		fn := func(
 			fldPath *field.Path,

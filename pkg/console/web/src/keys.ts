@@ -45,7 +45,7 @@ export function known(): Array<{ keys: string[]; label: string }> {
 
 function typing(e: KeyboardEvent): boolean {
   const t = e.target;
-  return t instanceof HTMLInputElement || t instanceof HTMLTextAreaElement || t instanceof HTMLSelectElement;
+  return (t instanceof HTMLInputElement && t.type !== 'checkbox') || t instanceof HTMLTextAreaElement || t instanceof HTMLSelectElement;
 }
 
 export function listen(): void {
@@ -76,7 +76,7 @@ export function listen(): void {
 
 function fire(e: KeyboardEvent): void {
   // A focused control keeps the keys that it understands.
-  const on = e.target instanceof Element ? e.target.closest('a, button, summary, [role=tab], dialog') : null;
+  const on = e.target instanceof Element ? e.target.closest('a, button, input, summary, [role=tab], dialog') : null;
   if (on && (e.key === 'Enter' || e.key === ' ')) return;
   for (const layer of layers) {
     const found = layer.current.find((k) => k.key === e.key);

@@ -9,6 +9,7 @@ import './style/parts.css';
 import './style/run.css';
 import './style/approvals.css';
 import './style/session.css';
+import './style/tasks.css';
 import { remembered, signIn } from './api/session';
 import { listen } from './keys';
 import { startRouter } from './router';

@@ -132,12 +132,8 @@ func (b *Box) checkTask(ctx context.Context, a builtin.TaskArguments) (any, erro
 		return nil, err
 	}
 	out := taskProgress{Name: t.Name, Namespace: t.Namespace, Phase: phaseOf(t), Message: t.Status.Message}
-	if start := t.Status.StartTime; start != nil {
-		end := b.o.Clock.Now()
-		if t.Status.CompletionTime != nil {
-			end = t.Status.CompletionTime.Time
-		}
-		out.Duration = end.Sub(start.Time).Round(time.Second).String()
+	if d, known := v1alpha1.Lasted(t.Status.StartTime, t.Status.CompletionTime, t.Status.Phase, b.o.Clock.Now()); known {
+		out.Duration = d.String()
 	}
 	for _, c := range t.Status.Conditions {
 		out.Conditions = append(out.Conditions, taskCondition{c.Type, string(c.Status), c.Reason, c.Message})

@@ -58,7 +58,7 @@ func TestTaskQueries(t *testing.T) {
 	t.Parallel()
 	s := startAt(t, t.TempDir(), clocktesting.NewFakeClock(noon))
 	for _, name := range []string{"c", "a", "running", "new", "b"} {
-		s.mustTask(name, `{type: ai, prompt: go, agentRef: {name: writer-`+name+`}}`)
+		s.mustTask(name, `{type: ai, prompt: "go to `+name+`\nand back", ai: {model: m-`+name+`}, agentRef: {name: writer-`+name+`}}`)
 	}
 	s.ended("a", 50, 60, 300)
 	s.ended("b", 40, 7200, 20)
@@ -87,10 +87,10 @@ func TestTaskQueries(t *testing.T) {
 			MinDuration: new(v1alpha1.Duration("601ms")), StartedAfter: "2026-05-01T11:20:00Z", StartedBefore: "2026-05-02", OrderBy: v1alpha1.TasksByDuration,
 			Phases: []string{"Running", "Succeeded"}, Text: "R-", MinTokens: 10,
 		}},
-		"a":       {{StartedBefore: "2026-05-01T11:20:00Z"}, {Agent: "writer-a"}, {Text: "riter-A"}},
+		"a":       {{StartedBefore: "2026-05-01T11:20:00Z"}, {Agent: "writer-a"}, {Text: "riter-A"}, {Text: "GO TO a"}, {Model: "m-a"}},
 		"running": {{Phases: []string{"Running"}}, {Phases: []string{"WaitingForApproval", "Failed"}}, {Text: "RUNN"}},
 		"new":     {{Phases: []string{"Pending"}}},
-		"":        {{Agent: "Writer-a"}, {LabelSelector: "team=x"}, {Phases: []string{"Failed"}}},
+		"":        {{Agent: "Writer-a"}, {Model: "m"}, {Text: "back"}, {LabelSelector: "team=x"}, {Phases: []string{"Failed"}}},
 	} {
 		for _, spec := range specs {
 			got, status, err := s.find(spec)
@@ -103,7 +103,8 @@ func TestTaskQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := status.Items[0]; r.Phase != "WaitingForApproval" || *r.DurationSeconds != 600 || *r.InputTokens != 400 || *r.TotalTokens != 405 || r.Agent != "writer-running" || r.UID != s.Task("running").UID || r.Type != v1alpha1.TaskTypeAI {
+	if r := status.Items[0]; r.Phase != "WaitingForApproval" || *r.DurationSeconds != 600 || *r.InputTokens != 400 || *r.TotalTokens != 405 || r.Agent != "writer-running" || r.UID != s.Task("running").UID || r.Type != v1alpha1.TaskTypeAI ||
+		r.Prompt != "go to running …" || r.Reason != "WaitingForApproval" {
 		t.Errorf("summary: %+v", r)
 	}
 }

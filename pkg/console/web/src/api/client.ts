@@ -109,6 +109,16 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   return (await (await send(path, { method: 'POST', body, signal })).json()) as T;
 }
 
+// change merges a part of an object into it.
+export async function change(path: string, part: unknown): Promise<void> {
+  await send(path, { method: 'PATCH', body: part, headers: { 'content-type': 'application/merge-patch+json' } });
+}
+
+// remove deletes an object, unless another one has its name by now.
+export async function remove(path: string, uid: string | undefined): Promise<void> {
+  await send(path, { method: 'DELETE', body: { apiVersion: 'v1', kind: 'DeleteOptions', ...(uid ? { preconditions: { uid } } : {}) } });
+}
+
 // aborted reports whether an error only says that nobody waits for the answer any more.
 export function aborted(e: unknown): boolean {
   return e instanceof DOMException && e.name === 'AbortError';

@@ -6,17 +6,23 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { apiVersion, inNamespace, post } from './client';
 import { useLoad, type Loaded } from './load';
-import type { Task } from './types';
+import type { Task, Told } from './types';
 
 export interface TaskQuerySpec {
   orderBy: 'created' | 'started' | 'duration' | 'tokens' | 'name';
   descending?: boolean;
   phases?: string[] | undefined;
   text?: string | undefined;
+  agent?: string | undefined;
+  model?: string | undefined;
+  labelSelector?: string | undefined;
+  startedAfter?: string | undefined;
+  startedBefore?: string | undefined;
+  since?: number | undefined; // in milliseconds: tasks that started so long ago at most, in place of startedAfter
   limit?: number; // tasks of a page
 }
 
-interface Summary {
+interface Summary extends Told {
   name: string;
   uid: string;
   type: string;
@@ -56,7 +62,8 @@ export function useTasks(spec: TaskQuerySpec | null): Loaded<Found> & { more: ()
   return { ...load, more: () => { pages.value++; load.reload(); } };
 }
 
-async function find(spec: TaskQuerySpec, pages: number, signal: AbortSignal): Promise<Found> {
+async function find({ since, ...asked }: TaskQuerySpec, pages: number, signal: AbortSignal): Promise<Found> {
+  const spec = since ? { ...asked, startedAfter: `${new Date(Date.now() - since).toISOString().slice(0, 19)}Z` } : asked; // one for all pages
   const found: Found = { tasks: [], matched: 0 };
   let next: string | undefined;
   do {
@@ -77,5 +84,6 @@ function taskOf(s: Summary): Task {
       phase: s.phase, agentName: s.agent, model: s.model, startTime: s.startTime, completionTime: s.completionTime,
       usage: { inputTokens: s.inputTokens, outputTokens: s.outputTokens, unreportedRequests: s.unreportedRequests },
     },
+    summary: { prompt: s.prompt, reason: s.reason, message: s.message, suspend: s.suspend },
   } as Task;
 }

@@ -44,13 +44,14 @@ export interface Task extends Item {
     type: string;
     prompt?: string;
     agentRef?: { name: string };
-    sessionRef?: { name: string };
+    sessionRef?: { name: string; promptIncluded?: boolean };
     ai?: { model?: string; prompt?: string };
     image?: string;
     command?: string[];
     args?: string[];
     schedule?: string;
     suspend?: boolean;
+    priority?: number;
   };
   status?: {
     phase?: string;
@@ -68,6 +69,15 @@ export interface Task extends Item {
     hasChildren?: boolean;
     conditions?: Condition[];
   };
+  summary?: Told; // in place of what it stands for, of a task that a query found
+}
+
+// Told is what a query tells of a task beside its name and figures.
+export interface Told {
+  prompt?: string; // its first line, cut
+  reason?: string;
+  message?: string; // cut
+  suspend?: boolean; // absent if it has no effect
 }
 
 export interface Event {

@@ -7,6 +7,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ended, inNamespace } from '../api/client';
 import { useList } from '../api/list';
+import { pending } from '../api/pending';
 import { login, signOut, user } from '../api/session';
 import type { Approval } from '../api/types';
 import { goTo, helpOpen } from '../keys';
@@ -85,7 +86,10 @@ function Pending() {
     return () => clearTimeout(timer);
   }, []);
   const { items, error } = useList<Approval>(later.value ? inNamespace('approvals') : '', { fieldSelector: 'status.state=pending' }, 0);
-  const n = items.value.filter((a) => a.status?.state === 'pending').length;
+  useEffect(() => {
+    pending.value = items.value.filter((a) => a.status?.state === 'pending');
+  }, [items.value]);
+  const n = pending.value.length;
   if (error.value || n === 0) return null;
   return <span class="badge" aria-label={`${n} pending`}>{n}</span>;
 }

@@ -6,6 +6,7 @@ import { get, inNamespace } from '../api/client';
 import type { Entry } from '../api/kinds';
 import { useList } from '../api/list';
 import { useLoad } from '../api/load';
+import { may } from '../api/may';
 import { href } from '../router';
 import { Fact } from '../ui/eventdetails';
 import { clock } from '../ui/format';
@@ -35,7 +36,7 @@ export function CatalogueEntry({ params }: { params: Record<string, string> }) {
   return (
     <>
       <p class="small"><a href={href('/catalogue', { kind: kind.id })}>{kind.title}</a></p>
-      <div class="title">{heading}<span class={`phase ${s.tone}`}>{s.text}</span></div>
+      <div class="title">{heading}<span class={`phase ${s.tone}`}>{s.text}</span>{resource === 'agents' && may('create', 'tasks') && <a class="button" href={href('/new', { agent: name })}>New task …</a>}</div>
       {entry.status?.message && <p class={s.tone === 'bad' ? 'notice bad' : 'muted'}><Text>{entry.status.message}</Text></p>}
       {(entry.status?.conditions ?? []).filter((c) => c.message && c.status !== 'True' && c.message !== entry.status?.message).map((c) => <p key={c.type} class="notice"><Text>{`${c.type}: ${c.message}`}</Text></p>)}
       <dl class="facts">

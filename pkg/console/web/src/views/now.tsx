@@ -49,7 +49,7 @@ export function Now() {
         <Card title="cost today (UTC)">{day ? cost(day) : '–'}</Card>
       </div>
       {!known && <Loading what="tasks" />}
-      {none && any.data.value?.matched === 0 && <Empty>There are no tasks in this namespace yet. Create one with <code>kubectl apply</code>, and follow it here.</Empty>}
+      {none && any.data.value?.matched === 0 && <Empty>There are no tasks in this namespace yet. {may('create', 'tasks') ? <a href={href('/new')}>Create one</a> : <>Create one with <code>kubectl apply</code></>}, and follow it here.</Empty>}
       {pending.length > 0 && <Section title="Waiting for a decision" all={pending.length > most ? href('/approvals') : ''}><ApprovalTable approvals={pending.slice(0, most)} /></Section>}
       {known && (!none || (any.data.value?.matched ?? 0) > 0) && (
         <Section title="Active" all={works.matched > most ? href('/tasks', { phase: 'active' }) : ''}>

@@ -4,17 +4,20 @@
 // One run: what it is, and a tab for each way to look at it.
 import { inNamespace } from '../api/client';
 import { useList } from '../api/list';
+import { may } from '../api/may';
 import { named } from '../api/paths';
 import { usageOf, useRunning } from '../api/running';
+import { about, why } from '../api/told';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
 import { go, href, location } from '../router';
 import { Fact } from '../ui/eventdetails';
-import { clock, count } from '../ui/format';
-import { Phase, phaseOf } from '../ui/phase';
+import { clock, count, words } from '../ui/format';
+import { phaseOf } from '../ui/phase';
 import { Empty, Failure } from '../ui/states';
-import { agentOf, took } from '../ui/tasktable';
-import { Text } from '../ui/text';
+import { TaskActions } from '../ui/taskactions';
+import { Waits, agentOf, asks, took } from '../ui/tasktable';
+import { Text, exactly, oneLine } from '../ui/text';
 import { RunEvents } from './run/events';
 import { RunLog } from './run/log';
 import { RunArtifacts, RunResult, RunYAML } from './run/outcome';
@@ -51,8 +54,12 @@ export function Run({ params }: { params: Record<string, string> }) {
     <div class={tab?.id ? '' : 'fill'}>
       <div class="title">
         <h1><Text>{name}</Text></h1>
-        {task && <Phase phase={phaseOf(task)} />}
-        <a class="button" href={compare}>Compare with …</a>
+        {task && <Waits task={task} />}
+        <div class="tools">
+          <a class="button" href={compare}>Compare with …</a>
+          {task && may('create', 'tasks') && <a class="button" href={href('/new', { from: name })}>Run with changes …</a>}
+        </div>
+        {task && <TaskActions tasks={[task]} done={(a, good) => a.id === 'delete' && good.length > 0 && go(href('/tasks'))} />}
       </div>
       {task && <Summary task={task} />}
       <nav class="tabs" aria-label="Ways to look at the run">
@@ -63,15 +70,34 @@ export function Run({ params }: { params: Record<string, string> }) {
   );
 }
 
+// Asks leads to the decisions that a run waits for.
+function Asks({ task }: { task: Task }) {
+  if (phaseOf(task) !== 'WaitingForApproval') return null;
+  const all = asks(task);
+  const several = href('/approvals', { q: task.metadata.name });
+  return (
+    <ul class="asks" aria-label="It waits for a decision">
+      {all.length === 0 && <li><a href={several}>Waits for a decision</a></li>}
+      {all.slice(0, most).map((a) => <li key={a.metadata.name}>Waits for a decision: <a href={href(`/approvals/${a.metadata.name}`)}><bdi>{oneLine(a.spec.action || a.spec.targetTool || a.metadata.name, 140, exactly)}</bdi></a></li>)}
+      {all.length > most && <li><a href={several}>All {count(all.length)}</a></li>}
+    </ul>
+  );
+}
+
+const most = 5; // approvals that are named
+
 function Summary({ task }: { task: Task }) {
-  const { delegation, hasChildren, message, attempts } = task.status ?? {};
+  const { delegation, hasChildren, attempts } = task.status ?? {};
+  const { reason, message } = why(task);
   useRunning([task]);
   const usage = usageOf(task);
   const source = task.metadata.annotations?.['platform.ai/fork-source-task'];
   const tree = delegation || hasChildren ? href(`/tree/${encodeURIComponent(delegation?.root ?? task.metadata.name)}`) : '';
   return (
     <>
-      {message && message !== 'the task is complete' && <p><Text>{message}</Text></p>}
+      <p class="about"><Text>{about(task)}</Text></p>
+      {(message || reason) && phaseOf(task) !== 'WaitingForApproval' && <p class={task.status?.phase === 'Failed' ? 'notice bad' : ''}>{reason && message && <strong>{words(reason)}: </strong>}<Text>{message || words(reason)}</Text></p>}
+      <Asks task={task} />
       <dl class="facts">
         <Fact name="Agent" value={agentOf(task) || task.spec.type} />
         <Fact name="Model" value={task.status?.model ?? task.spec.ai?.model} />

@@ -1,61 +1,62 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// All tasks of a namespace, in the order that was chosen.
-import { useComputed, type ReadonlySignal } from '@preact/signals';
+// The tasks of a namespace that somebody looks for, in the order that was chosen, and what can be done with several of them at once.
+import { useComputed, useSignal, type ReadonlySignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import type { ListState } from '../api/list';
-import { useTasks, type TaskQuerySpec } from '../api/taskquery';
+import { may } from '../api/may';
+import { useTasks } from '../api/taskquery';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
-import { location, set } from '../router';
+import { go, href } from '../router';
+import { count } from '../ui/format';
 import { Listed } from '../ui/listed';
-import { phases } from '../ui/phase';
+import type { Marks } from '../ui/table';
+import { TaskActions } from '../ui/taskactions';
 import { TaskTable } from '../ui/tasktable';
+import { Filters, filtered, wanted } from './tasks/filters';
 
-const orders: Record<string, TaskQuerySpec> = {
-  '': { orderBy: 'created', descending: true },
-  started: { orderBy: 'started', descending: true },
-  duration: { orderBy: 'duration', descending: true },
-  tokens: { orderBy: 'tokens', descending: true },
-  name: { orderBy: 'name' },
-};
+const uid = (t: Task) => t.metadata.uid ?? '';
 
 export function Tasks() {
   const search = useRef<HTMLInputElement>(null);
-  useKeys([{ key: '/', label: 'Find a task', run: () => search.current?.focus() }]);
-  const query = location.value.query;
-  const text = query.get('q') ?? '';
-  const phase = query.get('phase') ?? '';
-  const sort = query.get('sort') ?? '';
-  const order = orders[sort] ?? { orderBy: 'created', descending: true };
-  const found = useTasks({ ...order, phases: phases[phase], text: text || undefined });
+  const creates = may('create', 'tasks');
+  const acts = creates || may('create', 'tasks/cancel') || may('delete', 'tasks') || may('patch', 'tasks');
+  const form = href('/new');
+  useKeys([
+    { key: '/', label: 'Find a task', run: () => search.current?.focus() },
+    ...(creates ? [{ key: 'n', label: 'New task', run: () => go(form) }] : []),
+  ]);
+  const found = useTasks(wanted());
   const items: ReadonlySignal<Task[]> = useComputed(() => found.data.value?.tasks ?? []);
   const rest = useComputed(() => (found.data.value ? found.data.value.matched - found.data.value.tasks.length : 0));
   const list: ListState<Task> = { items, rest, error: found.error, loading: found.loading, more: found.more };
-  const all = !phase && !text;
+  const marked = useSignal<ReadonlySet<string>>(new Set());
+  const chosen = items.value.filter((t) => marked.value.has(uid(t))); // what is not shown is not acted on
+  const mark = (uids: string[], on: boolean) => {
+    const all = new Set(marked.value);
+    for (const u of uids) on ? all.add(u) : all.delete(u);
+    marked.value = all;
+  };
+  const marks: Marks<Task> = { has: (t) => marked.value.has(uid(t)), set: (rows, on) => mark(rows.map(uid), on), name: (t) => t.metadata.name };
   return (
     <>
       <div class="title">
         <h1>Tasks</h1>
-        <div class="tools">
-          <input ref={search} type="search" placeholder="Name or agent" aria-label="Find a task by its name or agent" maxLength={256} value={text} onInput={(e) => set({ q: e.currentTarget.value })} />
-          <label class="field">Phase
-            <select value={phase} onChange={(e) => set({ phase: e.currentTarget.value })}>
-              <option value="">All</option>
-              {Object.keys(phases).map((p) => <option key={p} value={p}>{p}</option>)}
-            </select>
-          </label>
-          <label class="field">Sort by
-            <select value={sort} onChange={(e) => set({ sort: e.currentTarget.value })}>
-              <option value="">created</option>
-              {Object.keys(orders).filter(Boolean).map((o) => <option key={o} value={o}>{o}</option>)}
-            </select>
-          </label>
-        </div>
+        {found.data.value && <span class="muted">{count(found.data.value.matched)}{filtered() ? ' found' : ''}</span>}
+        {creates && <div class="tools"><a class="button primary" href={form}>New task <kbd>n</kbd></a></div>}
       </div>
-      <Listed list={list} what="tasks" shown={items.value.length} none={all ? <>There are no tasks in this namespace yet. Create one with <code>kubectl apply</code>.</> : 'No task matches what you look for.'} unmatched="">
-        <TaskTable tasks={items.value} label="Tasks" />
+      <Filters tasks={items.value} search={search} />
+      {acts && (
+        <div class={`chosen ${chosen.length > 0 ? 'open' : ''}`}>
+          {chosen.length > 0 && <span role="status">{count(chosen.length)} selected</span>}
+          <TaskActions tasks={chosen} several done={(_, good) => (mark(good, false), found.reload())} />
+          {chosen.length > 0 && <button type="button" class="quiet" onClick={() => (marked.value = new Set())}>Select none</button>}
+        </div>
+      )}
+      <Listed list={list} what="tasks" shown={items.value.length} none={filtered() ? 'No task matches what you look for.' : <>There are no tasks in this namespace yet. {creates ? <a href={form}>Create one.</a> : <>Create one with <code>kubectl apply</code>.</>}</>} unmatched="">
+        <TaskTable tasks={items.value} label="Tasks" marks={acts ? marks : undefined} />
       </Listed>
     </>
   );

@@ -8,6 +8,7 @@ import { Catalogue } from './catalogue';
 import { CatalogueEntry } from './catalogueentry';
 import { Compare } from './compare';
 import { Memories } from './memories';
+import { NewTask } from './newtask';
 import { Now } from './now';
 import { Run } from './run';
 import { SessionView } from './session';
@@ -28,6 +29,7 @@ export const views: View[] = [
   { path: '/', title: 'Now', key: 'n', nav: true, component: Now },
   { path: '/tasks', title: 'Tasks', key: 't', nav: true, component: Tasks },
   { path: '/tasks/:name', title: 'Run', component: Run },
+  { path: '/new', title: 'New task', component: NewTask },
   { path: '/tree/:name', title: 'Tree', component: Tree },
   { path: '/approvals', title: 'Approvals', key: 'a', nav: true, component: Approvals },
   { path: '/approvals/:name', title: 'Approval', component: Approvals },

@@ -42,10 +42,10 @@ func columns(usage func(*v1alpha1.Task) *v1alpha1.TaskUsage, runs *schedule.Runs
 
 // suspended is empty for tasks that cannot be suspended, so that it does not look like a setting of theirs.
 func suspended(t *v1alpha1.Task) string {
-	if t.Spec.Schedule == "" && !t.Spec.Suspend {
-		return ""
+	if s := suspend(t); s != nil {
+		return strconv.FormatBool(*s)
 	}
-	return strconv.FormatBool(t.Spec.Suspend)
+	return ""
 }
 
 // timeZone is empty for tasks without a schedule, all of which have the default.
@@ -134,16 +134,4 @@ func count(n *int64) string {
 		return "?"
 	}
 	return strconv.FormatInt(*n, 10)
-}
-
-// Summary returns what a list shows of a task, without what it has used and how long it has run.
-func Summary(t *v1alpha1.Task) v1alpha1.TaskSummary {
-	s := v1alpha1.TaskSummary{
-		Name: t.Name, UID: t.UID, Type: t.Spec.Type, Phase: phase(t), Agent: agent(t), Model: model(t),
-		CreationTimestamp: t.CreationTimestamp, StartTime: t.Status.StartTime, CompletionTime: t.Status.CompletionTime,
-	}
-	if d := t.Status.Delegation; d != nil {
-		s.Parent = d.Parent
-	}
-	return s
 }

@@ -140,14 +140,8 @@ func (o *Options) value(ctx context.Context, q *query, r *row, asOf time.Time, r
 
 // lasted returns how many seconds a task took, or has run.
 func lasted(t *v1alpha1.Task, asOf time.Time) (int64, bool) {
-	from, until := t.Status.StartTime, t.Status.CompletionTime
-	switch {
-	case from == nil, until == nil && t.Status.Phase.Terminal():
-		return 0, false
-	case until != nil:
-		return max(until.Unix()-from.Unix(), 0), true
-	}
-	return max(asOf.Unix()-from.Unix(), 0), true
+	d, known := v1alpha1.Lasted(t.Status.StartTime, t.Status.CompletionTime, t.Status.Phase, asOf)
+	return int64(d / time.Second), known
 }
 
 // total returns the known tokens.

@@ -119,7 +119,8 @@ func (q *query) selects(t *v1alpha1.Task, s *v1alpha1.TaskSummary) bool {
 	case !q.selector.Empty() && !q.selector.Matches(labels.Set(t.Labels)),
 		q.phases != nil && !q.phases[string(phase)] && !q.phases[s.Phase],
 		q.Agent != "" && q.Agent != s.Agent,
-		q.text != "" && !strings.Contains(strings.ToLower(s.Name), q.text) && !strings.Contains(strings.ToLower(s.Agent), q.text),
+		q.Model != "" && q.Model != s.Model,
+		q.text != "" && !slices.ContainsFunc([]string{s.Name, s.Agent, s.Prompt}, func(in string) bool { return strings.Contains(strings.ToLower(in), q.text) }),
 		!q.after.IsZero() && (started == nil || started.Time.Before(q.after)),
 		!q.before.IsZero() && (started == nil || !started.Time.Before(q.before)):
 		return false
