@@ -3,6 +3,7 @@
 
 // What somebody may do with tasks, beside reading them.
 import { ended, phaseOf } from '../ui/phase';
+import { chance } from './chance';
 import { apiVersion, change, get, inNamespace, post, remove } from './client';
 import { may } from './may';
 import { cancelled, suspended } from './told';
@@ -63,7 +64,7 @@ export function again(t: Task): { metadata: { labels: Record<string, string> }; 
 
 // named returns a name that nobody has: a word, and a part by chance.
 export function named(word: string): string {
-  return `${word.slice(0, 42).replace(/[-.]+$/, '')}-${crypto.randomUUID().slice(0, 8)}`;
+  return `${word.slice(0, 42).replace(/[-.]+$/, '')}-${chance(4)}`;
 }
 
 // create makes a task, and returns its name.

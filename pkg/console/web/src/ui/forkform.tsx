@@ -4,6 +4,7 @@
 // A form that forks a run at one of its events, and then compares the fork with its source.
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { chance } from '../api/chance';
 import { apiVersion, explain, inNamespace, post } from '../api/client';
 import { go, href } from '../router';
 
@@ -12,7 +13,7 @@ export function ForkForm({ task, after, close }: { task: string; after: number; 
   const problem = useSignal('');
   const prompt = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => prompt.current?.focus(), []);
-  const key = useSignal(crypto.randomUUID()); // a request that is sent again makes no second fork
+  const key = useSignal(chance(16)); // a request that is sent again makes no second fork
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
     if (busy.value) return;
