@@ -313,10 +313,14 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		var acknowledged int64
+		kept := -1
 		for lines, n := bufio.NewScanner(out), 0; n < 30*round && lines.Scan(); {
 			if seq, ok := strings.CutPrefix(lines.Text(), "stored "); ok {
 				acknowledged, _ = strconv.ParseInt(seq, 10, 64)
 				n++
+			}
+			if i, ok := strings.CutPrefix(lines.Text(), "kept "); ok {
+				kept, _ = strconv.Atoi(i)
 			}
 		}
 		if err := child.Process.Kill(); err != nil {
@@ -336,6 +340,12 @@ func TestKilled(t *testing.T) {
 		if page, _, _, err := p.store.Page(t.Context(), "a", head.LatestSeq, 1); err != nil || len(page) != 0 {
 			t.Errorf("recorded beside no event: %v, %v", page, err)
 		}
+		for i := range kept + 2 { // of the last one nobody knows the end
+			got, want := p.request(fmt.Sprint(child.Process.Pid, "-", i), day), strings.Join(asked(i), " ")
+			if got != want && (i <= kept || got != "nothing") {
+				t.Errorf("request %d of %d has %d bytes, want %d", i, kept, len(got), len(want))
+			}
+		}
 		p.close()
 	}
 }
@@ -348,7 +358,17 @@ func record(t *testing.T, dir string) {
 		r := v1alpha1.EventRecording{Parts: said(half, half), Conversation: []v1alpha1.RecordedRange{{From: 0, To: 1}}}
 		seq := p.append("a", int32(os.Getpid()), fmt.Sprint(os.Getpid(), i), "", r)
 		fmt.Println("stored", seq)
+		p.keep(asks(fmt.Sprint(os.Getpid(), "-", i), day, "", "", asked(i)...))
+		fmt.Println("kept", i)
 	}
+}
+
+// asked returns what a request of a child says. Some are longer than a commit, and many begin alike.
+func asked(i int) (texts []string) {
+	for n := range 1 + i%50 {
+		texts = append(texts, fmt.Sprint(i/50, "-", n, strings.Repeat("y", 40_000)))
+	}
+	return texts
 }
 
 // TestSecrets: what has the form of a secret is stored nowhere.
