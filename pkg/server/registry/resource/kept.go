@@ -371,9 +371,9 @@ func getter[T Object](g rest.Getter) func(context.Context, string) (T, error) {
 
 // updater returns a func that reads, modifies and writes an object. The store retries it if another writer
 // interferes.
-func updater[T Object](s *registry.Store) func(context.Context, string, func(T) error) (T, error) {
-	return func(ctx context.Context, name string, mutate func(T) error) (T, error) {
-		out, _, err := s.Update(ctx, name, mutated(mutate), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+func updater[T Object](s *registry.Store) func(context.Context, string, func(T) error, ...string) (T, error) {
+	return func(ctx context.Context, name string, mutate func(T) error, dryRun ...string) (T, error) {
+		out, _, err := s.Update(ctx, name, mutated(mutate), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: dryRun})
 		if err != nil {
 			var none T
 			return none, err

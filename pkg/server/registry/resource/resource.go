@@ -169,7 +169,7 @@ type kind[T Object] struct {
 type parent[T Object] struct {
 	get    func(ctx context.Context, name string) (T, error)
 	kept   *keptREST[T] // nil unless the shape is Kept
-	update func(ctx context.Context, name string, mutate func(T) error) (T, error)
+	update func(ctx context.Context, name string, mutate func(T) error, dryRun ...string) (T, error)
 	due    func(ctx context.Context, now time.Time, limit int) ([]T, error) // of a StateLedger
 }
 

@@ -100,8 +100,12 @@ func TestTransitions(t *testing.T) {
 		}
 	}
 	again := l.storage["parcels/retry"].(registryrest.NamedCreater)
-	for i, want := range []bool{true, false} {
-		_, err := again.Create(l.ctx("a", "retry"), "p", &Parcel{}, registryrest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	for i, want := range []bool{true, true, false} { // the first is a dry run
+		opts := &metav1.CreateOptions{}
+		if i == 0 {
+			opts.DryRun = []string{metav1.DryRunAll}
+		}
+		_, err := again.Create(l.ctx("a", "retry"), "p", &Parcel{}, registryrest.ValidateAllObjectFunc, opts)
 		if (err == nil) != want {
 			t.Errorf("retry %d: %v", i, err)
 		}

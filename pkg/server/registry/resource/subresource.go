@@ -60,7 +60,7 @@ type Parent[T Object] struct {
 
 	resource schema.GroupResource
 	get      func(ctx context.Context, name string) (T, error)
-	update   func(ctx context.Context, name string, mutate func(T) error) (T, error)
+	update   func(ctx context.Context, name string, mutate func(T) error, dryRun ...string) (T, error)
 	// allowed asks the definition's guard about the request again; nil if the guard does not restrict the caller.
 	allowed func(ctx context.Context) error
 }
@@ -107,15 +107,19 @@ func (p Parent[T]) Reload(ctx context.Context) (T, error) {
 
 // Update changes the stored parent: its Status if the resource has a status subresource, otherwise the whole object.
 // mutate may run several times, each time on a fresh copy, until no other writer interferes; an error from it ends
-// the update. If the object was deleted and created again meanwhile, the error is a conflict.
+// the update. If the object was deleted and created again meanwhile, the error is a conflict. In a dry run nothing is stored.
 func (p Parent[T]) Update(ctx context.Context, mutate func(T) error) (T, error) {
 	uid := p.Object.GetUID()
+	var dryRun []string
+	if p.DryRun {
+		dryRun = []string{metav1.DryRunAll}
+	}
 	return p.update(ctx, p.Object.GetName(), func(obj T) error {
 		if obj.GetUID() != uid {
 			return apierrors.NewConflict(p.resource, obj.GetName(), fmt.Errorf("the object was replaced meanwhile"))
 		}
 		return mutate(obj)
-	})
+	}, dryRun...)
 }
 
 func (s Subresource[T]) storage(k *kind[T], p parent[T]) (rest.Storage, error) {

@@ -124,7 +124,7 @@ func set(flag *bool, to bool, s *v1alpha1.MemoryStatus) error {
 
 // change carries out a subresource. A repeated request changes nothing.
 func (r *Resource) change(ctx context.Context, p resource.Parent[*v1alpha1.Memory], mutate func(*v1alpha1.MemoryStatus) error) (runtime.Object, error) {
-	apply := func(m *v1alpha1.Memory) error {
+	return p.Update(ctx, func(m *v1alpha1.Memory) error {
 		was := m.Status
 		if err := mutate(&m.Status); err != nil {
 			return apierrors.NewConflict(v1alpha1.Resource("memories"), m.Name, err)
@@ -133,12 +133,7 @@ func (r *Resource) change(ctx context.Context, p resource.Parent[*v1alpha1.Memor
 			m.Status.UpdatedAt = r.now()
 		}
 		return nil
-	}
-	if p.DryRun {
-		m := p.Object.DeepCopy()
-		return m, apply(m)
-	}
-	return p.Update(ctx, apply)
+	})
 }
 
 func (r *Resource) now() *metav1.Time { return &metav1.Time{Time: r.clock.Now()} }

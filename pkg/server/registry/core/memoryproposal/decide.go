@@ -25,7 +25,7 @@ type parent = resource.Parent[*v1alpha1.MemoryProposal]
 
 // write changes the status of the proposal.
 func (r *Resource) write(ctx context.Context, p parent, change func(*v1alpha1.MemoryProposal) error) (*v1alpha1.MemoryProposal, error) {
-	mutate := func(p *v1alpha1.MemoryProposal) error {
+	return p.Update(byServer(ctx), func(p *v1alpha1.MemoryProposal) error {
 		was := p.Status.State
 		if err := change(p); err != nil {
 			return err
@@ -34,12 +34,7 @@ func (r *Resource) write(ctx context.Context, p parent, change func(*v1alpha1.Me
 			p.Status.UpdatedAt = r.now()
 		}
 		return nil
-	}
-	if p.DryRun {
-		obj := p.Object.DeepCopy()
-		return obj, mutate(obj)
-	}
-	return p.Update(byServer(ctx), mutate)
+	})
 }
 
 // review records a decision without applying it.
