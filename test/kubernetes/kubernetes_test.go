@@ -117,6 +117,26 @@ func (f *fixture) restart(t *testing.T) (stop func()) {
 	return stop
 }
 
+// stranger runs the executor of another installation, which has no patience, beside the one of the test.
+func (f *fixture) stranger(t *testing.T) {
+	t.Helper()
+	o := f.options
+	o.Store, o.StartTimeout = func(context.Context) (string, error) { return "another store", nil }, time.Nanosecond
+	runs, err := kubernetes.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- runs.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // loadImages makes two images of this test binary.
 func loadImages(t *testing.T, c *cluster.Cluster) {
 	self, err := os.Executable()
@@ -366,6 +386,7 @@ func TestDoesNotStart(t *testing.T) {
 		{"node", v1alpha1.ReasonUnschedulable, "node", func(r *executor.Run) { r.Placement.NodeSelector = map[string]string{"no": "such"} }},
 		{"account", v1alpha1.ReasonPodNotCreated, "platform-agent-worker", func(r *executor.Run) { r.Task.Spec.Type = v1alpha1.TaskTypeAgent }},
 	}
+	f.stranger(t)
 	runs := make([]executor.Run, len(cases))
 	for i, tc := range cases {
 		runs[i] = f.start(t, "look", tc.change)

@@ -39,6 +39,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -158,6 +159,8 @@ type Executor struct {
 	// lastPods holds, by the UID of the Job, the last state of a *corev1.Pod that was deleted
 	// before its Job. The Job itself records less about it. It has a lock of its own.
 	lastPods *lru.Cache
+	// known is the identity of the store as it was read last.
+	known atomic.Pointer[string]
 }
 
 // maxLastPods bounds how many Pods that are gone are kept, at about 8 KiB each. They are needed
@@ -265,7 +268,15 @@ func (e *Executor) store(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("identity of the store: %w", err)
 	}
+	e.known.Store(&id)
 	return id, nil
+}
+
+// foreign reports whether a Job is marked with another store than the one that was known last: it is of another installation in the
+// cluster, whose controller alone decides about it.
+func (e *Executor) foreign(job *batchv1.Job) bool {
+	known, mark := e.known.Load(), job.Labels[v1alpha1.LabelStoreID]
+	return known != nil && *known != "" && mark != "" && mark != *known
 }
 
 // mark marks the Job with the identity of the store.

@@ -41,6 +41,9 @@ func (e *Executor) Run(ctx context.Context) error {
 	defer all.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if _, err := e.store(ctx); err != nil { // the next run that starts, or the next list, knows it
+		klog.FromContext(ctx).V(1).Info("The identity of the store is not known yet", "err", err)
+	}
 	for _, namespace := range e.opts.Namespaces {
 		w, start, err := e.newWatch(namespace)
 		if err != nil {
@@ -124,7 +127,7 @@ func (w *watch) look(ctx context.Context, key types.NamespacedName) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || w.e.foreign(job) {
 		return err
 	}
 	found, err := w.pods.Pods(key.Namespace).List(labels.SelectorFromSet(labels.Set{batchv1.ControllerUidLabel: string(job.UID)}))
