@@ -36,7 +36,7 @@ func taskShow(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r, err := recordingOf(cmd.Context(), c, namespace, args[0], strconv.FormatInt(seq, 10))
+		r, err := recordingOf(cmd.Context(), c, namespace, args[0], nil, strconv.FormatInt(seq, 10))
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func taskTranscript(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		page, err := recordedBy(cmd.Context(), c, namespace, args[0], map[string]string{"limit": "1"})
+		page, err := recordingOf(cmd.Context(), c, namespace, args[0], map[string]string{"limit": "1"})
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func taskSearch(api *server, term *terminal) *cobra.Command {
 		all := v1alpha1.TaskRecording{Entries: []v1alpha1.RecordedEntry{}}
 		all.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskRecording"))
 		for after := int64(0); ; {
-			page, err := recordedBy(cmd.Context(), c, namespace, args[0], map[string]string{"q": args[1], "after": strconv.FormatInt(after, 10)})
+			page, err := recordingOf(cmd.Context(), c, namespace, args[0], map[string]string{"q": args[1], "after": strconv.FormatInt(after, 10)})
 			if err != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func transcriptOf(ctx context.Context, c typed.CoreV1alpha1Interface, namespace,
 		if seq == 0 {
 			continue
 		}
-		r, err := recordingOf(ctx, c, namespace, task, strconv.FormatInt(seq, 10))
+		r, err := recordingOf(ctx, c, namespace, task, nil, strconv.FormatInt(seq, 10))
 		if err != nil {
 			return "", err
 		}
@@ -211,29 +211,22 @@ func transcriptOf(ctx context.Context, c typed.CoreV1alpha1Interface, namespace,
 	return strings.TrimPrefix(out.String(), "\n"), nil
 }
 
-// recordingOf reads tasks/recording, or the path below it.
-func recordingOf(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string, path ...string) (*v1alpha1.TaskRecording, error) {
+// recordingOf reads tasks/recording: a page, or with a seq one event with its content.
+func recordingOf(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string, params map[string]string, seq ...string) (*v1alpha1.TaskRecording, error) {
+	req := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).Suffix(append([]string{"recording"}, seq...)...)
+	for name, value := range params {
+		req.Param(name, value)
+	}
 	var r v1alpha1.TaskRecording
-	err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).Suffix(append([]string{"recording"}, path...)...).Do(ctx).Into(&r)
+	err := req.Do(ctx).Into(&r)
 	r.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("TaskRecording"))
 	return &r, err
-}
-
-// recordedBy reads a page of tasks/recording.
-func recordedBy(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string, params map[string]string) (*v1alpha1.TaskRecording, error) {
-	r := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("recording")
-	for name, value := range params {
-		r.Param(name, value)
-	}
-	var page v1alpha1.TaskRecording
-	err := r.Do(ctx).Into(&page)
-	return &page, err
 }
 
 // newest returns the seqs of the last model request of a task and of its answer; 0 where there is none. It reads backwards.
 func newest(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, task string) (asked, answered int64, err error) {
 	for before := int64(math.MaxInt64); ; {
-		page, err := recordedBy(ctx, c, namespace, task, map[string]string{"before": strconv.FormatInt(before, 10)})
+		page, err := recordingOf(ctx, c, namespace, task, map[string]string{"before": strconv.FormatInt(before, 10)})
 		if err != nil {
 			return 0, 0, err
 		}
