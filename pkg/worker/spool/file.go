@@ -4,6 +4,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -87,7 +88,12 @@ func (s *File) load() ([]Record, error) {
 		return nil, err
 	}
 	s.base, s.end, s.acked = c.base, c.end, c.acked
-	return c.pending, s.f.Truncate(s.position(s.end))
+	if err := s.f.Truncate(s.position(s.end)); err != nil || bytes.Equal(all[:headerBytes], header(s.base, s.acked)) {
+		return c.pending, err
+	}
+	// A mark that was ignored would be at the end of a later record by chance, and hide it.
+	_, err = s.f.WriteAt(header(s.base, s.acked), 0)
+	return c.pending, err
 }
 
 func (s *File) position(offset int64) int64 { return headerBytes + offset - s.base }

@@ -158,6 +158,7 @@ func TestTooLargeRecord(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(header(5, 5))
+	f.Add(header(0, recordHeader+3)) // where the record that is added below ends
 	f.Add(append(header(0, 0), 3, 0, 0, 0, 1, 2, 3, 4, 'a', 'b', 'c'))
 	path := filepath.Join(f.TempDir(), "seed")
 	s, _, err := OpenFile(path)
