@@ -35,13 +35,13 @@ NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm,$d/node_modules/.pa
 NPM_STRANGERS := test/compat/clients/node_modules/.package-lock.json
 
 # The programs that run in a cluster, and their images' names.
-IMAGES       := $(filter-out platform-standalone platform-worker-command,$(notdir $(wildcard cmd/platform-*)))
+IMAGES       := $(filter-out platform-standalone platform-worker-command platform-workspace,$(notdir $(wildcard cmd/platform-*)))
 IMAGE_PREFIX ?= platform.ai/
 IMAGE_TAG    ?= dev
 export IMAGE_PREFIX IMAGE_TAG
 
 # What the demo and "make run" start. For them an installed kubectl will do, from 1.30 on; tests use the one that is built here.
-DEMO        := $(addprefix ./cmd/,platform platform-standalone platform-worker platform-worker-command) ./test/scriptedmodel
+DEMO        := $(addprefix ./cmd/,platform platform-standalone platform-worker platform-worker-command platform-workspace) ./test/scriptedmodel
 KUBECTL_NEW := kubectl version --client --output=json 2>/dev/null | grep -Eq '"minor": "([3-9][0-9]|[1-9][0-9]{2})'
 
 # The tests are in three tiers; CONTRIBUTING.md has the table. What a test needs decides which tier runs it: kit.Needs in the test, or

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=_output/debug delve=${DELVE:-dlv}
-go build -gcflags 'all=-N -l' -o "$out/" ./cmd/platform-standalone ./cmd/platform-worker ./cmd/platform-worker-command
+go build -gcflags 'all=-N -l' -o "$out/" ./cmd/platform-standalone ./cmd/platform-worker ./cmd/platform-worker-command ./cmd/platform-workspace
 command=("$delve" exec "$out/platform-standalone" -- --data-dir _data "$@")
 if command -v "$delve" >/dev/null; then
   exec "${command[@]}"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,52 @@ type newTask struct {
 	timeout                                                  time.Duration
 	schedule, zone                                           string
 	suspend, watch                                           bool
+	workspace                                                newWorkspace
 	priority                                                 int32
+}
+
+// newWorkspace holds the flags that describe the repository of a task.
+type newWorkspace struct {
+	intent, repo, branch, ref, path, credential, credentialKey string
+}
+
+func (n *newWorkspace) add(f *pflag.FlagSet) {
+	f.StringVar(&n.repo, "git-repo", "", "repository that the task works on: an https URL without credentials")
+	f.StringVar(&n.branch, "branch", "", "branch of the repository (default: its default branch)")
+	f.StringVar(&n.ref, "ref", "", "commit, tag or ref of the repository")
+	f.StringVar(&n.path, "sub-path", "", "folder of the repository that the task gets")
+	f.StringVar(&n.intent, "workspace-intent", "", "read or write")
+	f.StringVar(&n.credential, "read-credential", "", "Secret with the token that the repository is read with")
+	f.StringVar(&n.credentialKey, "read-credential-key", "", "key of the token in that Secret (default token)")
+}
+
+// put sets what was given in the workspace of a task.
+func (n *newWorkspace) put(s *v1alpha1.TaskSpec, set func(flag string) bool) {
+	of := func() *v1alpha1.TaskWorkspace {
+		if s.Workspace == nil {
+			s.Workspace = &v1alpha1.TaskWorkspace{}
+		}
+		return s.Workspace
+	}
+	credential := func() *v1alpha1.WorkspaceCredentialReference {
+		if of().ReadCredentialRef == nil {
+			of().ReadCredentialRef = &v1alpha1.WorkspaceCredentialReference{}
+		}
+		return of().ReadCredentialRef
+	}
+	for flag, put := range map[string]func(){
+		"git-repo":            func() { of().GitRepo = n.repo },
+		"branch":              func() { of().Branch = n.branch },
+		"ref":                 func() { of().Ref = n.ref },
+		"sub-path":            func() { of().SubPath = n.path },
+		"workspace-intent":    func() { of().Intent = v1alpha1.WorkspaceIntent(n.intent) },
+		"read-credential":     func() { credential().Name = n.credential },
+		"read-credential-key": func() { credential().Key = n.credentialKey },
+	} {
+		if set(flag) {
+			put()
+		}
+	}
 }
 
 func taskCreate(api *server, term *terminal) *cobra.Command {
@@ -38,7 +84,7 @@ func taskCreate(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create [PROMPT]", Aliases: []string{"run"}, Short: "Create a task from a prompt, a command or a file", Args: cobra.MaximumNArgs(1),
 		Example: `  platform task create "Find the largest prime below 1000" --agent coder --watch
-  platform task create --type container --command make --arg test
+  platform task create --command make --arg test --git-repo https://github.com/example/shop --branch main
   platform task create -f task.yaml`,
 	}
 	f := cmd.Flags()
@@ -58,6 +104,7 @@ func taskCreate(api *server, term *terminal) *cobra.Command {
 	f.StringVar(&n.schedule, "schedule", "", "cron schedule that makes the task a template")
 	f.StringVar(&n.zone, "timezone", "", "time zone of the schedule")
 	f.BoolVar(&n.suspend, "suspend", false, "do not start runs of the schedule yet")
+	n.workspace.add(f)
 	f.BoolVarP(&n.watch, "watch", "w", false, "follow the task to its end and print its result; the exit code reports the outcome")
 	api.offerNames(cmd, "agents", "agent")
 	api.offerNames(cmd, "providers", "provider")
@@ -115,6 +162,7 @@ func describedTask(term *terminal, cmd *cobra.Command, n *newTask, args []string
 			f.put()
 		}
 	}
+	n.workspace.put(s, set)
 	for _, e := range n.env {
 		name, value, ok := strings.Cut(e, "=")
 		if !ok {

@@ -167,7 +167,8 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	return Run(ctx, cfg, Options{
 		Tasks: task.Options{
 			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-			Shares: o.Shares, Metrics: ctrlmetrics.Registry,
+			RepositoryRefusal: repositoriesRefused,
+			Shares:            o.Shares, Metrics: ctrlmetrics.Registry,
 			WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
 		},
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
@@ -190,6 +191,9 @@ func (o *ClusterOptions) config() (*rest.Config, error) {
 	}
 	return cfg, nil
 }
+
+// repositoriesRefused is the reason why a task with a workspace fails.
+const repositoriesRefused = "not supported yet in a cluster: no repository is fetched for a Pod; clone it in spec.command of a task of type container"
 
 // newClient returns a client for Jobs and Pods, which kube-apiserver serves in a compact encoding.
 func newClient(cfg *rest.Config) (clientset.Interface, error) {

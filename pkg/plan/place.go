@@ -31,6 +31,8 @@ type Place struct {
 	// NoMounts refuses tasks that mount a Secret. Where runs are processes, its files would lie in the folder of the run, beside what the
 	// run leaves; spec.env passes single values.
 	NoMounts string
+	// NoRepositories refuses tasks with a workspace.
+	NoRepositories string
 	// NoPodFields refuses variables of a task that come from the fields of a Pod.
 	NoPodFields string
 	// Lacks returns what a built-in tool lacks there and how to provide it; empty if it lacks nothing. It is nil if
@@ -81,6 +83,8 @@ const (
 	ForTool SecretUse = "Tool"
 	// ForVariable: the value of a variable of the task.
 	ForVariable SecretUse = "Variable"
+	// ForRepository: the credential that the task's repository is read with.
+	ForRepository SecretUse = "Repository"
 	// ForMount: the whole Secret, as files.
 	ForMount SecretUse = "Mount"
 )

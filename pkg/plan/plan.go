@@ -118,6 +118,9 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	if err := m.variables(ctx, t); err != nil {
 		return nil, err
 	}
+	if err := m.repository(ctx, t); err != nil {
+		return nil, err
+	}
 	switch t.Spec.Type {
 	case v1alpha1.TaskTypeContainer:
 		if err := m.container(t); err != nil {

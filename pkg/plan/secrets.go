@@ -48,6 +48,8 @@ func (s *Secret) user() string {
 		return fmt.Sprintf("%s %s: ", s.Use, s.For)
 	case ForVariable:
 		return fmt.Sprintf("spec.env: the value of %s: ", s.For.Name)
+	case ForRepository:
+		return "spec.workspace.readCredentialRef: "
 	default:
 		return ""
 	}

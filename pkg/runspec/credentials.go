@@ -38,6 +38,8 @@ type Credentials struct {
 	// Env holds the values of the task's environment variables that come from
 	// Secrets, by name of the variable.
 	Env map[string]string `json:"env,omitempty"`
+	// RepositoryToken is the credential that the task's repository is read with; empty for none.
+	RepositoryToken string `json:"repositoryToken,omitempty"`
 	// SearchKey is the bearer token for the search service that web_search uses.
 	SearchKey string `json:"searchKey,omitempty"`
 	// TransactionToken is the transaction token of the task; empty if it has none.
@@ -50,11 +52,12 @@ type Credentials struct {
 	Task json.RawMessage `json:"task,omitempty"`
 }
 
-// SecretHosts says to which hosts the keys of Providers and the credentials of Tools may be sent, by their CredentialKey.
-// What is not listed may be sent anywhere.
+// SecretHosts says to which hosts the keys of Providers and the credentials of Tools may be sent, by their CredentialKey, and the
+// RepositoryToken. What is not listed may be sent anywhere.
 type SecretHosts struct {
-	Providers map[string]egress.Hosts `json:"providers,omitempty"`
-	Tools     map[string]egress.Hosts `json:"tools,omitempty"`
+	Providers  map[string]egress.Hosts `json:"providers,omitempty"`
+	Tools      map[string]egress.Hosts `json:"tools,omitempty"`
+	Repository egress.Hosts            `json:"repository,omitzero"`
 }
 
 // Provider limits where the key of a Provider may be sent, if there is a rule.

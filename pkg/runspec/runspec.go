@@ -87,6 +87,12 @@ const (
 	// EnvWebFetchAllow lists host:port, separated by commas, that web_fetch may reach although
 	// their addresses are private.
 	EnvWebFetchAllow = "PLATFORM_WEB_FETCH_ALLOW"
+	// EnvRepositoryAllow lists host:port, separated by commas, from which repositories of tasks may be fetched although their
+	// addresses are private.
+	EnvRepositoryAllow = "PLATFORM_REPOSITORY_ALLOW"
+	// EnvWorkspaceProgram is the path of the program that prepares a task's repository (see package workspace); empty means that
+	// there is none.
+	EnvWorkspaceProgram = "PLATFORM_WORKSPACE_PROGRAM"
 	// EnvSearchURL is the URL of the search service that web_search uses; empty means none.
 	EnvSearchURL = "SEARCH_API_URL"
 	// EnvMemoryContextEnabled is false for runs that start without memories. EnvMemoryContextLimit and
@@ -135,7 +141,7 @@ const (
 
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
-	return []string{EnvWebFetchAllow, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
+	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
 }
 
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs

@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -76,17 +77,38 @@ func gaps[T any](of T, table []row[T]) []Gap {
 func Task(t *v1alpha1.Task) []Gap {
 	return gaps(t, []row[*v1alpha1.Task]{
 		{
-			"spec.workspace", true, func(t *v1alpha1.Task) bool { return t.Spec.Workspace != nil && t.Spec.Type == v1alpha1.TaskTypeAI },
-			"nothing is checked out for a task of type ai; let the agent fetch what it needs with web_fetch or code_exec",
+			"spec.workspace", true, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && publishes(*t.Spec.Workspace) },
+			"nothing is published; leave out the fields about publications: those that begin with publication, push, pr and reject, forgeCredentialRef, createPR, " +
+				"expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths",
 		},
-		{"spec.workspace", true, func(t *v1alpha1.Task) bool {
-			return t.Spec.Workspace != nil && t.Spec.Type == v1alpha1.TaskTypeContainer
-		}, "nothing is checked out for a task of type container; clone the repository in spec.command"},
+		{
+			"spec.workspace.intent", true, func(t *v1alpha1.Task) bool {
+				return hasWorkspace(t) && t.Spec.Workspace.Intent == v1alpha1.WorkspaceWrite
+			},
+			"nothing is published; set read, and let the task return what it changed as its result or as artifacts",
+		},
+		{
+			"spec.workspace.sourceRepository", true, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && t.Spec.Workspace.SourceRepository != nil },
+			"no code host is asked for the identity of a repository; leave it out",
+		},
 		{
 			"spec.priorTaskRef", true, func(t *v1alpha1.Task) bool { return t.Spec.PriorTaskRef != nil },
 			"no other task's diff is applied; fork that task, or share spec.sessionRef with it",
 		},
 	})
+}
+
+// hasWorkspace reports whether a task of a type that runs has a workspace.
+func hasWorkspace(t *v1alpha1.Task) bool {
+	return t.Spec.Workspace != nil && t.Spec.Type != v1alpha1.TaskTypeAgent
+}
+
+// publishes reports whether anything in a workspace is about a publication, other than its intent.
+func publishes(w v1alpha1.TaskWorkspace) bool {
+	read := v1alpha1.TaskWorkspace{
+		Intent: w.Intent, GitRepo: w.GitRepo, SourceRepository: w.SourceRepository, Branch: w.Branch, Ref: w.Ref, SubPath: w.SubPath, ReadCredentialRef: w.ReadCredentialRef,
+	}
+	return !equality.Semantic.DeepEqual(w, read)
 }
 
 // Agent returns the gaps of an agent. A refused gap refuses the tasks of the agent, not the agent itself: it may

@@ -51,6 +51,10 @@ type Config struct {
 	Sandbox runspec.Sandbox
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
 	credentialsDir string
+	// repositoryAllow lists host:port from which a repository may be fetched although its address is private, and
+	// workspaceProgram is the program that does it.
+	repositoryAllow  []string
+	workspaceProgram string
 	// transactionFile has the task's transaction token; empty for none.
 	transactionFile string
 	// SecretDirs are folders whose files are secrets.
@@ -96,6 +100,10 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if c.FetchAllow, err = egress.ParseAllow(getenv(runspec.EnvWebFetchAllow)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvWebFetchAllow, err)
 	}
+	if c.repositoryAllow, err = egress.ParseAllow(getenv(runspec.EnvRepositoryAllow)); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRepositoryAllow, err)
+	}
+	c.workspaceProgram = getenv(runspec.EnvWorkspaceProgram)
 	if c.CodeLimits, err = codeLimits(getenv); err != nil {
 		return nil, err
 	}

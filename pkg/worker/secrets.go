@@ -31,6 +31,7 @@ func secretsOf(c *Config) *secrets {
 	}
 	add("the worker's token", c.Credentials.Token)
 	add("the key of the search service", c.Credentials.SearchKey)
+	add("the credential of the repository", c.Credentials.RepositoryToken)
 	add("the transaction token", c.Credentials.TransactionToken)
 	for _, set := range []struct {
 		what   string

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -193,6 +194,9 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
+	if err := w.prepare(ctx, task); err != nil {
+		return runner.Result{}, err
+	}
 	return r.Run(ctx, given)
 }
 
@@ -236,6 +240,9 @@ func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, SecretsIn: w.secret.in, Clock: w.clock,
 		Config: w.config.Config, Policy: w.config.policy(task),
 	}
-	given.Credentials.Token, given.Credentials.Task = "", nil // only the worker uses them
+	given.Credentials.Token, given.Credentials.RepositoryToken, given.Credentials.Task = "", "", nil // only the worker uses them
+	if task.Spec.Workspace != nil {
+		given.HomeDir = filepath.Join(w.config.TempDir, homeName)
+	}
 	return given
 }

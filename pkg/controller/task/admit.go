@@ -43,6 +43,7 @@ type admit struct {
 	// leaveChild gives it back.
 	takeChild  func(ctx context.Context, t *v1alpha1.Task, limit int) error
 	leaveChild func(context.Context, *v1alpha1.Task) error
+	origin     origin
 	// warn writes a warning about the task for people.
 	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
@@ -74,6 +75,9 @@ func (s admit) decide(ctx context.Context, t *v1alpha1.Task) error {
 		err = s.takeSlot(ctx, t)
 	} else if err := errors.Join(s.leaveSlot(ctx, t), s.leaveUnused(ctx, t, err)); err != nil {
 		return err
+	}
+	if err == nil {
+		err = s.origin.freeze(ctx, t)
 	}
 	if err == nil {
 		s.assign(t, res)

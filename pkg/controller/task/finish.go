@@ -42,6 +42,7 @@ type finisher struct {
 	// not possible, the note says why.
 	converse func(ctx context.Context, t *v1alpha1.Task, result string) (note string, err error)
 	release  func(context.Context, *v1alpha1.Task, *v1alpha1.TaskUsage) error
+	origin   origin
 	// touchAgent notes that the task's Agent was used.
 	touchAgent func(context.Context, *v1alpha1.Task, metav1.Time) error
 }
@@ -51,6 +52,9 @@ type finisher struct {
 func (f *finisher) end(ctx context.Context, t *v1alpha1.Task, o outcome) error {
 	left, err := f.look(ctx, t, o)
 	if err != nil {
+		return err
+	}
+	if err := f.origin.freeze(ctx, t); err != nil {
 		return err
 	}
 	if o.phase == v1alpha1.TaskSucceeded {

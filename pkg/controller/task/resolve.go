@@ -72,6 +72,7 @@ func PlaceOf(o Options) plan.Place {
 	p := plan.Place{
 		Pods:         o.Executor.ByReference(),
 		RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoNetwork: o.NetworkRefusal, NoMounts: o.MountRefusal,
+		NoRepositories: o.RepositoryRefusal,
 	}
 	if o.LocalRuns {
 		p.NoPodFields = "runs of this server are commands of its own machine; set value, or use a Secret or a ConfigMap"
@@ -136,6 +137,8 @@ func (r *resolved) credential(s plan.Secret, value []byte) {
 		r.credentials.Hosts.Tool(key, s.Hosts)
 	case plan.ForVariable:
 		keep(&r.credentials.Env, s.For.Name)
+	case plan.ForRepository:
+		r.credentials.RepositoryToken, r.credentials.Hosts.Repository = string(value), s.Hosts
 	case plan.ForMount:
 	}
 }

@@ -58,6 +58,8 @@ type Options struct {
 	NetworkRefusal string
 	// MountRefusal, when not empty, fails tasks that want a Secret mounted with this message.
 	MountRefusal string
+	// RepositoryRefusal, when not empty, fails tasks with a workspace with this message.
+	RepositoryRefusal string
 	// LocalRuns says that runs are processes on this machine. The controller then warns about settings that only a
 	// cluster can honour.
 	LocalRuns bool
@@ -243,8 +245,10 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 		}
 		return approvals.unsettled(ctx, t, why)
 	}
+	from := origin{each: events.eachEvent}
 	end := &finisher{
-		now: o.Clock.Now, fresh: tasks.fresh, lost: lost.settle, unsettled: approvals.unsettled, terminal: events.terminalEvent,
+		origin: from,
+		now:    o.Clock.Now, fresh: tasks.fresh, lost: lost.settle, unsettled: approvals.unsettled, terminal: events.terminalEvent,
 		usage: events.usage, result: resultAPI{w}.result, converse: talk.add, release: sess.release, touchAgent: agentAPI{w}.touchAgent,
 	}
 	hook := newWebhook(o.WebhookAllow)
@@ -274,6 +278,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 			children: runs.children, create: runs.createChild, remove: runs.remove, warn: warn, note: tell(corev1.EventTypeNormal),
 		}.do},
 		{Name: "admit", Do: admit{
+			origin: from,
 			append: appendEvents, now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,

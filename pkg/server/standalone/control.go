@@ -33,6 +33,9 @@ const hostCommandsRefused = "container tasks are commands of the host here, whic
 // imagesRefused is the reason why a container task that names an image fails.
 const imagesRefused = "container tasks are commands of the host here, so another program than that of the image would run; leave spec.image out"
 
+// repositoriesRefused is the reason why a task with a workspace fails where the program that prepares it is missing.
+const repositoriesRefused = "the program platform-workspace, which fetches repositories, is not next to the server (install it there, or name it with --workspace-binary)"
+
 // control runs the controllers until ctx ends. Runs continue after it returns, and the next process finds them again.
 func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	if o.Controllers != nil {
@@ -47,6 +50,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	e, err := process.Open(ctx, process.Options{
 		Dir: o.Path(runsFolder), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, Standby: o.containerWorker != o.WorkerBinary, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
 		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
+		RepositoryAllow: o.RepositoryAllow, WorkspaceProgram: o.WorkspaceBinary,
 		DiskBytes: o.RunDiskLimit.Value(), Keep: o.KeepRuns, Exchange: exchange,
 		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead, Groups: groups},
 	})
@@ -63,6 +67,9 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true, RequireSecretHosts: o.RequireSecretHosts,
 	}
 	options.ImageRefusal = imagesRefused
+	if o.WorkspaceBinary == "" {
+		options.RepositoryRefusal = repositoriesRefused
+	}
 	programs, err := o.confinement(ctx, groups)
 	if err != nil {
 		return err

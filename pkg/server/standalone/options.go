@@ -32,6 +32,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/host"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
+	"github.com/platform-ai/platform/pkg/workspace"
 )
 
 // DefaultPort is the default port of the API.
@@ -68,6 +69,9 @@ type Options struct {
 	// WorkerBinary is the program that runs a task. Default: platform-worker next to this program, and for tasks of type
 	// container platform-worker-command if that is there, too, because it starts faster.
 	WorkerBinary string
+	// WorkspaceBinary is the program that fetches the repositories of tasks. Default: platform-workspace next to this program;
+	// without it, tasks with a workspace are refused.
+	WorkspaceBinary string
 	// containerWorker is the program for tasks of type container.
 	containerWorker string
 
@@ -76,6 +80,8 @@ type Options struct {
 	// Controllers runs until ctx ends. Default: the platform's own controllers.
 	Controllers func(ctx context.Context, c *rest.Config) error
 
+	// RepositoryAllow lists host:port from which repositories of tasks may be fetched although they are not public.
+	RepositoryAllow []string
 	// WebhookAllow lists destinations, as host:port, that completion callbacks may reach although they are not public.
 	WebhookAllow []string
 }
@@ -122,6 +128,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringToIntVar(&o.ReservedTasks, "reserved-tasks", o.ReservedTasks, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
+	fs.StringVar(&o.WorkspaceBinary, "workspace-binary", o.WorkspaceBinary, "program that fetches the repositories of tasks (default: platform-workspace next to this program; without it, tasks with spec.workspace are refused)")
+	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
 }
 
@@ -145,21 +153,30 @@ func (o *Options) complete() error {
 		return fmt.Errorf("--sandbox-read-path: %w", err)
 	}
 	o.LocalRuns = true
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("worker program: %w", err)
+	}
+	if program := filepath.Join(filepath.Dir(self), workspace.ProgramName); o.WorkspaceBinary == "" && isFile(program) {
+		o.WorkspaceBinary = program
+	}
 	o.Chat.Blocked = []string{host.SystemNamespace} // models must not work among the platform's own objects
 	if o.WorkerBinary != "" {
 		o.containerWorker = o.WorkerBinary
 		return nil
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("worker program: %w", err)
-	}
 	o.WorkerBinary = filepath.Join(filepath.Dir(self), "platform-worker")
 	o.containerWorker = o.WorkerBinary + "-command"
-	if _, err := os.Stat(o.containerWorker); err != nil {
+	if !isFile(o.containerWorker) {
 		o.containerWorker = o.WorkerBinary
 	}
 	return nil
+}
+
+// isFile reports whether there is a file at a path.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // names returns the names that the server's certificate needs in addition to the usual ones.

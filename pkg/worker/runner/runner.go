@@ -15,6 +15,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -93,6 +94,9 @@ type Run struct {
 type Config struct {
 	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
 	WorkDir, TempDir, ArtifactsDir string
+	// HomeDir is the home folder of programs; empty for WorkDir. What a repository contains is never in it, because programs
+	// read their configuration there.
+	HomeDir string
 	// Credentials are the run's keys. A runner gets them without the worker's token.
 	Credentials runspec.Credentials
 	// HostCommands allows tasks of type container to run as commands of this host.
@@ -111,6 +115,9 @@ type Config struct {
 	Getenv  func(string) string
 	Environ func() []string
 }
+
+// Home returns the home folder of programs.
+func (c *Config) Home() string { return cmp.Or(c.HomeDir, c.WorkDir) }
 
 // Env returns the environment variables that describe the run to its programs. None of them is
 // secret. By the task's UID and attempt an executor also finds processes that are left of a

@@ -29,6 +29,8 @@ type Tool struct {
 type Given struct {
 	// WorkDir, TempDir and ArtifactsDir are the run's folders. ArtifactsDir may be empty.
 	WorkDir, TempDir, ArtifactsDir string
+	// HomeDir is the home folder of programs; empty for WorkDir.
+	HomeDir string
 	// Path is the search path for programs. Env holds the environment variables that describe the run to them.
 	Path string
 	Env  []string

@@ -102,7 +102,9 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		task *v1alpha1.Task
 		want string
 	}{
-		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r"} }), "spec.workspace: Forbidden: not supported yet: "},
+		{ai("clerk", func(t *v1alpha1.Task) {
+			t.Spec.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r", PushBranch: "b"}
+		}), "spec.workspace: Forbidden: not supported yet: "},
 		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "a"} }), "spec.priorTaskRef: Forbidden: not supported yet: "},
 	} {
 		_, err := c.Tasks("default").Create(t.Context(), tc.task, create)

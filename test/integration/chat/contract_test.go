@@ -104,7 +104,7 @@ turns:
 - match: {contains: in a repository}
   reply:
     toolCalls:
-    - {name: create_container_task, arguments: {name: a, command: [make], workspace: {gitRepo: "https://example.com/r"}}}
+    - {name: create_container_task, arguments: {name: a, command: [make], workspace: {gitRepo: "https://example.com/r", pushBranch: b}}}
     - {name: create_container_task, arguments: {name: b, command: [make], prior_task: other}}
     - {name: create_container_task, arguments: {name: c, command: [make], volume: 1}}
 - match: {lastRole: tool}

@@ -85,11 +85,12 @@ const (
 
 // Events of the repository that a task works on.
 const (
-	// EventWorkspacePreparationStarted: the repository is being fetched. Content: that of the producer.
+	// EventWorkspacePreparationStarted: the repository is being fetched. Content: repository.
 	EventWorkspacePreparationStarted EventType = "WorkspacePreparationStarted"
-	// EventWorkspacePreparationCompleted: the repository is there. Content: that of the producer.
+	// EventWorkspacePreparationCompleted: the repository's files are there, and nothing of the run has begun. Content: repository,
+	// commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any.
 	EventWorkspacePreparationCompleted EventType = "WorkspacePreparationCompleted"
-	// EventWorkspacePreparationFailed: the repository could not be fetched. Content: that of the producer.
+	// EventWorkspacePreparationFailed: the repository could not be fetched. Content: repository, reason.
 	EventWorkspacePreparationFailed EventType = "WorkspacePreparationFailed"
 )
 

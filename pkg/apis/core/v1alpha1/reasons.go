@@ -137,6 +137,15 @@ const (
 	ReasonServerUnreachable = "ServerUnreachable"
 	// ReasonTaskReplaced: the task was deleted, or re-created under the same name, while the worker ran.
 	ReasonTaskReplaced = "TaskReplaced"
+	// ReasonRepositoryUnreachable: the server of the task's repository could not be reached, or did not answer properly. Another
+	// attempt may succeed.
+	ReasonRepositoryUnreachable = "RepositoryUnreachable"
+	// ReasonRepositoryNotRead: the task's repository, or the branch, ref or commit, does not exist, or is not shown with the
+	// credential of spec.workspace.readCredentialRef.
+	ReasonRepositoryNotRead = "RepositoryNotRead"
+	// ReasonWorkspaceRefused: the repository contains what is not written into a run's folder, such as a folder named .git, or is
+	// larger than the run may store; the message says what.
+	ReasonWorkspaceRefused = "WorkspaceRefused"
 	// ReasonReferenceInvalid: what the task refers to was deleted or changed since it was admitted, and cannot be used.
 	ReasonReferenceInvalid = "ReferenceInvalid"
 	// ReasonCommandFailed: the command of a container task ended with an exit code other than 0; the message has it, and

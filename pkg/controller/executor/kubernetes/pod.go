@@ -189,6 +189,7 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialProviders, key), nil)
 		case plan.ForTool:
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialTools, key), nil)
+		case plan.ForRepository: // refused before, because no Pod has a workspace yet
 		case plan.ForVariable, plan.ForMount: // the Pod refers to them itself
 		}
 	}
@@ -304,6 +305,7 @@ func secretHosts(secrets []plan.Secret) string {
 			hosts.Provider(key, s.Hosts)
 		case plan.ForTool:
 			hosts.Tool(key, s.Hosts)
+		case plan.ForRepository:
 		case plan.ForVariable, plan.ForMount: // programs get these values, and could send them anywhere
 		}
 	}

@@ -107,6 +107,10 @@ type Options struct {
 	Sandbox runspec.Sandbox
 	// WebFetchAllow lists host:port that the tool web_fetch may reach although their addresses are private.
 	WebFetchAllow []string
+	// RepositoryAllow lists host:port from which repositories of tasks may be fetched although their addresses are private.
+	RepositoryAllow []string
+	// WorkspaceProgram is the program that prepares the repository of a task; empty if there is none.
+	WorkspaceProgram string
 	// SearchURL is the URL of the search service that the tool web_search uses; empty means none.
 	SearchURL string
 	// Exchange says how runs with a transaction token ask for those of children.

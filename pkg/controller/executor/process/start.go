@@ -314,13 +314,15 @@ func (e *Executor) environ() map[string]string {
 		env[name] = os.Getenv(name) // even if empty, because a task may not set them
 	}
 	maps.Copy(env, map[string]string{
-		runspec.EnvControllerURL: e.opts.ControllerURL,
-		runspec.EnvCAFile:        e.opts.CAFile,
-		runspec.EnvCredentials:   runspec.CredentialsStdin,
-		runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","),
-		runspec.EnvSearchURL:     e.opts.SearchURL,
-		runspec.EnvHostCommands:  strconv.FormatBool(e.opts.AllowHostCommands),
-		runspec.EnvSandbox:       e.sandbox,
+		runspec.EnvControllerURL:    e.opts.ControllerURL,
+		runspec.EnvCAFile:           e.opts.CAFile,
+		runspec.EnvCredentials:      runspec.CredentialsStdin,
+		runspec.EnvWebFetchAllow:    strings.Join(e.opts.WebFetchAllow, ","),
+		runspec.EnvRepositoryAllow:  strings.Join(e.opts.RepositoryAllow, ","),
+		runspec.EnvWorkspaceProgram: e.opts.WorkspaceProgram,
+		runspec.EnvSearchURL:        e.opts.SearchURL,
+		runspec.EnvHostCommands:     strconv.FormatBool(e.opts.AllowHostCommands),
+		runspec.EnvSandbox:          e.sandbox,
 		// Most workers end before they have collected garbage even once. See also worker.Main.
 		"GOGC": "400",
 	})

@@ -182,7 +182,7 @@ func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env
 		return nil, err
 	}
 	given := toolkit.Given{
-		WorkDir: r.WorkDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(own, r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
+		WorkDir: r.WorkDir, HomeDir: r.HomeDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(own, r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
 		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock, ChildToken: tokens,
 		Recall: r.recallTool, Propose: r.propose, SearchTranscript: r.searchTranscript,

@@ -158,7 +158,7 @@ func (r *run) containerDir() string {
 // commandEnv returns the environment of a command on the host: what every program needs, the
 // task's own variables, and those that describe the run.
 func (r *run) commandEnv(policy sandbox.Policy) ([]string, error) {
-	env := []string{"HOME=" + r.WorkDir, "TMPDIR=" + r.TempDir, "PATH=" + policy.SearchPath(r.Getenv("PATH"))}
+	env := []string{"HOME=" + r.Home(), "TMPDIR=" + r.TempDir, "PATH=" + policy.SearchPath(r.Getenv("PATH"))}
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
 		if v := r.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

@@ -7,6 +7,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ var Builtin = toolkit.Tool{Of: builtin.CodeExec, New: func(g toolkit.Given) (too
 		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonSandboxUnavailable, Err: err}
 	}
 	t, err := New(Options{
-		WorkDir: g.WorkDir, TempDir: g.TempDir, Path: g.Path, Env: g.Env, Limits: g.Limits, Sole: true, Clock: clock.RealClock{}, Policy: g.Policy,
+		WorkDir: g.WorkDir, HomeDir: g.HomeDir, TempDir: g.TempDir, Path: g.Path, Env: g.Env, Limits: g.Limits, Sole: true, Clock: clock.RealClock{}, Policy: g.Policy,
 	})
 	if err != nil {
 		return nil, &tool.RefusedError{Reason: v1alpha1.ReasonToolUnavailable, Err: err}
@@ -76,8 +77,8 @@ func (r *Result) Failed() string {
 
 // Options configure code_exec.
 type Options struct {
-	// WorkDir is where programs run.
-	WorkDir string
+	// WorkDir is where programs run, and HomeDir their home folder; empty for WorkDir.
+	WorkDir, HomeDir string
 	// TempDir holds the program text while it runs; it is also the program's TMPDIR.
 	TempDir string
 	// Path is the program's PATH. Default: the usual system folders. Folders that Policy does not allow are left out.
@@ -244,7 +245,7 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 // addresses and may have tokens.
 func (o Options) environment() []string {
 	return append([]string{
-		"PATH=" + o.Path, "HOME=" + o.WorkDir, "TMPDIR=" + o.TempDir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
+		"PATH=" + o.Path, "HOME=" + cmp.Or(o.HomeDir, o.WorkDir), "TMPDIR=" + o.TempDir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
 	}, o.Env...)
 }
 

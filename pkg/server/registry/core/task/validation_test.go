@@ -123,7 +123,9 @@ func TestValidate(t *testing.T) {
 		{"secret elsewhere", container(func(s *spec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "s", Namespace: "kube-system"} }), "spec.secretRef.namespace: must be the task's own namespace"},
 		{"prior task is itself", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t"} }), "spec.priorTaskRef.name: must be another task"},
 		{"same name elsewhere", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t", Namespace: "b"} }), "spec.priorTaskRef: not supported yet: no other task's diff is applied"},
-		{"workspace of a command", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r"} }), "spec.workspace: not supported yet"},
+		{"workspace without a repository", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{Branch: "main"} }), "spec.workspace.gitRepo: a workspace needs a repository"},
+		{"repository by ssh", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "ssh://h/r"} }), "spec.workspace.gitRepo: not supported yet"},
+		{"publication of a command", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r", PushBranch: "b"} }), "spec.workspace: not supported yet"},
 
 		{"temperature", ai(func(s *spec) { s.AI.Temperature = new(2.5) }), "spec.ai.temperature: must be between 0 and 2"},
 		{"provider twice", ai(func(s *spec) {
@@ -152,7 +154,7 @@ func TestValidate(t *testing.T) {
 			w.CreatePR, w.ForgeCredentialRef = true, &v1alpha1.WorkspaceCredentialReference{Name: "f"}
 		})), "spec.workspace.createPR: needs intent write"},
 		{"pull request without credential", coding(workspace(write), workspace(func(w *v1alpha1.TaskWorkspace) { w.CreatePR = true })), "spec.workspace.forgeCredentialRef: createPR needs it"},
-		{"policy of container", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{RejectBinaryFiles: true} }), "spec.workspace.rejectBinaryFiles: not for tasks of type container"},
+		{"policy of container", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r", RejectBinaryFiles: true} }), "spec.workspace.rejectBinaryFiles: not for tasks of type container"},
 		{"sandbox", coding(func(s *spec) {
 			s.Execution = &v1alpha1.TaskExecutionSpec{Workspace: &v1alpha1.ExecutionWorkspace{ClassRef: &v1alpha1.LocalReference{Name: "c"}}}
 		}), "spec.execution.workspace: offers no external sandboxes"},

@@ -1,0 +1,241 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package checkout writes the tree of a commit into a folder, as files alone: no file of git's own is among them, and nothing in
+// the tree is interpreted.
+//
+// # What is refused
+//
+// Names that no file can have or that would be read as git's own folder (".git" in any case, and what other systems take for it) refuse
+// the whole tree, as git does. So do names that appear twice, folders nested too deep, and more files or bytes than the limits.
+// Every file is created, never opened, below an open folder (os.Root), so a link in the tree leads no write anywhere.
+//
+// # What becomes of links and submodules
+//
+// A link whose target is within the tree is a link. One that leads out of it becomes a file with the target as its text, as git writes
+// links where it makes none (core.symlinks=false), and is counted. The folder of a submodule is empty: its repository is another one.
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/workspace/repository"
+)
+
+const (
+	// maxDepth is how deep folders may be nested.
+	maxDepth = 256
+	// maxName is the longest name of a file, in bytes.
+	maxName = 255
+	// maxLink is the longest target of a link, in bytes.
+	maxLink = 4096
+)
+
+// ErrRefused is in the chain of the error for a tree that is not written as it is.
+var ErrRefused = errors.New("the repository's tree is refused")
+
+// Limits bound what is written.
+type Limits struct {
+	Files, Bytes int64
+}
+
+// Result counts what was written.
+type Result struct {
+	// Files counts files and links, and Bytes what is in them.
+	Files, Bytes int64
+	// Plain counts the links that became files.
+	Plain int64
+	// Submodules counts the empty folders of submodules.
+	Submodules int64
+}
+
+// Write writes the content of a folder of a commit into an existing folder.
+func Write(ctx context.Context, from repository.Entry, into *os.Root, limits Limits) (Result, error) {
+	w := writer{limits: limits}
+	err := w.folder(ctx, from, into, "", 0)
+	return w.Result, err
+}
+
+type writer struct {
+	Result
+	limits Limits
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
+}
+
+func (w *writer) folder(ctx context.Context, from repository.Entry, into *os.Root, at string, depth int) error {
+	if depth > maxDepth {
+		return refuse("folders are nested more than %d deep", maxDepth)
+	}
+	entries, err := from.Entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if why := badName(e.Name); why != "" {
+			return refuse("%q %s", path.Join(at, e.Name), why)
+		}
+		if err := w.entry(ctx, e, into, path.Join(at, e.Name), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) entry(ctx context.Context, e repository.Entry, into *os.Root, at string, depth int) error {
+	if w.Files++; w.Files > w.limits.Files {
+		return refuse("more than %d files, folders and links", w.limits.Files)
+	}
+	var err error
+	switch e.Kind {
+	case repository.Folder, repository.Submodule:
+		err = w.makeFolder(ctx, e, into, at, depth)
+	case repository.Link:
+		err = w.link(e, into, at)
+	case repository.File:
+		err = w.file(e, into, at, 0o644)
+	case repository.Executable:
+		err = w.file(e, into, at, 0o755)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return refuse("%q is there twice", at)
+	}
+	return err
+}
+
+func (w *writer) makeFolder(ctx context.Context, e repository.Entry, into *os.Root, at string, depth int) error {
+	if err := into.Mkdir(e.Name, 0o755); err != nil {
+		return err
+	}
+	if e.Kind == repository.Submodule {
+		w.Submodules++
+		return nil
+	}
+	below, err := into.OpenRoot(e.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = below.Close() }()
+	return w.folder(ctx, e, below, at, depth+1)
+}
+
+func (w *writer) file(e repository.Entry, into *os.Root, at string, mode fs.FileMode) (err error) {
+	r, size, err := e.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	if w.Bytes += size; w.Bytes > w.limits.Bytes {
+		return refuse("more than %d bytes in files; %q has %d", w.limits.Bytes, at, size)
+	}
+	f, err := into.OpenFile(e.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, io.LimitReader(r, size+1))
+	if err == nil && n != size {
+		err = fmt.Errorf("%q has other than the %d bytes that were announced", at, size)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (w *writer) link(e repository.Entry, into *os.Root, at string) error {
+	r, size, err := e.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	if size > maxLink {
+		return refuse("the target of the link %q has %d bytes", at, size)
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, maxLink))
+	if err != nil {
+		return fmt.Errorf("link %q: %w", at, err)
+	}
+	if w.Bytes += size; w.Bytes > w.limits.Bytes {
+		return refuse("more than %d bytes in files", w.limits.Bytes)
+	}
+	if target := string(raw); within(at, target) {
+		return into.Symlink(target, e.Name)
+	}
+	w.Plain++
+	f, err := into.OpenFile(e.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	return errors.Join(err, f.Close())
+}
+
+// within reports whether a link at a path of the tree leads to a place in the tree, by the names alone: links on the way are links
+// of the tree, which lead into it as well, but may lead higher than their name says. So a target may go up only at its beginning,
+// and not above the top.
+func within(at, target string) bool {
+	if target == "" || strings.HasPrefix(target, "/") || strings.ContainsRune(target, 0) {
+		return false
+	}
+	up := strings.Count(at, "/")
+	down := false
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if up--; up < 0 || down {
+				return false
+			}
+		default:
+			if strings.EqualFold(part, ".git") {
+				return false
+			}
+			down = true
+		}
+	}
+	return true
+}
+
+// badName returns why no file gets a name, as the end of a sentence; empty for one that is accepted.
+func badName(name string) string {
+	switch {
+	case name == "" || name == "." || name == "..":
+		return "is not the name of a file"
+	case strings.ContainsAny(name, "/\x00"):
+		return "contains a character that no name of a file has"
+	case len(name) > maxName:
+		return fmt.Sprintf("is longer than %d bytes", maxName)
+	case isGit(name):
+		return "is, or is taken by some system for, git's own folder"
+	}
+	return ""
+}
+
+// isGit reports whether a name is that of git's own folder on some system. HFS+ ignores some characters and case; NTFS has short names,
+// ignores dots and spaces at the end, and reads what follows a colon as a stream (git's core.protectHFS and core.protectNTFS).
+func isGit(name string) bool {
+	plain := strings.ToLower(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, name))
+	for part := range strings.SplitSeq(plain, `\`) {
+		part, _, _ = strings.Cut(part, ":")
+		part = strings.TrimRight(part, ". ")
+		if part == ".git" || part == "git~1" {
+			return true
+		}
+	}
+	return false
+}

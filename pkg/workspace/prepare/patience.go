@@ -1,0 +1,77 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/workspace/repository"
+)
+
+const (
+	// stallTime is how long a server may send nothing while it answers.
+	stallTime = 2 * time.Minute
+	// maxList bounds the list of refs that a server sends, in bytes. A million refs take about 70 MB.
+	maxList = 128 << 20
+)
+
+// errList means that a server lists more refs than anybody has.
+var errList = fmt.Errorf("%w: the server lists refs of more than %d bytes", repository.ErrUnusable, maxList)
+
+// watched is a transport that gives up, with a cause, on a server that stalls or never ends its list of refs.
+type watched struct {
+	next   http.RoundTripper
+	stall  time.Duration
+	giveUp func(cause error)
+}
+
+func (t watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &watchedBody{ReadCloser: answer.Body, watched: t, left: -1}
+	if r.Method == http.MethodGet {
+		b.left = maxList
+	}
+	b.timer = time.AfterFunc(t.stall, func() {
+		t.giveUp(fmt.Errorf("%w: it sent nothing for %s", repository.ErrUnavailable, t.stall))
+	})
+	answer.Body = b
+	return answer, nil
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	watched
+	timer *time.Timer
+	// left is how many bytes may follow; negative for any number.
+	left int64
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.timer.Reset(b.stall)
+	}
+	if err != nil {
+		b.timer.Stop()
+	}
+	if b.left >= 0 {
+		if b.left -= int64(n); b.left < 0 {
+			b.giveUp(errList)
+			return 0, errors.Join(errList, err)
+		}
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	b.timer.Stop()
+	return b.ReadCloser.Close()
+}

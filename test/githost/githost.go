@@ -1,0 +1,173 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package githost serves git repositories over HTTP for tests, with the git program's own server (git http-backend), unmodified. A
+// host may want a token, and notes the requests that it gets.
+package githost
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Host serves the repositories that a test makes.
+type Host struct {
+	*httptest.Server
+	// Token, if not empty, is the password that each request must have.
+	Token string
+	// Answer, if set, may answer a request in place of git; it reports whether it did.
+	Answer func(w http.ResponseWriter, r *http.Request) bool
+
+	dir      string
+	mu       sync.Mutex
+	requests []string
+}
+
+// New starts a host. It ends with the test.
+func New(t testing.TB, token string) *Host {
+	t.Helper()
+	h := &Host{dir: t.TempDir(), Token: token}
+	libexec, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := &cgi.Handler{
+		Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
+		Env:  append(environ(), "GIT_PROJECT_ROOT="+h.dir, "GIT_HTTP_EXPORT_ALL=1"),
+	}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.mu.Lock()
+		h.requests = append(h.requests, r.Method+" "+r.URL.RequestURI())
+		h.mu.Unlock()
+		if h.Answer != nil && h.Answer(w, r) {
+			return
+		}
+		if _, password, _ := r.BasicAuth(); h.Token != "" && password != h.Token {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// environ keeps the configuration of the machine and of its user out.
+func environ() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=/nonexistent",
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
+	}
+}
+
+// Location returns the address of a repository.
+func (h *Host) Location(name string) string { return h.URL + "/" + name + ".git" }
+
+// Address returns the host and port.
+func (h *Host) Address() string { return strings.TrimPrefix(h.URL, "http://") }
+
+// Requests returns the requests until now.
+func (h *Host) Requests() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.requests)
+}
+
+// Git runs git in a repository and returns what it prints.
+func (h *Host) Git(t testing.TB, name, input string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = filepath.Join(h.dir, name+".git"), environ(), strings.NewReader(input)
+	var failed strings.Builder
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git %s: %v: %s", strings.Join(args, " "), err, failed.String())
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+// Create makes an empty repository whose default branch is main.
+func (h *Host) Create(t testing.TB, name string) {
+	t.Helper()
+	dir := filepath.Join(h.dir, name+".git")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.Git(t, name, "", "init", "-q", "--bare", "-b", "main", ".")
+	h.Git(t, name, "", "config", "http.receivepack", "true")
+}
+
+// Executable and Link begin the content of a file that is executable, and of one that is a link.
+const (
+	Executable = "\x00executable\x00"
+	Link       = "\x00link\x00"
+)
+
+// Commit adds a commit with exactly these files to a branch, and returns its name.
+func (h *Host) Commit(t testing.TB, name, branch string, files map[string]string) string {
+	t.Helper()
+	var in strings.Builder
+	fmt.Fprintf(&in, "commit refs/heads/%s\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 4\nwork\n", branch)
+	if out, err := exec.Command("git", "-C", filepath.Join(h.dir, name+".git"), "rev-parse", "-q", "--verify", "refs/heads/"+branch).Output(); err == nil {
+		fmt.Fprintf(&in, "from %sdeleteall\n", out)
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		mode, content := "100644", files[path]
+		if text, ok := strings.CutPrefix(content, Executable); ok {
+			mode, content = "100755", text
+		} else if target, ok := strings.CutPrefix(content, Link); ok {
+			mode, content = "120000", target
+		}
+		fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", mode, path, len(content), content)
+	}
+	h.Git(t, name, in.String(), "fast-import", "--quiet", "--force")
+	return h.Git(t, name, "", "rev-parse", "refs/heads/"+branch)
+}
+
+// Entry is one entry of a tree that git itself would not make.
+type Entry struct {
+	// Mode is octal, such as 100644, 120000, 40000 or 160000. Content is that of a file or link; ID names a tree or a commit.
+	Mode, Name, Content, ID string
+}
+
+// Tree stores a tree as it is given, and returns its name.
+func (h *Host) Tree(t testing.TB, name string, entries ...Entry) string {
+	t.Helper()
+	var raw strings.Builder
+	for _, e := range entries {
+		id := e.ID
+		if id == "" {
+			id = h.Git(t, name, e.Content, "hash-object", "-w", "--stdin")
+		}
+		fmt.Fprintf(&raw, "%s %s\x00", e.Mode, e.Name)
+		for i := 0; i < len(id); i += 2 {
+			var b byte
+			if _, err := fmt.Sscanf(id[i:i+2], "%02x", &b); err != nil {
+				t.Fatal(err)
+			}
+			raw.WriteByte(b)
+		}
+	}
+	return h.Git(t, name, raw.String(), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")
+}
+
+// CommitTree makes a commit of a tree the head of a branch, and returns its name.
+func (h *Host) CommitTree(t testing.TB, name, branch, tree string) string {
+	t.Helper()
+	id := h.Git(t, name, "", "commit-tree", "-m", "work", tree)
+	h.Git(t, name, "", "update-ref", "refs/heads/"+branch, id)
+	return id
+}
