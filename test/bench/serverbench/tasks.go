@@ -5,11 +5,14 @@ package serverbench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -31,8 +34,8 @@ const (
 
 // tasks measures whole tasks: local runs of the program true, from their creation to their end.
 func tasks(ctx context.Context, o Options, dir string, r *report.Report) (err error) {
-	const one, many = "one task alone", "1,000 tasks at once"
-	if !o.wants(one) && !o.wants(many) {
+	const one, asked, many = "one task alone", "one model request through a task", "1,000 tasks at once"
+	if !o.wants(one) && !o.wants(asked) && !o.wants(many) {
 		return nil
 	}
 	s, err := start(ctx, o.Bin, dir)
@@ -49,7 +52,16 @@ func tasks(ctx context.Context, o Options, dir string, r *report.Report) (err er
 		return err
 	}
 	if o.wants(one) {
-		if err := l.measureAlone(ctx, one, r); err != nil {
+		if err := l.measureAlone(ctx, one, "alone", 20, r); err != nil {
+			return err
+		}
+		steps, err := l.steps(ctx, "alone", alone)
+		if err := errors.Join(err, addAll(r, steps...)); err != nil {
+			return err
+		}
+	}
+	if o.wants(asked) {
+		if err := l.ask(ctx, asked, r); err != nil {
 			return err
 		}
 	}
@@ -65,10 +77,30 @@ type load struct {
 	client *http.Client
 	url    string
 	took   []float64 // by alone, in ms
+	spec   string    // of the tasks, as JSON without braces; by default the program true
+}
+
+// ask measures tasks that make one request to a model, whose vendor is in this process.
+func (l *load) ask(ctx context.Context, name string, r *report.Report) error {
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
+	}))
+	defer vendor.Close()
+	if err := makeProvider(ctx, l.client, l.url, vendor.URL); err != nil {
+		return err
+	}
+	l.spec = `"type":"ai","prompt":"Hello.","ai":{"providerRef":{"name":"default"},"model":"m"}`
+	defer func() { l.spec = "" }()
+	if err := l.alone(ctx, "ask-warm", 3); err != nil {
+		return err
+	}
+	return l.measureAlone(ctx, name, "ask", 100, r)
 }
 
 func (l *load) create(ctx context.Context, c *http.Client, name string, priority int) error {
-	body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{"type":"container","command":["true"],"priority":%d}}`, name, priority)
+	body := fmt.Sprintf(`{"apiVersion":"core.platform.ai/v1alpha1","kind":"Task","metadata":{"name":%q},"spec":{%s,"priority":%d}}`, name, cmp.Or(l.spec, `"type":"container","command":["true"]`), priority)
 	return send(ctx, c, http.MethodPost, l.url+base+"tasks", []byte(body), nil)
 }
 
@@ -92,13 +124,14 @@ func (l *load) alone(ctx context.Context, prefix string, n int) error {
 	return nil
 }
 
-func (l *load) measureAlone(ctx context.Context, name string, r *report.Report) error {
+// measureAlone measures tasks one after the other, with the aim for the time of one, in ms.
+func (l *load) measureAlone(ctx context.Context, name, prefix string, aim float64, r *report.Report) error {
 	l.took = nil
 	before, err := l.spent(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.alone(ctx, "alone", alone); err != nil {
+	if err := l.alone(ctx, prefix, alone); err != nil {
 		return err
 	}
 	after, err := l.spent(ctx)
@@ -106,15 +139,8 @@ func (l *load) measureAlone(ctx context.Context, name string, r *report.Report) 
 		return err
 	}
 	slices.Sort(l.took)
-	steps, err := l.steps(ctx, "alone", alone)
-	if err != nil {
-		return err
-	}
-	if err := addAll(r, steps...); err != nil {
-		return err
-	}
 	return addAll(r,
-		report.Row{Name: name + ": creation to end", Unit: "ms", Better: report.Lower, Ours: l.took[alone/2], Other: 20, OtherName: "(aim)"},
+		report.Row{Name: name + ": creation to end", Unit: "ms", Better: report.Lower, Ours: l.took[alone/2], Other: aim, OtherName: "(aim)"},
 		report.Row{Name: name + ": CPU with its worker", Unit: "ms", Better: report.Lower, Ours: (after.cpu - before.cpu).Seconds() * 1000 / alone},
 		report.Row{Name: name + ": CPU of its worker", Unit: "ms", Better: report.Lower, Ours: (after.workers - before.workers).Seconds() * 1000 / alone},
 		report.Row{Name: name + ": requests", Better: report.Lower, Ours: (after.requests - before.requests) / alone},
