@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -103,7 +104,7 @@ func failure(err error) *workspace.FailedError {
 	case errors.Is(err, egress.ErrRefused), errors.Is(err, repository.ErrNotFound), errors.Is(err, repository.ErrCredential), errors.Is(err, repository.ErrNoRef),
 		errors.Is(err, repository.ErrEmpty), errors.Is(err, repository.ErrRedirect), errors.Is(err, repository.ErrUnusable):
 		f.Reason = v1alpha1.ReasonRepositoryNotRead
-	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge):
+	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge), errors.Is(err, syscall.EFBIG):
 		f.Reason = v1alpha1.ReasonWorkspaceRefused
 	case errors.Is(err, repository.ErrUnavailable):
 		f.Reason, f.Temporary = v1alpha1.ReasonRepositoryUnreachable, true

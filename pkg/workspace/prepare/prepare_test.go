@@ -218,6 +218,7 @@ func TestServers(t *testing.T) {
 		"no such repository":     {nil, func(o *workspace.Order) { o.URL += "x" }, v1alpha1.ReasonRepositoryNotRead, false},
 		"no such branch":         {nil, func(o *workspace.Order) { o.Branch = "none" }, v1alpha1.ReasonRepositoryNotRead, false},
 		"no such commit":         {nil, func(o *workspace.Order) { o.Ref = strings.Repeat("b", 40) }, v1alpha1.ReasonRepositoryNotRead, false},
+		"a tag's own name":       {nil, func(o *workspace.Order) { o.Ref = "tag" }, v1alpha1.ReasonRepositoryNotRead, false},
 		"no such folder":         {nil, func(o *workspace.Order) { o.SubPath = "none" }, v1alpha1.ReasonRepositoryNotRead, false},
 		"folder that is a file":  {nil, func(o *workspace.Order) { o.SubPath = "a" }, v1alpha1.ReasonRepositoryNotRead, false},
 		"wrong token":            {nil, func(o *workspace.Order) { o.Token = "other-" + token }, v1alpha1.ReasonRepositoryNotRead, false},
@@ -268,6 +269,10 @@ func TestServers(t *testing.T) {
 			o := orderFrom(t, h, "r")
 			if tc.order != nil {
 				tc.order(&o)
+			}
+			if o.Ref == "tag" {
+				h.Git(t, "r", "", "tag", "-a", "-m", "a tag", "t", "main")
+				o.Ref = h.Git(t, "r", "", "rev-parse", "t")
 			}
 			_, err := Do(t.Context(), o)
 			if err == nil {

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,6 +34,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -196,8 +198,10 @@ func (s *Session) Fetch(ctx context.Context, src Source, dir string, maxBytes in
 		err = ErrTooLarge
 	case err != nil:
 		err = fmt.Errorf("what the server sent cannot be stored: %w", classify(ctx, err))
-	case o.store.HasEncodedObject(commit) != nil:
-		err = fmt.Errorf("%w: commit %s", ErrNoRef, src.Commit)
+	default:
+		if _, found := object.GetCommit(o.store, commit); found != nil {
+			err = fmt.Errorf("%w: %s is not the name of a commit", ErrNoRef, src.Commit)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
@@ -263,8 +267,9 @@ func classify(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	_, local := errors.AsType[*fs.PathError](err)
 	switch {
-	case errors.Is(err, egress.ErrRefused):
+	case local, errors.Is(err, egress.ErrRefused):
 		return err
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
 		return ErrCredential

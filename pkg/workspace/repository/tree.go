@@ -76,7 +76,7 @@ func (o *Objects) Root(path string) (Entry, error) {
 func (e Entry) Entries() ([]Entry, error) {
 	t, err := object.GetTree(e.o.store, e.id)
 	if err != nil {
-		return nil, fmt.Errorf("tree %s: %w", e.id, err)
+		return nil, fmt.Errorf("%w: tree %s: %w", ErrUnusable, e.id, err)
 	}
 	list := make([]Entry, 0, len(t.Entries))
 	for _, of := range t.Entries {
@@ -93,7 +93,7 @@ func (e Entry) Entries() ([]Entry, error) {
 		case filemode.Submodule:
 			below.Kind = Submodule
 		default:
-			return nil, fmt.Errorf("tree %s: an entry has the mode %s, which no git makes", e.id, of.Mode)
+			return nil, fmt.Errorf("%w: tree %s: an entry has the mode %s, which no git makes", ErrUnusable, e.id, of.Mode)
 		}
 		list = append(list, below)
 	}
@@ -104,11 +104,11 @@ func (e Entry) Entries() ([]Entry, error) {
 func (e Entry) Open() (io.ReadCloser, int64, error) {
 	b, err := e.o.store.EncodedObject(plumbing.BlobObject, e.id)
 	if err != nil {
-		return nil, 0, fmt.Errorf("blob %s: %w", e.id, err)
+		return nil, 0, fmt.Errorf("%w: blob %s: %w", ErrUnusable, e.id, err)
 	}
 	r, err := b.Reader()
 	if err != nil {
-		return nil, 0, fmt.Errorf("blob %s: %w", e.id, err)
+		return nil, 0, fmt.Errorf("%w: blob %s: %w", ErrUnusable, e.id, err)
 	}
 	return r, b.Size(), nil
 }
