@@ -75,7 +75,7 @@ func modelAPIs(ctx context.Context, o Options, dir string, r *report.Report) (er
 	if err != nil {
 		return err
 	}
-	if err := makeProvider(ctx, admin, base, vendor.URL); err != nil {
+	if err := makeProvider(ctx, admin, base, "default", vendor.URL); err != nil {
 		return err
 	}
 	token, err := accountToken(ctx, admin, base, "chats", `{"apiGroups":["core.platform.ai"],"resources":["chats"],"verbs":["create"]},{"apiGroups":["core.platform.ai"],"resources":["providers"],"verbs":["list"]}`)

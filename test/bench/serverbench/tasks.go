@@ -88,10 +88,10 @@ func (l *load) ask(ctx context.Context, name string, r *report.Report) error {
 		_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
 	}))
 	defer vendor.Close()
-	if err := makeProvider(ctx, l.client, l.url, vendor.URL); err != nil {
+	if err := makeProvider(ctx, l.client, l.url, "of-tasks", vendor.URL); err != nil {
 		return err
 	}
-	l.spec = `"type":"ai","prompt":"Hello.","ai":{"providerRef":{"name":"default"},"model":"m"}`
+	l.spec = `"type":"ai","prompt":"Hello.","ai":{"providerRef":{"name":"of-tasks"},"model":"m"}`
 	defer func() { l.spec = "" }()
 	if err := l.alone(ctx, "ask-warm", 3); err != nil {
 		return err

@@ -38,11 +38,12 @@ func answerCompat(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `data: {"id":"1","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
 }
 
-func makeProvider(ctx context.Context, c *http.Client, base, vendor string) error {
+// makeProvider makes a Provider of a vendor, and a Secret of the same name with its key.
+func makeProvider(ctx context.Context, c *http.Client, base, name, vendor string) error {
 	secret := corev1.Secret{StringData: map[string]string{"api-key": "key"}}
-	secret.APIVersion, secret.Kind, secret.Name = "v1", "Secret", "vendor"
-	p := v1alpha1.Provider{Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, BaseURL: vendor, SecretRef: v1alpha1.ProviderSecretReference{Name: "vendor"}}}
-	p.APIVersion, p.Kind, p.Name = v1alpha1.SchemeGroupVersion.String(), "Provider", "default"
+	secret.APIVersion, secret.Kind, secret.Name = "v1", "Secret", name
+	p := v1alpha1.Provider{Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, BaseURL: vendor, SecretRef: v1alpha1.ProviderSecretReference{Name: name}}}
+	p.APIVersion, p.Kind, p.Name = v1alpha1.SchemeGroupVersion.String(), "Provider", name
 	for path, o := range map[string]any{"/api/v1/namespaces/default/secrets": secret, "/apis/" + p.APIVersion + "/namespaces/default/providers": p} {
 		body, err := json.Marshal(o)
 		if err != nil {
