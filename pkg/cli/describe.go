@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -108,6 +109,7 @@ func printHead(term *terminal, t *v1alpha1.Task) error {
 		{"Schedule", schedule},
 		{"Next run", at(s.NextScheduleTime)},
 		{"Prompt", t.Spec.Prompt},
+		{"Repository", repositoryOf(t)},
 		{"Command", strings.Join(append(append([]string{}, t.Spec.Command...), t.Spec.Args...), " ")},
 	} {
 		if line[1] == "" {
@@ -118,6 +120,25 @@ func printHead(term *terminal, t *v1alpha1.Task) error {
 		}
 	}
 	return nil
+}
+
+// repositoryOf names the repository of a task and the commit that its run began with, or what it asks for until that is known.
+func repositoryOf(t *v1alpha1.Task) string {
+	w := t.Spec.Workspace
+	if w == nil {
+		return ""
+	}
+	text, at := w.GitRepo, cmp.Or(w.Ref, w.Branch)
+	if d := t.Status.Delivery; d != nil {
+		at = cmp.Or(d.StartingSHA, at)
+	}
+	if at != "" {
+		text += " at " + at
+	}
+	if w.SubPath != "" {
+		text += ", folder " + w.SubPath
+	}
+	return text
 }
 
 func printConditions(term *terminal, t *v1alpha1.Task) error {

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// maxFiles is how many files, folders and links a repository may have.
-	maxFiles = 1_000_000
+	// maxEntries is how many files, folders and links a repository may have.
+	maxEntries = 1_000_000
 	// maxAnswer bounds what the program that prepares a workspace says, in bytes.
 	maxAnswer = 64 << 10
 	// homeName is the name of the home folder of programs that work on a repository, in the temporary folder.
@@ -83,7 +83,7 @@ func (w *worker) order(task *v1alpha1.Task) workspace.Order {
 	ws, c := task.Spec.Workspace, w.config
 	o := workspace.Order{
 		URL: ws.GitRepo, Branch: ws.Branch, Ref: ws.Ref, SubPath: ws.SubPath, Token: c.Credentials.RepositoryToken, Hosts: c.Credentials.Hosts.Repository,
-		Allow: c.repositoryAllow, Dir: c.WorkDir, Temp: c.TempDir, MaxBytes: int64(cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes)), MaxFiles: maxFiles,
+		Allow: c.repositoryAllow, Dir: c.WorkDir, Temp: c.TempDir, MaxBytes: int64(cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes)), MaxEntries: maxEntries,
 	}
 	if d := task.Status.Delivery; d != nil {
 		o.Commit = d.StartingSHA

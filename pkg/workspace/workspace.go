@@ -33,9 +33,9 @@ type Order struct {
 	// meanwhile, on the same disk.
 	Dir  string `json:"dir"`
 	Temp string `json:"temp"`
-	// MaxBytes is what the tree, and before it what the server sends, may take. MaxFiles is how many files there may be.
-	MaxBytes int64 `json:"maxBytes"`
-	MaxFiles int64 `json:"maxFiles"`
+	// MaxBytes is what the tree, and before it what the server sends, may take. MaxEntries is how many files, folders and links there may be.
+	MaxBytes   int64 `json:"maxBytes"`
+	MaxEntries int64 `json:"maxEntries"`
 }
 
 // Answer is what the program writes to its standard output, as JSON: a report or a failure.

@@ -41,9 +41,9 @@ const (
 // ErrRefused is in the chain of the error for a tree that is not written as it is.
 var ErrRefused = errors.New("the repository's tree is refused")
 
-// Limits bound what is written.
+// Limits bound what is written: files, folders and links together, and the bytes in them.
 type Limits struct {
-	Files, Bytes int64
+	Entries, Bytes int64
 }
 
 // Result counts what was written.
@@ -65,7 +65,8 @@ func Write(ctx context.Context, from repository.Entry, into *os.Root, limits Lim
 
 type writer struct {
 	Result
-	limits Limits
+	entries int64
+	limits  Limits
 }
 
 func refuse(format string, args ...any) error {
@@ -95,8 +96,8 @@ func (w *writer) folder(ctx context.Context, from repository.Entry, into *os.Roo
 }
 
 func (w *writer) entry(ctx context.Context, e repository.Entry, into *os.Root, at string, depth int) error {
-	if w.Files++; w.Files > w.limits.Files {
-		return refuse("more than %d files, folders and links", w.limits.Files)
+	if w.entries++; w.entries > w.limits.Entries {
+		return refuse("more than %d files, folders and links", w.limits.Entries)
 	}
 	var err error
 	switch e.Kind {
@@ -132,6 +133,7 @@ func (w *writer) makeFolder(ctx context.Context, e repository.Entry, into *os.Ro
 }
 
 func (w *writer) file(e repository.Entry, into *os.Root, at string, mode fs.FileMode) (err error) {
+	w.Files++
 	r, size, err := e.Open()
 	if err != nil {
 		return err
@@ -152,6 +154,7 @@ func (w *writer) file(e repository.Entry, into *os.Root, at string, mode fs.File
 }
 
 func (w *writer) link(e repository.Entry, into *os.Root, at string) error {
+	w.Files++
 	r, size, err := e.Open()
 	if err != nil {
 		return err

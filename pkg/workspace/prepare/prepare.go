@@ -83,7 +83,7 @@ func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace
 		return nil, err
 	}
 	defer func() { _ = into.Close() }()
-	written, err := checkout.Write(ctx, top, into, checkout.Limits{Files: o.MaxFiles, Bytes: o.MaxBytes})
+	written, err := checkout.Write(ctx, top, into, checkout.Limits{Entries: o.MaxEntries, Bytes: o.MaxBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ import (
 // orderFrom returns an order for a repository of a host, with new folders.
 func orderFrom(t *testing.T, h *githost.Host, name string) workspace.Order {
 	t.Helper()
-	return workspace.Order{URL: h.Location(name), Token: h.Token, Allow: []string{h.Address()}, Dir: t.TempDir(), Temp: t.TempDir(), MaxBytes: 1 << 20, MaxFiles: 100}
+	return workspace.Order{URL: h.Location(name), Token: h.Token, Allow: []string{h.Address()}, Dir: t.TempDir(), Temp: t.TempDir(), MaxBytes: 1 << 20, MaxEntries: 100}
 }
 
 // filesOf returns what a folder has, by path: the content of files, and for links the target after an arrow.

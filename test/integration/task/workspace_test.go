@@ -82,6 +82,17 @@ func TestWorkspace(t *testing.T) {
 		s.AI.Tools = []string{"file_read"}
 		s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: h.Location("shop"), ReadCredentialRef: reader, Intent: v1alpha1.WorkspaceRead}
 	})
+	_, errs, code := standalone.Command(t.Context(), p.Kubeconfig, "task", "create", "--name", "flags", "--command", "cat", "--arg", "plan.md", "--git-repo", h.Location("shop"),
+		"--branch", "main", "--sub-path", "docs", "--workspace-intent", "read", "--read-credential", "reader", "--read-credential-key", "token")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	if p.AwaitPhase("flags", v1alpha1.TaskSucceeded); p.ResultOf("flags") != "sell more" {
+		t.Errorf("by flags: result %q", p.ResultOf("flags"))
+	}
+	if said, _, _ := standalone.Command(t.Context(), p.Kubeconfig, "task", "describe", "flags"); !strings.Contains(said, "Repository: "+h.Location("shop")+" at "+commit+", folder docs\n") {
+		t.Errorf("described: %s", said)
+	}
 	for name, want := range map[string]string{"command": "README.md\ndocs\ntools\na shop\ntool ran\nhome:\n", "model": "sell more"} {
 		task := p.AwaitPhase(name, v1alpha1.TaskSucceeded)
 		result := p.ResultOf(name)
@@ -92,7 +103,7 @@ func TestWorkspace(t *testing.T) {
 			t.Errorf("%s: delivery %+v, want it to begin with %s", name, d, commit)
 		}
 		content := contentOf(t, p, name, v1alpha1.EventWorkspacePreparationCompleted)
-		if content["commit"] != commit || content["ref"] != "refs/heads/main" || content["files"] != float64(7) {
+		if content["commit"] != commit || content["ref"] != "refs/heads/main" || content["files"] != float64(5) {
 			t.Errorf("%s: prepared %v", name, content)
 		}
 	}
