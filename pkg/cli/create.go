@@ -50,8 +50,14 @@ func (n *newWorkspace) add(f *pflag.FlagSet) {
 	f.StringVar(&n.credentialKey, "read-credential-key", "", "key of the token in that Secret (default token)")
 }
 
-// put sets what was given in the workspace of a task.
-func (n *newWorkspace) put(s *v1alpha1.TaskSpec, set func(flag string) bool) {
+// setting is what a flag that was given sets in a task.
+type setting struct {
+	flag string
+	put  func()
+}
+
+// settings returns what the flags set in the workspace of a task.
+func (n *newWorkspace) settings(s *v1alpha1.TaskSpec) []setting {
 	of := func() *v1alpha1.TaskWorkspace {
 		if s.Workspace == nil {
 			s.Workspace = &v1alpha1.TaskWorkspace{}
@@ -64,18 +70,14 @@ func (n *newWorkspace) put(s *v1alpha1.TaskSpec, set func(flag string) bool) {
 		}
 		return of().ReadCredentialRef
 	}
-	for flag, put := range map[string]func(){
-		"git-repo":            func() { of().GitRepo = n.repo },
-		"branch":              func() { of().Branch = n.branch },
-		"ref":                 func() { of().Ref = n.ref },
-		"sub-path":            func() { of().SubPath = n.path },
-		"workspace-intent":    func() { of().Intent = v1alpha1.WorkspaceIntent(n.intent) },
-		"read-credential":     func() { credential().Name = n.credential },
-		"read-credential-key": func() { credential().Key = n.credentialKey },
-	} {
-		if set(flag) {
-			put()
-		}
+	return []setting{
+		{"git-repo", func() { of().GitRepo = n.repo }},
+		{"branch", func() { of().Branch = n.branch }},
+		{"ref", func() { of().Ref = n.ref }},
+		{"sub-path", func() { of().SubPath = n.path }},
+		{"workspace-intent", func() { of().Intent = v1alpha1.WorkspaceIntent(n.intent) }},
+		{"read-credential", func() { credential().Name = n.credential }},
+		{"read-credential-key", func() { credential().Key = n.credentialKey }},
 	}
 }
 
@@ -139,10 +141,7 @@ func describedTask(term *terminal, cmd *cobra.Command, n *newTask, args []string
 		s.Prompt = args[0]
 	}
 	set := cmd.Flags().Changed
-	for _, f := range []struct {
-		flag string
-		put  func()
-	}{
+	for _, f := range append(n.workspace.settings(s), []setting{
 		{"name", func() { t.Name = n.name }},
 		{"type", func() { s.Type = v1alpha1.TaskType(n.kind) }},
 		{"agent", func() { s.AgentRef = &v1alpha1.NamespacedReference{Name: n.agent} }},
@@ -157,12 +156,11 @@ func describedTask(term *terminal, cmd *cobra.Command, n *newTask, args []string
 		{"schedule", func() { s.Schedule = n.schedule }},
 		{"timezone", func() { s.TimeZone = n.zone }},
 		{"suspend", func() { s.Suspend = n.suspend }},
-	} {
+	}...) {
 		if set(f.flag) {
 			f.put()
 		}
 	}
-	n.workspace.put(s, set)
 	for _, e := range n.env {
 		name, value, ok := strings.Cut(e, "=")
 		if !ok {

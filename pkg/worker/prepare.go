@@ -29,8 +29,6 @@ const (
 	maxEntries = 1_000_000
 	// maxAnswer bounds what the program that prepares a workspace says, in bytes.
 	maxAnswer = 64 << 10
-	// homeName is the name of the home folder of programs that work on a repository, in the temporary folder.
-	homeName = "home"
 )
 
 // prepare puts the task's repository into the run's folder, before anything of the run begins. The exact commit is stored in an event
@@ -40,7 +38,7 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 	if ws == nil {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(w.config.TempDir, homeName), 0o700); err != nil {
+	if err := os.MkdirAll(w.home(), 0o700); err != nil {
 		return runner.Fail(v1alpha1.ReasonInternalError, "the home folder of programs: %w", err)
 	}
 	order := w.order(task)
@@ -70,6 +68,9 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 	w.log.Line("workspace: %d files, %d bytes, commit %s of %s", report.Files, report.Bytes, report.Commit, order.URL)
 	return nil
 }
+
+// home returns the home folder of programs that work on a repository.
+func (w *worker) home() string { return filepath.Join(w.config.TempDir, "home") }
 
 // described names what an order fetches, for people.
 func described(o workspace.Order) string {
@@ -102,7 +103,7 @@ func (w *worker) fetch(ctx context.Context, order workspace.Order) (*workspace.R
 	}
 	cmd := exec.CommandContext(ctx, w.config.workspaceProgram)
 	cmd.Dir, cmd.Env = w.config.TempDir, []string{"TMPDIR=" + w.config.TempDir}
-	out, said := &limitedBuffer{limit: maxAnswer}, &limitedBuffer{limit: maxAnswer}
+	out, said := &clip.Writer{Limit: maxAnswer}, &clip.Writer{Limit: maxAnswer}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it may not outlive the worker with its credential
 	runtime.LockOSThread()                                             // whose end would be taken for that of the worker
@@ -113,7 +114,7 @@ func (w *worker) fetch(ctx context.Context, order workspace.Order) (*workspace.R
 	case ctx.Err() != nil:
 		return nil, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped while it fetched the repository")
 	case err != nil || json.Unmarshal(out.Bytes(), &answer) != nil || answer.Report == nil && answer.Failure == nil:
-		return nil, runner.Fail(v1alpha1.ReasonInternalError, "%s gave no answer: %w: %s", workspace.ProgramName, cmp.Or(err, errors.New("it ended normally")), clip.Text(said.String(), 1000))
+		return nil, runner.Fail(v1alpha1.ReasonInternalError, "%s gave no answer: %w: %s", workspace.ProgramName, cmp.Or(err, errors.New("it ended normally")), clip.Text(said.Text(), 1000))
 	case answer.Failure == nil:
 		return answer.Report, nil
 	case answer.Failure.Temporary:
@@ -121,17 +122,4 @@ func (w *worker) fetch(ctx context.Context, order workspace.Order) (*workspace.R
 	default:
 		return nil, runner.Fail(answer.Failure.Reason, "%w", answer.Failure)
 	}
-}
-
-// limitedBuffer keeps the first limit bytes.
-type limitedBuffer struct {
-	bytes.Buffer
-	limit int
-}
-
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if room := b.limit - b.Len(); room > 0 {
-		_, _ = b.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

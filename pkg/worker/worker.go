@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -242,7 +241,7 @@ func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 	}
 	given.Credentials.Token, given.Credentials.RepositoryToken, given.Credentials.Task = "", "", nil // only the worker uses them
 	if task.Spec.Workspace != nil {
-		given.HomeDir = filepath.Join(w.config.TempDir, homeName)
+		given.HomeDir = w.home()
 	}
 	return given
 }

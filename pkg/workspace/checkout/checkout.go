@@ -17,6 +17,7 @@
 package checkout
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,30 +133,44 @@ func (w *writer) makeFolder(ctx context.Context, e repository.Entry, into *os.Ro
 	return w.folder(ctx, e, below, at, depth+1)
 }
 
-func (w *writer) file(e repository.Entry, into *os.Root, at string, mode fs.FileMode) (err error) {
-	w.Files++
+// open counts a file or link and returns its content.
+func (w *writer) open(e repository.Entry, at string) (io.ReadCloser, int64, error) {
 	r, size, err := e.Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	w.Files++
+	if w.Bytes += size; w.Bytes > w.limits.Bytes {
+		return nil, 0, errors.Join(refuse("more than %d bytes in files; %q has %d", w.limits.Bytes, at, size), r.Close())
+	}
+	return r, size, nil
+}
+
+func (w *writer) file(e repository.Entry, into *os.Root, at string, mode fs.FileMode) error {
+	r, size, err := w.open(e, at)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	if w.Bytes += size; w.Bytes > w.limits.Bytes {
-		return refuse("more than %d bytes in files; %q has %d", w.limits.Bytes, at, size)
-	}
-	f, err := into.OpenFile(e.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(f, io.LimitReader(r, size+1))
+	n, err := create(into, e.Name, mode, io.LimitReader(r, size+1))
 	if err == nil && n != size {
 		err = fmt.Errorf("%q has other than the %d bytes that were announced", at, size)
 	}
-	return errors.Join(err, f.Close())
+	return err
+}
+
+// create writes a new file.
+func create(into *os.Root, name string, mode fs.FileMode, content io.Reader) (int64, error) {
+	f, err := into.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(f, content)
+	return n, errors.Join(err, f.Close())
 }
 
 func (w *writer) link(e repository.Entry, into *os.Root, at string) error {
-	w.Files++
-	r, size, err := e.Open()
+	r, size, err := w.open(e, at)
 	if err != nil {
 		return err
 	}
@@ -167,19 +182,12 @@ func (w *writer) link(e repository.Entry, into *os.Root, at string) error {
 	if err != nil {
 		return fmt.Errorf("link %q: %w", at, err)
 	}
-	if w.Bytes += size; w.Bytes > w.limits.Bytes {
-		return refuse("more than %d bytes in files", w.limits.Bytes)
-	}
 	if target := string(raw); within(at, target) {
 		return into.Symlink(target, e.Name)
 	}
 	w.Plain++
-	f, err := into.OpenFile(e.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	return errors.Join(err, f.Close())
+	_, err = create(into, e.Name, 0o644, bytes.NewReader(raw))
+	return err
 }
 
 // within reports whether a link at a path of the tree leads to a place in the tree, by the names alone: links on the way are links

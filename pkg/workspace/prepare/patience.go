@@ -4,7 +4,6 @@
 package prepare
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,11 +22,13 @@ const (
 // errList means that a server lists more refs than anybody has.
 var errList = fmt.Errorf("%w: the server lists refs of more than %d bytes", repository.ErrUnusable, maxList)
 
-// watched is a transport that gives up, with a cause, on a server that stalls or never ends its list of refs.
+// watched is a transport that gives up, with a cause, on a server that stalls or sends too much.
 type watched struct {
-	next   http.RoundTripper
-	stall  time.Duration
-	giveUp func(cause error)
+	next  http.RoundTripper
+	stall time.Duration
+	// maxPack bounds what the server sends of a repository, in bytes.
+	maxPack int64
+	giveUp  func(cause error)
 }
 
 func (t watched) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -35,9 +36,9 @@ func (t watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &watchedBody{ReadCloser: answer.Body, watched: t, left: -1}
+	b := &watchedBody{ReadCloser: answer.Body, watched: t, left: t.maxPack, tooMuch: repository.ErrTooLarge}
 	if r.Method == http.MethodGet {
-		b.left = maxList
+		b.left, b.tooMuch = maxList, errList
 	}
 	b.timer = time.AfterFunc(t.stall, func() {
 		t.giveUp(fmt.Errorf("%w: it sent nothing for %s", repository.ErrUnavailable, t.stall))
@@ -50,8 +51,9 @@ type watchedBody struct {
 	io.ReadCloser
 	watched
 	timer *time.Timer
-	// left is how many bytes may follow; negative for any number.
-	left int64
+	// left is how many bytes may follow, and tooMuch says that there were more.
+	left    int64
+	tooMuch error
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
@@ -62,11 +64,9 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	if err != nil {
 		b.timer.Stop()
 	}
-	if b.left >= 0 {
-		if b.left -= int64(n); b.left < 0 {
-			b.giveUp(errList)
-			return 0, errors.Join(errList, err)
-		}
+	if b.left -= int64(n); b.left < 0 {
+		b.giveUp(b.tooMuch)
+		return 0, b.tooMuch
 	}
 	return n, err
 }

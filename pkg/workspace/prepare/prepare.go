@@ -53,7 +53,7 @@ func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	remote.Transport = watched{next: remote.Transport, stall: stall, giveUp: giveUp}
+	remote.Transport = watched{next: remote.Transport, stall: stall, maxPack: o.MaxBytes, giveUp: giveUp}
 	session, err := remote.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(store) }()
-	objects, err := session.Fetch(ctx, source, store, o.MaxBytes)
+	objects, err := session.Fetch(ctx, source, store)
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +87,8 @@ func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace
 	if err != nil {
 		return nil, err
 	}
-	tree, err := objects.Tree()
-	if err != nil {
-		return nil, err
-	}
 	return &workspace.Report{
-		Commit: source.Commit, Ref: source.Ref, Tree: tree,
+		Commit: source.Commit, Ref: source.Ref, Tree: objects.Tree(),
 		Files: written.Files, Bytes: written.Bytes, PlainLinks: written.Plain, Submodules: written.Submodules,
 	}, nil
 }

@@ -15,7 +15,7 @@
 // # What is fetched
 //
 // One commit, without its history: its tree and the files in it. A server that does not give out a commit by its name is asked for
-// the branches with their history instead. Objects get their names from their content as they are stored, so what Walk shows is the
+// the branches with their history instead. Objects get their names from their content as they are stored, so what Entries and Open show is the
 // content of the commit whose name was recorded.
 package repository
 
@@ -111,7 +111,7 @@ func (r Remote) Open(ctx context.Context) (*Session, error) {
 	if r.Token != "" {
 		auth = &githttp.BasicAuth{Username: userName, Password: r.Token}
 	}
-	client := githttp.NewClientWithOptions(&http.Client{Transport: r.Transport}, &githttp.ClientOptions{RedirectPolicy: githttp.NoFollowRedirects})
+	client := githttp.NewClient(&http.Client{Transport: here{r.Transport}})
 	up, err := client.NewUploadPackSession(ep, auth)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its address: %w", ErrUnusable, err)
@@ -166,10 +166,10 @@ func (s *Session) ref(name string) (Source, bool) {
 	return Source{Commit: id.String(), Ref: name}, ok
 }
 
-// Fetch stores a commit and its tree, without its history, in a folder, which must be empty. The server may send so many bytes.
-func (s *Session) Fetch(ctx context.Context, src Source, dir string, maxBytes int64) (*Objects, error) {
+// Fetch stores a commit and its tree, without its history, in a folder, which must be empty.
+func (s *Session) Fetch(ctx context.Context, src Source, dir string) (*Objects, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(s.refs.Capabilities)
-	if req.Capabilities.Supports(capability.Shallow) || s.refs.Capabilities.Supports(capability.Shallow) {
+	if s.refs.Capabilities.Supports(capability.Shallow) {
 		if err := req.Capabilities.Set(capability.Shallow); err != nil {
 			return nil, fmt.Errorf("fetch: %w", err)
 		}
@@ -189,19 +189,14 @@ func (s *Session) Fetch(ctx context.Context, src Source, dir string, maxBytes in
 		return nil, classify(ctx, err)
 	}
 	defer func() { _ = answer.Close() }()
-	in := &limited{r: unpacked(req, answer), left: maxBytes}
-	o := &Objects{commit: commit, store: filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cacheBytes),
+	o := &Objects{store: filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cacheBytes),
 		filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: streamBytes})}
-	err = packfile.UpdateObjectStorage(o.store, in)
-	switch {
-	case in.left < 0:
-		err = ErrTooLarge
-	case err != nil:
+	if err = packfile.UpdateObjectStorage(o.store, unpacked(req, answer)); err != nil {
 		err = fmt.Errorf("what the server sent cannot be stored: %w", classify(ctx, err))
-	default:
-		if _, found := object.GetCommit(o.store, commit); found != nil {
-			err = fmt.Errorf("%w: %s is not the name of a commit", ErrNoRef, src.Commit)
-		}
+	} else if found, missing := object.GetCommit(o.store, commit); missing != nil {
+		err = fmt.Errorf("%w: %s is not the name of a commit", ErrNoRef, src.Commit)
+	} else {
+		o.tree = found.TreeHash
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
@@ -248,18 +243,16 @@ func unpacked(req *packp.UploadPackRequest, answer io.Reader) io.Reader {
 	}
 }
 
-// limited ends a stream with ErrTooLarge.
-type limited struct {
-	r    io.Reader
-	left int64
-}
+// here is a transport that refuses redirects. go-git would follow the first one.
+type here struct{ next http.RoundTripper }
 
-func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.r.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, ErrTooLarge
+func (t here) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(r)
+	if err == nil && answer.StatusCode/100 == 3 {
+		_ = answer.Body.Close()
+		return nil, ErrRedirect
 	}
-	return n, err
+	return answer, err
 }
 
 // classify returns an error of this package for one of go-git, without what the server said.
@@ -277,7 +270,7 @@ func classify(ctx context.Context, err error) error {
 		return ErrNotFound
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return ErrEmpty
-	case strings.Contains(err.Error(), "redirect"): // its errors about them have no type
+	case errors.Is(err, ErrRedirect):
 		return ErrRedirect
 	}
 	if e, ok := errors.AsType[*githttp.Err](err); ok {
@@ -291,8 +284,8 @@ func classify(ctx context.Context, err error) error {
 
 // Objects are the objects of one fetched commit.
 type Objects struct {
-	store  *filesystem.Storage
-	commit plumbing.Hash
+	store *filesystem.Storage
+	tree  plumbing.Hash
 }
 
 const (

@@ -35,21 +35,11 @@ type Entry struct {
 }
 
 // Tree returns the name of the commit's tree.
-func (o *Objects) Tree() (string, error) {
-	c, err := object.GetCommit(o.store, o.commit)
-	if err != nil {
-		return "", fmt.Errorf("commit %s: %w", o.commit, err)
-	}
-	return c.TreeHash.String(), nil
-}
+func (o *Objects) Tree() string { return o.tree.String() }
 
 // Root returns the entry of the folder at a path of the commit's tree; an empty path is all of it.
 func (o *Objects) Root(path string) (Entry, error) {
-	c, err := object.GetCommit(o.store, o.commit)
-	if err != nil {
-		return Entry{}, fmt.Errorf("commit %s: %w", o.commit, err)
-	}
-	at := Entry{Kind: Folder, id: c.TreeHash, o: o}
+	at := Entry{Kind: Folder, id: o.tree, o: o}
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		if name == "" {
 			continue

@@ -214,7 +214,7 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer o.Clock.AfterFunc(timeout, cancel).Stop()
-	var stdout, stderr capped
+	stdout, stderr := clip.Writer{Limit: maxOutput}, clip.Writer{Limit: maxOutput}
 	outcome, err := program.Run(limited, program.Command{
 		Args: args, Dir: o.WorkDir, Env: o.environment(), Stdout: &stdout, Stderr: &stderr, Policy: o.Policy, Limits: o.Limits, Sole: o.Sole, Clock: o.Clock,
 	})
@@ -235,9 +235,9 @@ func (o Options) run(ctx context.Context, args []string, timeout time.Duration) 
 		return nil, err
 	}
 	return &Result{
-		Output: stdout.text(), OutputTruncated: stdout.truncated,
-		Error: stderr.text(), ErrorTruncated: stderr.truncated,
-		ExitCode: outcome.ExitCode, TimedOut: limited.Err() != nil, Memory: o.lacked(outcome, stderr.text()),
+		Output: stdout.Text(), OutputTruncated: stdout.Truncated,
+		Error: stderr.Text(), ErrorTruncated: stderr.Truncated,
+		ExitCode: outcome.ExitCode, TimedOut: limited.Err() != nil, Memory: o.lacked(outcome, stderr.Text()),
 	}, nil
 }
 
@@ -247,29 +247,6 @@ func (o Options) environment() []string {
 	return append([]string{
 		"PATH=" + o.Path, "HOME=" + cmp.Or(o.HomeDir, o.WorkDir), "TMPDIR=" + o.TempDir, "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
 	}, o.Env...)
-}
-
-// capped keeps the first maxOutput bytes.
-type capped struct {
-	b         []byte
-	truncated bool
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	room := maxOutput - len(c.b)
-	if len(p) > room {
-		c.truncated = true
-	}
-	c.b = append(c.b, p[:min(len(p), room)]...)
-	return len(p), nil
-}
-
-func (c *capped) text() string {
-	b := c.b
-	if c.truncated {
-		b = clip.Whole(b)
-	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 // defaultLimits are those of code_exec: 60 s of processor time, 4 GiB, 1,024 processes, 4 GiB a file.

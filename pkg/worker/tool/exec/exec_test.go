@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/program"
@@ -368,18 +369,19 @@ func TestCommandLine(t *testing.T) {
 func TestOutputIsCutBetweenCharacters(t *testing.T) {
 	for _, text := range []string{"é", "€", "😀"} {
 		for shift := range len(text) {
-			var c capped
+			c := clip.Writer{Limit: maxOutput}
 			_, _ = c.Write([]byte(strings.Repeat("a", shift)))
 			for range maxOutput {
 				_, _ = c.Write([]byte(text))
 			}
-			if got := c.text(); !c.truncated || strings.Contains(got, "\uFFFD") || maxOutput-len(got) >= len(text) {
+			if got := c.Text(); !c.Truncated || strings.Contains(got, "\uFFFD") || maxOutput-len(got) >= len(text) {
 				t.Errorf("%s after %d: %d bytes", text, shift, len(got))
 			}
 		}
 	}
-	c := capped{b: []byte("a\xc3")} // what the program itself ends with stays visible
-	if got := c.text(); got != "a\uFFFD" {
+	c := clip.Writer{Limit: maxOutput}
+	_, _ = c.Write([]byte("a\xc3")) // what the program itself ends with stays visible
+	if got := c.Text(); got != "a\uFFFD" {
 		t.Errorf("%q", got)
 	}
 }
