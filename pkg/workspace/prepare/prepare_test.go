@@ -229,6 +229,8 @@ func TestServers(t *testing.T) {
 			http.Redirect(w, r, "http://127.0.0.1:1"+r.URL.RequestURI(), http.StatusMovedPermanently)
 			return true
 		}, nil, v1alpha1.ReasonRepositoryNotRead, false},
+		"a path that names redirects": {func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true }, func(o *workspace.Order) { o.URL += "/redirect" }, v1alpha1.ReasonRepositoryUnreachable, true},
+		"empty repository":            {nil, func(o *workspace.Order) { o.URL = strings.TrimSuffix(o.URL, "r.git") + "empty.git" }, v1alpha1.ReasonRepositoryNotRead, false},
 		"failure": {func(w http.ResponseWriter, _ *http.Request) bool {
 			http.Error(w, said, http.StatusInternalServerError)
 			return true
@@ -253,7 +255,7 @@ func TestServers(t *testing.T) {
 			}
 			return false
 		}, nil, v1alpha1.ReasonRepositoryUnreachable, true},
-		"a pack that is none": {func(w http.ResponseWriter, r *http.Request) bool {
+		"no pack": {func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodPost {
 				_, _ = w.Write([]byte("0008NAK\n0019\x01PACK not really one\n0000"))
 			}
@@ -264,6 +266,7 @@ func TestServers(t *testing.T) {
 			t.Parallel()
 			h := githost.New(t, token)
 			h.Create(t, "r")
+			h.Create(t, "empty")
 			h.Commit(t, "r", "main", map[string]string{"a": "content of some length"})
 			h.Answer = tc.answer
 			o := orderFrom(t, h, "r")
@@ -288,6 +291,42 @@ func TestServers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGrownRepository: a repository as it becomes over time, with deltas in its packs, merges, names in other encodings and files of
+// other editors, is written as git itself writes it.
+func TestGrownRepository(t *testing.T) {
+	t.Parallel()
+	h := githost.New(t, "")
+	h.Create(t, "r")
+	lines := make([]string, 2000)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("line %d of a long file\r", i)
+	}
+	large := strings.Repeat("0123456789abcdef", 200_000)
+	files := map[string]string{"caf\xe9.txt": "latin", "日本/語.md": "utf-8", "a b/c\td": "spaces", "CRLF.bat": "echo\r\n", "empty": "", "nul": "a\x00b"}
+	for i := range 30 {
+		lines[i*60] = fmt.Sprintf("changed %d", i)
+		files["long.txt"], files["large.bin"] = strings.Join(lines, "\n"), large[i:]+large[:i]
+		h.Commit(t, "r", "main", files)
+	}
+	side := h.CommitTree(t, "r", "side", h.Git(t, "r", "", "rev-parse", "main^{tree}"))
+	merge := h.Git(t, "r", "", "commit-tree", "-p", "main", "-p", side, "-m", "merge", "main^{tree}")
+	h.Git(t, "r", "", "update-ref", "refs/heads/main", merge)
+	h.Git(t, "r", "", "gc", "-q", "--aggressive")
+	for name, ref := range map[string]string{"newest": "", "an old one": h.Git(t, "r", "", "rev-parse", "main~15")} {
+		o := orderFrom(t, h, "r")
+		o.Ref, o.MaxBytes = ref, 200<<20
+		r, err := Do(t.Context(), o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out := t.TempDir()
+		h.Git(t, "r", "", "--work-tree="+out, "checkout", "-f", r.Commit, "--", ".")
+		if got, want := filesOf(t, o.Dir), filesOf(t, out); !maps.Equal(got, want) || len(got) != 10 {
+			t.Errorf("%s: %d files, git wrote %d, or their content differs", name, len(got), len(want))
+		}
 	}
 }
 

@@ -5,10 +5,13 @@ package task
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/pkg/workspace/prepare"
 	"github.com/platform-ai/platform/test/githost"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
@@ -180,5 +185,60 @@ func TestWorkspaceFailures(t *testing.T) {
 		if _, err := p.Tasks().Create(t.Context(), task, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// TestWorkspaceKilled: a worker that is killed while its repository is fetched takes the program with the credential with it, and the
+// next attempt begins anew.
+func TestWorkspaceKilled(t *testing.T) {
+	t.Parallel()
+	h := githost.New(t, repositoryToken)
+	h.Create(t, "r")
+	h.Commit(t, "r", "main", map[string]string{"v": "one"})
+	asked, gone := make(chan struct{}), make(chan struct{})
+	var opened atomic.Int32
+	h.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || opened.Add(1) != 1 {
+			return false
+		}
+		close(asked)
+		<-r.Context().Done() // its connection ends with the program
+		close(gone)
+		return true
+	}
+	p := withRepositories(t, h, readingScript)
+	p.Run("killed", func(s *v1alpha1.TaskSpec) {
+		s.Command = []string{"cat", "v"}
+		s.RetryPolicy = &v1alpha1.RetryPolicy{MaxRetries: 1, InitialDelay: v1alpha1.DurationOf(1e9)}
+		s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: h.Location("r"), ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "reader"}}
+	})
+	<-asked
+	worker := p.WorkerOf(p.AwaitPhase("killed", v1alpha1.TaskRunning))
+	if worker == 0 {
+		t.Fatal("there is no worker")
+	}
+	if err := syscall.Kill(worker, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	task := p.AwaitPhase("killed", v1alpha1.TaskSucceeded)
+	if got := p.ResultOf("killed"); got != "one" || task.Status.Attempts != 2 {
+		t.Errorf("attempt %d: result %q", task.Status.Attempts, got)
+	}
+}
+
+// TestWorkspaceOnAFullDisk: a repository for which there is no room fails with that reason, and what was fetched is gone.
+func TestWorkspaceOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	h := githost.New(t, "")
+	h.Create(t, "r")
+	h.Commit(t, "r", "main", map[string]string{"small": "x", "large": strings.Repeat("0123456789abcdef", 2<<20)}) // a pack of little
+	volume, temp := standalone.SmallVolume(t, 16), t.TempDir()
+	_, err := prepare.Do(t.Context(), workspace.Order{URL: h.Location("r"), Allow: []string{h.Address()}, Dir: volume, Temp: temp, MaxBytes: 1 << 30, MaxEntries: 100})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
+	if left := kit.Must[[]os.DirEntry](t)(os.ReadDir(temp)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
