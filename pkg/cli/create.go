@@ -37,7 +37,10 @@ type newTask struct {
 
 // newWorkspace holds the flags that describe the repository of a task.
 type newWorkspace struct {
-	intent, repo, branch, ref, path, credential, credentialKey string
+	intent, repo, branch, ref, path, credential, credentialKey   string
+	write                                                        bool
+	publication, pushBranch                                      string
+	publicationRead, publicationReadKey, publisher, publisherKey string
 }
 
 func (n *newWorkspace) add(f *pflag.FlagSet) {
@@ -48,6 +51,13 @@ func (n *newWorkspace) add(f *pflag.FlagSet) {
 	f.StringVar(&n.intent, "workspace-intent", "", "read or write")
 	f.StringVar(&n.credential, "read-credential", "", "Secret with the token that the repository is read with")
 	f.StringVar(&n.credentialKey, "read-credential-key", "", "key of the token in that Secret (default token)")
+	f.BoolVar(&n.write, "write", false, "publish what the task changes in the repository: short for --workspace-intent write")
+	f.StringVar(&n.publication, "publication-git-repo", "", "repository that changes are published to (default: that of --git-repo)")
+	f.StringVar(&n.pushBranch, "push-branch", "", "branch that changes are published as (default: one is made)")
+	f.StringVar(&n.publisher, "publication-credential", "", "Secret with the token that the branch is pushed with")
+	f.StringVar(&n.publisherKey, "publication-credential-key", "", "key of the token in that Secret (default token)")
+	f.StringVar(&n.publicationRead, "publication-read-credential", "", "Secret with the token that the branch is looked at with, before and after the push")
+	f.StringVar(&n.publicationReadKey, "publication-read-credential-key", "", "key of the token in that Secret (default token)")
 }
 
 // setting is what a flag that was given sets in a task.
@@ -64,20 +74,34 @@ func (n *newWorkspace) settings(s *v1alpha1.TaskSpec) []setting {
 		}
 		return s.Workspace
 	}
-	credential := func() *v1alpha1.WorkspaceCredentialReference {
-		if of().ReadCredentialRef == nil {
-			of().ReadCredentialRef = &v1alpha1.WorkspaceCredentialReference{}
+	made := func(ref **v1alpha1.WorkspaceCredentialReference) *v1alpha1.WorkspaceCredentialReference {
+		if *ref == nil {
+			*ref = &v1alpha1.WorkspaceCredentialReference{}
 		}
-		return of().ReadCredentialRef
+		return *ref
 	}
+	read := func() *v1alpha1.WorkspaceCredentialReference { return made(&of().ReadCredentialRef) }
+	look := func() *v1alpha1.WorkspaceCredentialReference { return made(&of().PublicationReadCredentialRef) }
+	push := func() *v1alpha1.WorkspaceCredentialReference { return made(&of().PublicationCredentialRef) }
 	return []setting{
 		{"git-repo", func() { of().GitRepo = n.repo }},
 		{"branch", func() { of().Branch = n.branch }},
 		{"ref", func() { of().Ref = n.ref }},
 		{"sub-path", func() { of().SubPath = n.path }},
 		{"workspace-intent", func() { of().Intent = v1alpha1.WorkspaceIntent(n.intent) }},
-		{"read-credential", func() { credential().Name = n.credential }},
-		{"read-credential-key", func() { credential().Key = n.credentialKey }},
+		{"read-credential", func() { read().Name = n.credential }},
+		{"read-credential-key", func() { read().Key = n.credentialKey }},
+		{"write", func() {
+			if of().Intent = v1alpha1.WorkspaceRead; n.write {
+				of().Intent = v1alpha1.WorkspaceWrite
+			}
+		}},
+		{"publication-git-repo", func() { of().PublicationGitRepo = n.publication }},
+		{"push-branch", func() { of().PushBranch = n.pushBranch }},
+		{"publication-credential", func() { push().Name = n.publisher }},
+		{"publication-credential-key", func() { push().Key = n.publisherKey }},
+		{"publication-read-credential", func() { look().Name = n.publicationRead }},
+		{"publication-read-credential-key", func() { look().Key = n.publicationReadKey }},
 	}
 }
 
@@ -87,6 +111,7 @@ func taskCreate(api *server, term *terminal) *cobra.Command {
 		Use: "create [PROMPT]", Aliases: []string{"run"}, Short: "Create a task from a prompt, a command or a file", Args: cobra.MaximumNArgs(1),
 		Example: `  platform task create "Find the largest prime below 1000" --agent coder --watch
   platform task create --command make --arg test --git-repo https://github.com/example/shop --branch main
+  platform task create "Mend the failing test" --agent coder --git-repo https://github.com/example/shop --write --publication-credential pusher
   platform task create -f task.yaml`,
 	}
 	f := cmd.Flags()

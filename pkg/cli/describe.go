@@ -110,6 +110,7 @@ func printHead(term *terminal, t *v1alpha1.Task) error {
 		{"Next run", at(s.NextScheduleTime)},
 		{"Prompt", t.Spec.Prompt},
 		{"Repository", repositoryOf(t)},
+		{"Delivery", deliveryOf(t)},
 		{"Command", strings.Join(append(append([]string{}, t.Spec.Command...), t.Spec.Args...), " ")},
 	} {
 		if line[1] == "" {

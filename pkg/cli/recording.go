@@ -158,14 +158,19 @@ func taskSearch(api *server, term *terminal) *cobra.Command {
 
 func taskDiff(api *server, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "diff TASK TASK", Short: "Print what two tasks said and did differently", Args: cobra.ExactArgs(2), ValidArgsFunction: api.names("tasks"),
-		Long: "Print the differences between the transcripts of two tasks (`platform task transcript`) in the unified format: what both said, what only the " +
+		Use: "diff TASK [TASK]", Short: "Print what a task changed in its repository, or what two tasks said and did differently", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: api.names("tasks"),
+		Long: "With one task, print what its run changed in its repository (spec.workspace.intent write) as git does, so that `git apply` takes it.\n\n" +
+			"With two tasks, print the differences between their transcripts (`platform task transcript`) in the unified format: what both said, what only the " +
 			"first said (-), and what only the second said (+). Exit code 1 means an error, not a difference.",
+		Example: "  platform task diff mend-test | git apply\n  platform task diff mend-test mend-test-again",
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := api.client()
 		if err != nil {
 			return err
+		}
+		if len(args) == 1 {
+			return printChanges(cmd.Context(), term, c, namespace, args[0])
 		}
 		var said [2]string
 		for i, task := range args {

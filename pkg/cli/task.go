@@ -27,7 +27,7 @@ func taskCommand(api *server, term *terminal) *cobra.Command {
 		taskList(api, term), getOf(api, term, "TASK", "tasks", "Show tasks"), taskDescribe(api, term), taskCreate(api, term), taskEvents(api, term), taskWatch(api, term), taskWait(api, term),
 		taskTrace(api, term), taskTree(api, term), taskChildren(api, term), taskFork(api, term), taskApprovals(api, term),
 		taskDecide(api, term, approval.Approve, "Let a task take the action that it asks for"), taskDecide(api, term, approval.Decline, "Refuse the action that a task asks for", "deny", "reject"),
-		taskLogs(api, term), taskResult(api, term), taskArtifacts(api, term), taskDownload(api, term), taskPlan(api, term),
+		taskLogs(api, term), taskResult(api, term), taskArtifacts(api, term), taskDownload(api, term), taskDelivery(api, term), taskPlan(api, term),
 		taskShow(api, term), taskTranscript(api, term), taskSearch(api, term), taskDiff(api, term), taskCancel(api, term), taskDetach(api, term), taskDelete(api, term), taskRunNow(api, term),
 		taskRerun(api, term),
 		taskSuspend(api, term, "suspend", "Pause schedules, and agents between their iterations", "suspended", true),

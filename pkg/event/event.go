@@ -85,6 +85,8 @@ var table = map[v1alpha1.EventType]law{
 	v1alpha1.EventWorkspacePreparationStarted:   {Worker, begins},
 	v1alpha1.EventWorkspacePreparationCompleted: {Worker, 0},
 	v1alpha1.EventWorkspacePreparationFailed:    {Worker, 0},
+	v1alpha1.EventWorkspaceFrozen:               {Worker, 0},
+	v1alpha1.EventDeliveryStateChanged:          {Controller, 0},
 
 	v1alpha1.EventAgentRuntimeStarted:        {Worker, begins},
 	v1alpha1.EventAgentRuntimeCommandStarted: {Worker, begins},

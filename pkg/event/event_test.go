@@ -23,7 +23,7 @@ type ev = v1alpha1.ExecutionEvent
 func raw(s string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(s)} }
 
 func TestTable(t *testing.T) {
-	const documented, own = 41, 3 // ToolCallJudged and the two of messages are not in the contract
+	const documented, own = 41, 5 // ToolCallJudged, the two of messages and the two of publications are not in the contract
 	if n := len(Types()); n != documented+own {
 		t.Errorf("%d types, the contract has %d, and there are %d more", n, documented, own)
 	}
@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 		t.Error(diff)
 	}
 	wantOwned := []string{
-		"ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "GatewayDeliveryCompleted",
+		"ApprovalApproved", "ApprovalCancelled", "ApprovalDeclined", "ApprovalExecutionUpdated", "ApprovalExpired", "DeliveryStateChanged", "GatewayDeliveryCompleted",
 		"PlanUpdated", "TaskCancelled", "TaskCreated", "TaskFailed", "TaskForkCreated", "TaskForkRequested", "TaskJobCreated", "TaskMessageReceived", "TaskMessagesRead", "TaskPhaseChanged",
 		"TaskStarted", "TaskSucceeded", "ToolCallJudged",
 	}

@@ -33,6 +33,8 @@ type Place struct {
 	NoMounts string
 	// NoRepositories refuses tasks with a workspace.
 	NoRepositories string
+	// NoPublication refuses tasks that change their repository.
+	NoPublication string
 	// NoPodFields refuses variables of a task that come from the fields of a Pod.
 	NoPodFields string
 	// Lacks returns what a built-in tool lacks there and how to provide it; empty if it lacks nothing. It is nil if
@@ -85,6 +87,11 @@ const (
 	ForVariable SecretUse = "Variable"
 	// ForRepository: the credential that the task's repository is read with.
 	ForRepository SecretUse = "Repository"
+	// ForPublicationRead, ForPublication and ForForge: the credentials that the publication branch is looked at with, is moved with, and
+	// that pull requests are made with. No run gets them.
+	ForPublicationRead SecretUse = "PublicationRead"
+	ForPublication     SecretUse = "Publication"
+	ForForge           SecretUse = "Forge"
 	// ForMount: the whole Secret, as files.
 	ForMount SecretUse = "Mount"
 )

@@ -130,6 +130,10 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 		if err := m.ai(ctx, t); err != nil {
 			return nil, err
 		}
+		if m.plan.Autonomous && t.Spec.Workspace != nil && t.Spec.Workspace.Intent == v1alpha1.WorkspaceWrite {
+			return nil, refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.intent: not supported yet: each iteration of an autonomous agent begins with the same commit, so that "+
+				"only what the last one changed would be published; use an agent that is not autonomous")
+		}
 	case v1alpha1.TaskTypeAgent:
 		return nil, refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
 	default:

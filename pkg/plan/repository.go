@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 
@@ -22,13 +23,25 @@ func ofWorkspace(t *v1alpha1.Task) *refusal.Error {
 	if w.GitRepo == "" {
 		return &refusal.Error{Reason: v1alpha1.ReasonNotSupported, Field: "spec.workspace.gitRepo", Message: "spec.workspace.gitRepo: a workspace needs a repository"}
 	}
-	if u, err := url.Parse(w.GitRepo); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+	if !overHTTP(w.GitRepo) {
 		return &refusal.Error{
 			Reason: v1alpha1.ReasonNotSupported, Field: "spec.workspace.gitRepo",
 			Message: "spec.workspace.gitRepo: not supported yet: repositories are fetched with https or http; use such an address, and a token in spec.workspace.readCredentialRef",
 		}
 	}
+	if w.Intent == v1alpha1.WorkspaceWrite && w.PublicationCredentialRef == nil {
+		return &refusal.Error{
+			Reason: v1alpha1.ReasonNotSupported, Field: "spec.workspace.publicationCredentialRef",
+			Message: "spec.workspace.publicationCredentialRef: with intent write the branch is pushed with the token in this Secret, so it is required",
+		}
+	}
 	return nil
+}
+
+// overHTTP reports whether an address is one of http or https.
+func overHTTP(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http")
 }
 
 // repository checks whether the task's repository can be fetched, and needs the credential for it.
@@ -40,16 +53,47 @@ func (m *maker) repository(ctx context.Context, t *v1alpha1.Task) error {
 	if m.place.NoRepositories != "" {
 		return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace: %s", m.place.NoRepositories)
 	}
-	ref := w.ReadCredentialRef
-	if ref == nil {
+	if w.ReadCredentialRef != nil {
+		to, err := url.Parse(w.GitRepo)
+		if err != nil {
+			return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.gitRepo: %v", err)
+		}
+		if err := m.need(ctx, WorkspaceSecret(t, ForRepository, w.ReadCredentialRef), to); err != nil {
+			return err
+		}
+	}
+	if w.Intent != v1alpha1.WorkspaceWrite {
 		return nil
 	}
-	to, err := url.Parse(w.GitRepo)
-	if err != nil {
-		return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.gitRepo: %v", err)
-	}
-	return m.need(ctx, Secret{
-		Use: ForRepository, For: types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, Namespace: t.Namespace,
+	return m.publication(ctx, t)
+}
+
+// WorkspaceSecret returns a credential of a task's workspace.
+func WorkspaceSecret(t *v1alpha1.Task, use SecretUse, ref *v1alpha1.WorkspaceCredentialReference) Secret {
+	return Secret{
+		Use: use, For: types.NamespacedName{Namespace: t.Namespace, Name: t.Name}, Namespace: t.Namespace,
 		Ref: v1alpha1.KeyReference{Name: ref.Name, Key: ref.Key},
-	}, to)
+	}
+}
+
+// PublicationURL returns the repository that a task publishes to.
+func PublicationURL(w *v1alpha1.TaskWorkspace) string { return cmp.Or(w.PublicationGitRepo, w.GitRepo) }
+
+// publication checks that what the run changes could be published, before anything is paid for. The run does not get the credentials.
+func (m *maker) publication(ctx context.Context, t *v1alpha1.Task) error {
+	w := t.Spec.Workspace
+	if m.place.NoPublication != "" {
+		return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.intent: %s", m.place.NoPublication)
+	}
+	to, err := url.Parse(PublicationURL(w))
+	if err != nil {
+		return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.publicationGitRepo: %v", err)
+	}
+	if ref := w.PublicationReadCredentialRef; ref != nil {
+		if _, err := m.may(ctx, WorkspaceSecret(t, ForPublicationRead, ref), to); err != nil {
+			return err
+		}
+	}
+	_, err = m.may(ctx, WorkspaceSecret(t, ForPublication, w.PublicationCredentialRef), to)
+	return err
 }

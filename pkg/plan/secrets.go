@@ -20,25 +20,34 @@ import (
 // need adds a Secret to the Plan, if it exists, the run may use it, and its value may be sent to the address. The
 // address is nil for values that programs get.
 func (m *maker) need(ctx context.Context, s Secret, to *url.URL) error {
-	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}
-	there, hosts, err := m.reader.HasSecret(ctx, s)
-	if err := lookedFor(err, "Secret", key); err != nil {
+	hosts, err := m.may(ctx, s, to)
+	if err != nil {
 		return err
-	}
-	if !there {
-		return refusal.Missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
-	}
-	if m.place.Pods && s.Namespace != m.namespace {
-		return refusal.New(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
-	}
-	if err := MaySend(key, hosts, m.place.RequireHosts, to); err != nil {
-		return refusal.New(v1alpha1.ReasonSecretHostNotAllowed, "%s%v", s.user(), err)
 	}
 	s.Hosts = hosts
 	if !slices.Contains(m.plan.Secrets, s) {
 		m.plan.Secrets = append(m.plan.Secrets, s)
 	}
 	return nil
+}
+
+// may returns where the value of a Secret may be sent, or why it cannot be used.
+func (m *maker) may(ctx context.Context, s Secret, to *url.URL) (egress.Hosts, error) {
+	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}
+	there, hosts, err := m.reader.HasSecret(ctx, s)
+	if err := lookedFor(err, "Secret", key); err != nil {
+		return hosts, err
+	}
+	if !there {
+		return hosts, refusal.Missing(v1alpha1.ReasonSecretKeyNotFound, "Secret %q of namespace %q has no key %q, or nothing under it", s.Ref.Name, s.Namespace, s.Ref.Key)
+	}
+	if m.place.Pods && s.Namespace != m.namespace {
+		return hosts, refusal.New(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
+	}
+	if err := MaySend(key, hosts, m.place.RequireHosts, to); err != nil {
+		return hosts, refusal.New(v1alpha1.ReasonSecretHostNotAllowed, "%s%v", s.user(), err)
+	}
+	return hosts, nil
 }
 
 // user says what uses the Secret, as the beginning of a message.
@@ -50,6 +59,12 @@ func (s *Secret) user() string {
 		return fmt.Sprintf("spec.env: the value of %s: ", s.For.Name)
 	case ForRepository:
 		return "spec.workspace.readCredentialRef: "
+	case ForPublicationRead:
+		return "spec.workspace.publicationReadCredentialRef: "
+	case ForPublication:
+		return "spec.workspace.publicationCredentialRef: "
+	case ForForge:
+		return "spec.workspace.forgeCredentialRef: "
 	default:
 		return ""
 	}

@@ -77,19 +77,21 @@ func gaps[T any](of T, table []row[T]) []Gap {
 func Task(t *v1alpha1.Task) []Gap {
 	return gaps(t, []row[*v1alpha1.Task]{
 		{
-			"spec.workspace", true, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && publishes(*t.Spec.Workspace) },
-			"nothing is published; leave out the fields about publications: those that begin with publication, push, pr and reject, forgeCredentialRef, createPR, " +
-				"expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths",
-		},
-		{
-			"spec.workspace.intent", true, func(t *v1alpha1.Task) bool {
-				return hasWorkspace(t) && t.Spec.Workspace.Intent == v1alpha1.WorkspaceWrite
+			"spec.workspace", true, func(t *v1alpha1.Task) bool {
+				return hasWorkspace(t) && t.Spec.Workspace.Intent != v1alpha1.WorkspaceWrite && publishes(*t.Spec.Workspace)
 			},
-			"nothing is published; set read, and let the task return what it changed as its result or as artifacts",
+			"without intent write nothing is published; set spec.workspace.intent to write, or leave out the fields about publications: those that begin with publication, push, pr and reject, " +
+				"forgeCredentialRef, createPR, expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths",
 		},
 		{
-			"spec.workspace.sourceRepository", true, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && t.Spec.Workspace.SourceRepository != nil },
-			"no code host is asked for the identity of a repository; leave it out",
+			"spec.workspace.createPR", true, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && asksForPR(t.Spec.Workspace) },
+			"no pull request is made; leave out createPR, forgeCredentialRef and the fields that begin with pr, and open one for status.delivery.branch",
+		},
+		{
+			"spec.workspace.sourceRepository", true, func(t *v1alpha1.Task) bool {
+				return hasWorkspace(t) && (t.Spec.Workspace.SourceRepository != nil || t.Spec.Workspace.PublicationRepository != nil)
+			},
+			"no code host is asked for the identity of a repository; leave it and publicationRepository out",
 		},
 		{
 			"spec.priorTaskRef", true, func(t *v1alpha1.Task) bool { return t.Spec.PriorTaskRef != nil },
@@ -101,6 +103,11 @@ func Task(t *v1alpha1.Task) []Gap {
 // hasWorkspace reports whether a task of a type that runs has a workspace.
 func hasWorkspace(t *v1alpha1.Task) bool {
 	return t.Spec.Workspace != nil && t.Spec.Type != v1alpha1.TaskTypeAgent
+}
+
+// asksForPR reports whether a workspace asks for a pull request.
+func asksForPR(w *v1alpha1.TaskWorkspace) bool {
+	return w.CreatePR || w.ForgeCredentialRef != nil || w.PRBaseBranch != "" || w.PRTitle != "" || w.PRBody != ""
 }
 
 // publishes reports whether anything in a workspace is about a publication, other than its intent.

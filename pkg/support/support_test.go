@@ -37,7 +37,8 @@ func TestGapsOfTasks(t *testing.T) {
 		{"to read", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{
 			Intent: v1alpha1.WorkspaceRead, GitRepo: "https://example.com/r", Branch: "main", Ref: "v1", SubPath: "a", ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"},
 		}}}, ""},
-		{"to write", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{Intent: v1alpha1.WorkspaceWrite}}}, "!spec.workspace.intent"},
+		{"to write", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{Intent: v1alpha1.WorkspaceWrite, PushBranch: "x"}}}, ""},
+		{"to open a pull request", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{Intent: v1alpha1.WorkspaceWrite, CreatePR: true}}}, "!spec.workspace.createPR"},
 		{"to publish", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Workspace: &v1alpha1.TaskWorkspace{PushBranch: "x"}}}, "!spec.workspace"},
 		{"of an identity", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{SourceRepository: &v1alpha1.RepositoryIdentity{}}}}, "!spec.workspace.sourceRepository"},
 		{"of a runtime", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent, Workspace: &v1alpha1.TaskWorkspace{}, Priority: new(int32(1))}}, ""},

@@ -29,15 +29,15 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// program leaves a process in a session of its own running, prints more than a result may hold, and prints a key.
-const program = `setsid sleep 1000 >/dev/null 2>&1 & head -c 3000000 /dev/zero | tr '\0' x; echo; echo ` + providerKey
+// leaving leaves a process in a session of its own running, prints more than a result may hold, and prints a key.
+const leaving = `setsid sleep 1000 >/dev/null 2>&1 & head -c 3000000 /dev/zero | tr '\0' x; echo; echo ` + providerKey
 
 // maxConforming is the largest result text that the API server accepts, in bytes.
 const maxConforming = 10 << 20
 
 // example holds the tasks with which the rules of runners are tested for one runner.
 type example struct {
-	// loud runs program, and succeeds.
+	// loud runs leaving, and succeeds.
 	loud v1alpha1.TaskSpec
 	// stuck works until it is stopped. Once it does, there is a file "begun" in the work folder, or a model has been asked.
 	stuck v1alpha1.TaskSpec
@@ -57,7 +57,7 @@ func examples() map[v1alpha1.TaskType]example {
 	}
 	return map[v1alpha1.TaskType]example{
 		v1alpha1.TaskTypeContainer: {
-			loud: command(program), stuck: command("setsid sleep 1000 & head -c 20000000 /dev/zero | tr '\\0' x; touch begun; wait"), broken: command("head -c 20000000 /dev/zero | tr '\\0' x; exit 3"),
+			loud: command(leaving), stuck: command("setsid sleep 1000 & head -c 20000000 /dev/zero | tr '\\0' x; touch begun; wait"), broken: command("head -c 20000000 /dev/zero | tr '\\0' x; exit 3"),
 		},
 		v1alpha1.TaskTypeAI: {loud: prompt("loud"), stuck: prompt("stuck"), broken: prompt("broken")},
 	}
@@ -66,7 +66,7 @@ func examples() map[v1alpha1.TaskType]example {
 // vendor serves a model for the examples. It sends on begun when it is asked "stuck".
 func vendor(t *testing.T, begun chan<- struct{}) *httptest.Server {
 	t.Helper()
-	arguments, err := json.Marshal(map[string]string{"language": "bash", "code": program})
+	arguments, err := json.Marshal(map[string]string{"language": "bash", "code": leaving})
 	if err != nil {
 		t.Fatal(err)
 	}

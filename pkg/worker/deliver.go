@@ -117,11 +117,14 @@ func outlast(ctx context.Context, clk clock.WithDelayedExecution, d time.Duratio
 	return after, func() { stop(); cancel() }
 }
 
-// submit uploads the artifacts and the result. A failed run uploads what it produced; its own
+// submit uploads the artifacts, what changed in the workspace, and the result. A failed run uploads what it produced; its own
 // error remains the one that is reported. submit reports whether the server has answered every
 // upload.
 func (w *worker) submit(ctx context.Context, end spool.End) (spool.End, bool) {
 	err := w.submitArtifacts(ctx, end.Artifacts)
+	if err == nil && end.Delta {
+		err = w.submitDelta(ctx)
+	}
 	if err == nil {
 		err = w.submitResult(ctx, end.Result)
 	}

@@ -4,32 +4,23 @@
 package worker
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"syscall"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/pkg/workspace/program"
 )
 
-const (
-	// maxEntries is how many files, folders and links a repository may have.
-	maxEntries = 1_000_000
-	// maxAnswer bounds what the program that prepares a workspace says, in bytes.
-	maxAnswer = 64 << 10
-)
+// maxEntries is how many files, folders and links a repository may have.
+const maxEntries = 1_000_000
 
 // prepare puts the task's repository into the run's folder, before anything of the run begins. The exact commit is stored in an event
 // first; an attempt that follows begins with the same one, which the controller takes from that event.
@@ -42,6 +33,15 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 		return runner.Fail(v1alpha1.ReasonInternalError, "the home folder of programs: %w", err)
 	}
 	order := w.order(task)
+	if ws.Intent == v1alpha1.WorkspaceWrite {
+		if w.spool == nil {
+			return runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%s is not set, and what the run changes must be kept", runspec.EnvSpoolDir)
+		}
+		order.Keep = w.baseline()
+		if err := os.MkdirAll(order.Keep, 0o700); err != nil {
+			return runner.Fail(v1alpha1.ReasonInternalError, "the folder of the commit: %w", err)
+		}
+	}
 	w.events.Record(event.New(v1alpha1.EventWorkspacePreparationStarted, v1alpha1.SeverityInfo, "", "fetch "+described(order), map[string]any{"repository": order.URL}))
 	report, err := w.fetch(ctx, order)
 	if err != nil {
@@ -66,6 +66,7 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 		return err
 	}
 	w.log.Line("workspace: %d files, %d bytes, commit %s of %s", report.Files, report.Bytes, report.Commit, order.URL)
+	w.commit = report.Commit
 	return nil
 }
 
@@ -92,34 +93,30 @@ func (w *worker) order(task *v1alpha1.Task) workspace.Order {
 	return o
 }
 
-// fetch has an order carried out by a process of its own, which gets the credential and ends before anything of the run begins.
+// fetch has an order carried out before anything of the run begins.
 func (w *worker) fetch(ctx context.Context, order workspace.Order) (*workspace.Report, error) {
-	if w.config.workspaceProgram == "" {
-		return nil, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "there is no program that fetches repositories (%s)", workspace.ProgramName)
-	}
-	input, err := json.Marshal(order)
+	answer, err := w.step(ctx, workspace.Prepare, order)
 	if err != nil {
-		return nil, runner.Fail(v1alpha1.ReasonInternalError, "the order for the workspace: %w", err)
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, w.config.workspaceProgram)
-	cmd.Dir, cmd.Env = w.config.TempDir, []string{"TMPDIR=" + w.config.TempDir}
-	out, said := &clip.Writer{Limit: maxAnswer}, &clip.Writer{Limit: maxAnswer}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it may not outlive the worker with its credential
-	runtime.LockOSThread()                                             // whose end would be taken for that of the worker
-	err = cmd.Run()
-	runtime.UnlockOSThread()
-	var answer workspace.Answer
-	switch {
+	return answer.Report, nil
+}
+
+// step has a step of the workspace carried out by a process of its own.
+func (w *worker) step(ctx context.Context, name string, order any) (*workspace.Answer, error) {
+	if w.config.workspaceProgram == "" {
+		return nil, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "there is no program that works on repositories (%s)", workspace.ProgramName)
+	}
+	answer, err := program.Run(ctx, w.config.workspaceProgram, w.config.TempDir, name, order)
+	switch failed := (*workspace.FailedError)(nil); {
 	case ctx.Err() != nil:
-		return nil, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped while it fetched the repository")
-	case err != nil || json.Unmarshal(out.Bytes(), &answer) != nil || answer.Report == nil && answer.Failure == nil:
-		return nil, runner.Fail(v1alpha1.ReasonInternalError, "%s gave no answer: %w: %s", workspace.ProgramName, cmp.Or(err, errors.New("it ended normally")), clip.Text(said.Text(), 1000))
-	case answer.Failure == nil:
-		return answer.Report, nil
-	case answer.Failure.Temporary:
-		return nil, runner.Unavailable(answer.Failure.Reason, "%w", answer.Failure)
-	default:
-		return nil, runner.Fail(answer.Failure.Reason, "%w", answer.Failure)
+		return nil, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped while it worked on the repository")
+	case errors.As(err, &failed) && failed.Temporary:
+		return nil, runner.Unavailable(failed.Reason, "%w", failed)
+	case failed != nil:
+		return nil, runner.Fail(failed.Reason, "%w", failed)
+	case err != nil:
+		return nil, runner.Fail(v1alpha1.ReasonInternalError, "%w", err)
 	}
+	return answer, nil
 }

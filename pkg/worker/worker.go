@@ -124,6 +124,10 @@ type worker struct {
 	events  *recorder
 	// spool stores on disk what is to be sent; nil for none.
 	spool *spool.Spool
+	// commit is what the run's workspace was made from; empty without one.
+	commit string
+	// frozen is set when what the run changed in its workspace is in the spool.
+	frozen bool
 	// post uploads raw bytes to a subresource of the task.
 	post func(ctx context.Context, contentType string, body []byte, path ...string) error
 }
@@ -150,7 +154,7 @@ func (w *worker) run(ctx context.Context) spool.End {
 		err = w.awaitHalt(ctx)
 	}
 	end := conclude(d, err, w.secret)
-	end.Artifacts = shownNames(w.config.ArtifactsDir, w.secret)
+	end.Artifacts, end.Delta = shownNames(w.config.ArtifactsDir, w.secret), w.frozen
 	stopped := ctx.Err() != nil
 	end.Termination.Ended = err != nil && !stopped
 	w.keep(ctx, end)
@@ -196,7 +200,11 @@ func (w *worker) work(ctx context.Context) (runner.Result, error) {
 	if err := w.prepare(ctx, task); err != nil {
 		return runner.Result{}, err
 	}
-	return r.Run(ctx, given)
+	result, err := r.Run(ctx, given)
+	if err == nil {
+		w.frozen, err = w.freeze(ctx, task)
+	}
+	return result, err
 }
 
 // started returns the event that the worker begins. It is a warning if values of secrets can be shown by the run.

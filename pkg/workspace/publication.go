@@ -4,6 +4,8 @@
 package workspace
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 )
 
@@ -41,6 +43,12 @@ type Frozen struct {
 	Digest string `json:"digest"`
 	// NotShown counts the changes that are not in the diff, because it had no room for them.
 	NotShown int `json:"notShown,omitempty"`
+}
+
+// Digest returns the SHA-256 of a file, as it is shown.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // BuildOrder asks for the commit of a delta.

@@ -26,9 +26,12 @@ type Host struct {
 	*httptest.Server
 	// Token, if not empty, is the password that each request must have.
 	Token string
+	// PushToken, if not empty, is the password of pushes, and Token that of everything else.
+	PushToken string
 	// Answer, if set, may answer a request in place of git; it reports whether it did.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
+	serve    func(w http.ResponseWriter, r *http.Request)
 	dir      string
 	mu       sync.Mutex
 	requests []string
@@ -46,6 +49,18 @@ func New(t testing.TB, token string) *Host {
 		Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
 		Env:  append(environ(), "GIT_PROJECT_ROOT="+h.dir, "GIT_HTTP_EXPORT_ALL=1"), Stderr: io.Discard,
 	}
+	h.serve = func(w http.ResponseWriter, r *http.Request) {
+		want := h.Token
+		if h.PushToken != "" && strings.Contains(r.URL.RequestURI(), "git-receive-pack") {
+			want = h.PushToken
+		}
+		if _, password, _ := r.BasicAuth(); want != "" && password != want {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		h.requests = append(h.requests, r.Method+" "+r.URL.RequestURI())
@@ -53,16 +68,14 @@ func New(t testing.TB, token string) *Host {
 		if h.Answer != nil && h.Answer(w, r) {
 			return
 		}
-		if _, password, _ := r.BasicAuth(); h.Token != "" && password != h.Token {
-			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
-			http.Error(w, "a token is needed", http.StatusUnauthorized)
-			return
-		}
-		backend.ServeHTTP(w, r)
+		h.serve(w, r)
 	}))
 	t.Cleanup(h.Close)
 	return h
 }
+
+// Serve answers a request as git does, for an Answer that does more.
+func (h *Host) Serve(w http.ResponseWriter, r *http.Request) { h.serve(w, r) }
 
 // environ keeps the configuration of the machine and of its user out.
 func environ() []string {

@@ -44,6 +44,8 @@ type admit struct {
 	takeChild  func(ctx context.Context, t *v1alpha1.Task, limit int) error
 	leaveChild func(context.Context, *v1alpha1.Task) error
 	origin     origin
+	// credentials records which credentials the publication of what the attempt changes may use.
+	credentials func(context.Context, *v1alpha1.Task) error
 	// warn writes a warning about the task for people.
 	warn func(ctx context.Context, t *v1alpha1.Task, reason, message string)
 }
@@ -78,6 +80,9 @@ func (s admit) decide(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	if err == nil {
 		err = s.origin.freeze(ctx, t)
+	}
+	if err == nil {
+		err = s.credentials(ctx, t)
 	}
 	if err == nil {
 		s.assign(t, res)

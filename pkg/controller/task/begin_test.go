@@ -49,7 +49,8 @@ func TestFirstEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := admit{
-				append: l.append, now: noon, newID: func() types.UID { return "job" }, end: l.finish,
+				credentials: noCredentials,
+				append:      l.append, now: noon, newID: func() types.UID { return "job" }, end: l.finish,
 				resolve:     func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{}, tc.resolve },
 				lockSession: func(context.Context, *v1alpha1.Task) error { return nil },
 				takeSlot:    func(context.Context, *v1alpha1.Task) error { return tc.slot },

@@ -26,6 +26,9 @@ type cancel struct {
 
 func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 	asked := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionCancelRequested)
+	if t.Status.Phase == v1alpha1.TaskFinalizing { // its publication knows whether it can still be withdrawn
+		return nil
+	}
 	if asked == nil || !meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionCancelRequested) {
 		return nil
 	}
@@ -56,9 +59,10 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 }
 
 // hadFinished reports whether nothing of the task was left to do when it was stopped; state is that of its last run. An
-// autonomous task would have gone on with another iteration, and a task with children that have not ended waits for them.
+// autonomous task would have gone on with another iteration, a task with children that have not ended waits for them, and what a task
+// changed in its repository would have been published.
 func hadFinished(ctx context.Context, t *v1alpha1.Task, state executor.State, children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)) (bool, error) {
-	if !state.Succeeded() || iterates(t) || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren) {
+	if !state.Succeeded() || changesRepository(t) || iterates(t) || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren) {
 		return false, nil
 	}
 	if !t.Status.HasChildren {

@@ -70,7 +70,8 @@ func TestDelegatedAgain(t *testing.T) {
 			siblings, left := 0, false
 			nothing := func(context.Context, *v1alpha1.Task) error { return nil }
 			s := admit{
-				append: l.append, leaveSlot: nothing, end: l.finish, lockSession: nothing, takeSlot: nothing, now: noon, newID: func() types.UID { return "job" },
+				credentials: noCredentials,
+				append:      l.append, leaveSlot: nothing, end: l.finish, lockSession: nothing, takeSlot: nothing, now: noon, newID: func() types.UID { return "job" },
 				resolve:    func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{agentName: "clerk"}, nil },
 				checkChild: rules.check,
 				takeChild:  func(_ context.Context, _ *v1alpha1.Task, limit int) error { siblings = limit; return nil },

@@ -28,6 +28,8 @@ type deletion struct {
 	// task.
 	children, owned func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)
 	remove          func(context.Context, *v1alpha1.Task) error
+	// forget drops what is known of the task's publication.
+	forget func(*v1alpha1.Task) error
 }
 
 // removeOwned deletes the tasks that the task owns, as the garbage collector of a cluster does, and returns how many of
@@ -89,6 +91,9 @@ func (s deletion) do(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	if left > 0 { // the removal of each of them wakes the task
 		return step.Wait{Reason: fmt.Sprintf("%d tasks that belong to the task are being deleted", left)}
+	}
+	if err := s.forget(t); err != nil {
+		return err
 	}
 	if err := s.executor.Remove(ctx, t.UID); err != nil {
 		return fmt.Errorf("clean up: %w", err)

@@ -70,7 +70,7 @@ func TestDeletionAndCancel(t *testing.T) {
 			l := &eventLog{}
 			dropped := false
 			children := func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.children, nil }
-			d := deletion{executor: &tc.runs, end: l.finish, children: children, dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil }}
+			d := deletion{forget: nothingForgotten, executor: &tc.runs, end: l.finish, children: children, dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil }}
 			err := d.do(t.Context(), tc.task)
 			if err == nil {
 				err = cancel{executor: &tc.runs, end: l.finish, children: children}.do(t.Context(), tc.task)
@@ -117,6 +117,7 @@ func TestDeletionTakesWhatIsOwned(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			removed, dropped := 0, false
 			d := deletion{
+				forget:        nothingForgotten,
 				executor:      &runs{err: executor.ErrNotFound},
 				dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil },
 				owned:         func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return tc.owned, nil },
@@ -144,6 +145,7 @@ func TestDeletionOnAFullDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dropped := false
 			d := deletion{
+				forget:   nothingForgotten,
 				executor: &runs{err: executor.ErrNotFound}, end: (&eventLog{err: tc.err}).finish,
 				children:      func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error) { return nil, nil },
 				dropFinalizer: func(context.Context, *v1alpha1.Task) error { dropped = true; return nil },

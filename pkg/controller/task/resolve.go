@@ -72,7 +72,7 @@ func PlaceOf(o Options) plan.Place {
 	p := plan.Place{
 		Pods:         o.Executor.ByReference(),
 		RequireHosts: o.RequireSecretHosts, NoContainers: o.ContainerRefusal, NoImages: o.ImageRefusal, NoPrograms: o.ProgramRefusal, NoNetwork: o.NetworkRefusal, NoMounts: o.MountRefusal,
-		NoRepositories: o.RepositoryRefusal,
+		NoRepositories: o.RepositoryRefusal, NoPublication: o.PublicationRefusal,
 	}
 	if o.LocalRuns {
 		p.NoPodFields = "runs of this server are commands of its own machine; set value, or use a Secret or a ConfigMap"
@@ -139,7 +139,7 @@ func (r *resolved) credential(s plan.Secret, value []byte) {
 		keep(&r.credentials.Env, s.For.Name)
 	case plan.ForRepository:
 		r.credentials.RepositoryToken, r.credentials.Hosts.Repository = string(value), s.Hosts
-	case plan.ForMount:
+	case plan.ForMount, plan.ForPublicationRead, plan.ForPublication, plan.ForForge:
 	}
 }
 

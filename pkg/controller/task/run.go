@@ -4,6 +4,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,8 @@ type run struct {
 	iterate func(ctx context.Context, t *v1alpha1.Task, o outcome) error
 	// warn writes a warning about the task for people, and note writes news.
 	warn, note func(ctx context.Context, t *v1alpha1.Task, reason, message string)
+	// publish begins the publication of what a run changed.
+	publish func(ctx context.Context, t *v1alpha1.Task, o outcome) error
 	// settleChildren reports whether the task must wait for what it delegated before it ends; see offspring.
 	settleChildren func(ctx context.Context, t *v1alpha1.Task, o outcome) (waits bool, err error)
 }
@@ -269,6 +272,8 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	switch {
 	case state.Succeeded() && iterates(t):
 		return s.iterate(ctx, t, succeeded(state))
+	case state.Succeeded() && changesRepository(t):
+		return s.deliverChanges(ctx, t, succeeded(state))
 	case state.Succeeded():
 		return s.finish(ctx, t, succeeded(state))
 	case state.Cause == executor.CauseDeadline && state.Termination != nil && state.Termination.Reason == v1alpha1.ReasonResultNotSubmitted:
@@ -291,6 +296,16 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	default:
 		return s.fail(ctx, t, diagnose(state))
 	}
+}
+
+// deliverChanges begins the publication of what the run changed, when all that the task delegated has ended.
+func (s run) deliverChanges(ctx context.Context, t *v1alpha1.Task, o outcome) error {
+	if t.Status.HasChildren {
+		if waits, err := s.settleChildren(ctx, t, o); err != nil || waits {
+			return cmp.Or(err, step.ErrDone) // the end of a child will wake the task
+		}
+	}
+	return s.publish(ctx, t, o)
 }
 
 // neverCame reports whether a deadline ended a run that still waited to begin, which is how the executor gives up a

@@ -96,6 +96,10 @@ func (l *eventLog) finish(_ context.Context, t *v1alpha1.Task, o outcome) error 
 	return l.err
 }
 
+func noCredentials(context.Context, *v1alpha1.Task) error { return nil }
+
+func nothingForgotten(*v1alpha1.Task) error { return nil }
+
 func nothingUnsettled(context.Context, *v1alpha1.Task, string) ([]v1alpha1.ExecutionEvent, error) {
 	return nil, nil
 }
@@ -408,10 +412,11 @@ func TestAdmit(t *testing.T) {
 			l := &eventLog{}
 			left, warned := false, false
 			s := admit{
-				append:    l.append,
-				leaveSlot: func(context.Context, *v1alpha1.Task) error { left = true; return nil },
-				warn:      func(context.Context, *v1alpha1.Task, string, string) { warned = true },
-				now:       func() time.Time { return noon().Add(tc.now) }, newID: func() types.UID { return "job" }, grace: 5 * time.Second, end: l.finish,
+				credentials: noCredentials,
+				append:      l.append,
+				leaveSlot:   func(context.Context, *v1alpha1.Task) error { left = true; return nil },
+				warn:        func(context.Context, *v1alpha1.Task, string, string) { warned = true },
+				now:         func() time.Time { return noon().Add(tc.now) }, newID: func() types.UID { return "job" }, grace: 5 * time.Second, end: l.finish,
 				resolve: func(context.Context, *v1alpha1.Task) (*resolved, error) {
 					return &resolved{agentName: "a", providerName: "p", model: "m"}, tc.resolve
 				},

@@ -60,6 +60,11 @@ type Options struct {
 	MountRefusal string
 	// RepositoryRefusal, when not empty, fails tasks with a workspace with this message.
 	RepositoryRefusal string
+	// PublicationRefusal, when not empty, fails tasks that change their repository with this message. Otherwise Publisher carries out the
+	// steps of their publication, with the addresses in RepositoryAllow, as host:port, although they are not public.
+	PublicationRefusal string
+	Publisher          Publisher
+	RepositoryAllow    []string
 	// LocalRuns says that runs are processes on this machine. The controller then warns about settings that only a
 	// cluster can honour.
 	LocalRuns bool
@@ -149,6 +154,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		Watches(&v1alpha1.Tool{}, handler.EnqueueRequestsFromMapFunc(approvalAPI{w}.waitForTool), builder.WithPredicates(changedTool())).
 		WatchesRawSource(exits(o.Executor)).
 		WatchesRawSource(given(room)).
+		WatchesRawSource(given(published{o.Publisher})).
 		WatchesRawSource(given(kin)).
 		WatchesRawSource(wallClock{clock: o.Clock, list: unfinished(mgr.GetClient())}.source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
@@ -172,6 +178,15 @@ func exits(e executor.Executor) source.Source {
 		e.OnWaiting(ctx, wake)
 		return nil
 	})
+}
+
+// published wakes the tasks of whose publication a step is over.
+type published struct{ Publisher }
+
+func (p published) wakeBy(f func(types.NamespacedName)) {
+	if p.Publisher != nil {
+		p.OnEnd(f)
+	}
 }
 
 // given wakes the tasks that are given a slot.
@@ -231,6 +246,7 @@ func keepLedger(room ledger) handler.EventHandler {
 //   - cancel comes before schedule and admit: a requested cancellation takes effect before another attempt.
 //   - admit records an attempt and ends the reconcile; run starts it in a later one, when it is stored.
 //   - parked comes before run: pending approvals are handled before the run is examined.
+//   - publish comes after run, because it follows it; a publication that has begun is not cancelled by cancel, but by publish.
 func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics) []step.Step[*v1alpha1.Task] {
 	refs := newResolver(o, w.Client, w.live)
 	tasks, events, approvals, runs := taskAPI{w}, eventAPI{w}, approvalAPI{w}, runAPI{w}
@@ -266,8 +282,13 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 		append: appendEvents, unsettled: unsettled, end: family.before(end.end), iterate: iterate.next, warn: warn, note: tell(corev1.EventTypeNormal),
 		settleChildren: family.settle, skills: skills,
 	}
+	pub := publish{
+		now: o.Clock.Now, publisher: o.Publisher, origin: from, append: appendEvents, end: end.end, delta: resultAPI{w}.delta, secret: secretAPI{w}.workspaceSecret,
+		allow: o.RepositoryAllow, lately: newSightings(o.Clock.Now),
+	}
+	attempt.publish = pub.begin
 	list := []step.Step[*v1alpha1.Task]{
-		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, owned: kids.owned, remove: runs.remove}.do},
+		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, owned: kids.owned, remove: runs.remove, forget: pub.forget}.do},
 		{Name: "finalizer", Do: finalizer{add: tasks.addFinalizer}.do},
 		{Name: "begin", Do: begin{append: appendEvents}.do},
 		{Name: "children", Do: children{shown: kids.shown, runs: runs.children, result: resultAPI{w}.result}.do},
@@ -278,7 +299,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 			children: runs.children, create: runs.createChild, remove: runs.remove, warn: warn, note: tell(corev1.EventTypeNormal),
 		}.do},
 		{Name: "admit", Do: admit{
-			origin: from,
+			origin: from, credentials: pub.freeze,
 			append: appendEvents, now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
@@ -286,6 +307,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 		{Name: "run", Do: parked{
 			now: o.Clock.Now, park: o.Executor.Park, pending: approvals.pendingApprovals, tool: approvals.tool, children: kids.shown, append: appendEvents, next: attempt.do,
 		}.do},
+		{Name: "publish", Do: pub.do},
 	}
 	for i := range list {
 		list[i] = closed(o.Executor, end.end, list[i])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/controller"
 	"github.com/platform-ai/platform/pkg/controller/executor/process"
+	"github.com/platform-ai/platform/pkg/controller/publisher"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/runspec"
 )
@@ -69,7 +70,10 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	options.ImageRefusal = imagesRefused
 	if o.WorkspaceBinary == "" {
 		options.RepositoryRefusal = repositoriesRefused
+	} else if options.Publisher, err = publisher.New(ctx, o.WorkspaceBinary, o.Path(publicationsFolder)); err != nil {
+		return err
 	}
+	options.RepositoryAllow = o.RepositoryAllow
 	programs, err := o.confinement(ctx, groups)
 	if err != nil {
 		return err

@@ -19,6 +19,9 @@ import (
 // runsFolder holds the runs, in the data folder.
 const runsFolder = "runs"
 
+// publicationsFolder holds what publications need meanwhile, in the data folder.
+const publicationsFolder = "publications"
+
 // goOn says that runs go on without the server, and how to end them.
 func goOn(out io.Writer, n int, dir string) error {
 	if n == 0 || out == nil {

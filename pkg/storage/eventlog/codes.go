@@ -54,6 +54,8 @@ var typeNames = [...]v1alpha1.EventType{
 	42: v1alpha1.EventToolCallJudged,
 	43: v1alpha1.EventTaskMessageReceived,
 	44: v1alpha1.EventTaskMessagesRead,
+	45: v1alpha1.EventWorkspaceFrozen,
+	46: v1alpha1.EventDeliveryStateChanged,
 }
 
 // severityNames gives every severity its number on disk. Append only.

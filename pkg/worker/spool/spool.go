@@ -67,7 +67,15 @@ type End struct {
 	// Artifacts are the names under which files of the artifacts folder are uploaded, by path, where the paths themselves must not
 	// leave the machine.
 	Artifacts map[string]string `json:"artifacts,omitempty"`
+	// Delta is set if the folder of the spool has what the run changed in its workspace (DeltaName), and the same as text (DiffName).
+	Delta bool `json:"delta,omitempty"`
 }
+
+// Names of files in the folder of a spool.
+const (
+	DeltaName = "delta.tar.gz"
+	DiffName  = "workspace.diff"
+)
 
 // Spool is an open spool.
 type Spool struct {

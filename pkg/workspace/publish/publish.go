@@ -12,8 +12,6 @@ package publish
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"os"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/commit"
@@ -107,18 +106,12 @@ func Freeze(ctx context.Context, o workspace.FreezeOrder) (*workspace.Frozen, er
 	if int64(file.Len()) > o.MaxBytes {
 		return nil, fmt.Errorf("%w: they take %d bytes compressed; the limit is %d", delta.ErrTooLarge, file.Len(), o.MaxBytes)
 	}
-	f := &workspace.Frozen{Files: len(d.Changes), Bytes: int64(file.Len()), Digest: Digest(file.Bytes())}
+	f := &workspace.Frozen{Files: len(d.Changes), Bytes: int64(file.Len()), Digest: workspace.Digest(file.Bytes())}
 	var diff bytes.Buffer
 	if f.NotShown, err = d.Diff(from, &diff, o.MaxBytes); err != nil {
 		return nil, err
 	}
-	return f, errors.Join(os.WriteFile(o.Diff, diff.Bytes(), 0o600), os.WriteFile(o.Delta, file.Bytes(), 0o600))
-}
-
-// Digest returns the SHA-256 of a file, as it is shown.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return f, errors.Join(durable.WriteFile(o.Diff, diff.Bytes()), durable.WriteFile(o.Delta, file.Bytes()))
 }
 
 // Build writes the pack with the commit of a delta.

@@ -92,6 +92,12 @@ const (
 	EventWorkspacePreparationCompleted EventType = "WorkspacePreparationCompleted"
 	// EventWorkspacePreparationFailed: the repository could not be fetched. Content: repository, reason.
 	EventWorkspacePreparationFailed EventType = "WorkspacePreparationFailed"
+	// EventWorkspaceFrozen: the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.
+	EventWorkspaceFrozen EventType = "WorkspaceFrozen"
+	// EventDeliveryStateChanged: status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch,
+	// startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA and artifactDigest as soon as they
+	// are known.
+	EventDeliveryStateChanged EventType = "DeliveryStateChanged"
 )
 
 // Events of a coding agent in a runtime of its own.

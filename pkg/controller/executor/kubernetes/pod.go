@@ -191,6 +191,7 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialTools, key), nil)
 		case plan.ForRepository: // refused before, because no Pod has a workspace yet
 		case plan.ForVariable, plan.ForMount: // the Pod refers to them itself
+		case plan.ForPublicationRead, plan.ForPublication, plan.ForForge: // no run gets them
 		}
 	}
 	if run.Task.Spec.Type == v1alpha1.TaskTypeAI && e.opts.SearchURL != "" {
@@ -306,6 +307,7 @@ func secretHosts(secrets []plan.Secret) string {
 		case plan.ForTool:
 			hosts.Tool(key, s.Hosts)
 		case plan.ForRepository:
+		case plan.ForPublicationRead, plan.ForPublication, plan.ForForge:
 		case plan.ForVariable, plan.ForMount: // programs get these values, and could send them anywhere
 		}
 	}

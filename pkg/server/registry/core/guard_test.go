@@ -188,7 +188,7 @@ func may(caller, path, verb, of string) bool {
 	}
 	family := own == of || own == "mine" && of == "child"
 	switch {
-	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox"}, path):
+	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/delta", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox"}, path):
 		return own == of
 	case path == "tasks/inbox":
 		return own == of && verb == "get"

@@ -50,7 +50,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 			return nil
 		}
 	case "status", "trace", "stream":
-	case "events", "result", "log", "artifacts", "plan", "fork":
+	case "events", "result", "log", "artifacts", "delta", "plan", "fork":
 		if a.Verb == "create" {
 			return mine(own)
 		}

@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package content stores and serves what tasks leave behind besides events: result, log, artifacts, and the calls of tools that policies
-// judged. It is kept in the blob store by the task's UID. Content may be written while its task runs; after that, only controllers
+// Package content stores and serves what tasks leave behind besides events: result, log, artifacts, what they changed in their workspace, and
+// the calls of tools that policies judged. It is kept in the blob store by the task's UID. Content may be written while its task runs; after that, only controllers
 // write it (end.go).
 //
 // Followers of a log and the writes that they wait for (followers.go) meet in memory, which suffices because one process writes the
@@ -49,6 +49,8 @@ const (
 	maxFilename = 255
 	// resultBlob is the name of the result in the blob store.
 	resultBlob = "result"
+	// deltaBlob is the name of what the run changed in its workspace.
+	deltaBlob = "delta"
 	// artifactBlob is the prefix of an artifact's name in the blob store.
 	artifactBlob = "artifact/"
 )
@@ -280,6 +282,54 @@ func (r *Contents) Artifacts(_ context.Context, p stored.Parent, respond rest.Re
 	}), nil
 }
 
+// Delta serves GET and POST of what the run changed in its workspace. It is kept as the worker sent it: a commit is made of it, whose
+// content nobody may change.
+func (r *Contents) Delta(_ context.Context, p stored.Parent, respond rest.Responder) (http.Handler, error) {
+	if p.Path != "" {
+		return nil, notFound("delta/" + p.Path)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var err error
+		if req.Method == http.MethodPost {
+			err = r.putDelta(w, req, p.Object)
+		} else {
+			err = r.getDelta(w, req, p.Object)
+		}
+		if err != nil {
+			respond.Error(err)
+		}
+	}), nil
+}
+
+func (r *Contents) putDelta(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) error {
+	data, err := r.body(w, req, t)
+	if err != nil {
+		return err
+	}
+	if t.Spec.Workspace == nil {
+		return apierrors.NewBadRequest("delta: the task has no workspace")
+	}
+	f := blob.File{Name: deltaBlob, ContentType: "application/gzip", CreatedAt: r.o.Clock.Now()}
+	err = r.keep(req.Context(), t, "delta", func(ctx context.Context) error { return r.o.Blobs.PutFile(ctx, t.Namespace, t.UID, f, data) })
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (r *Contents) getDelta(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task) error {
+	f, data, ok, err := r.o.Blobs.File(req.Context(), t.UID, deltaBlob)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return apierrors.NewNotFound(v1alpha1.Resource("tasks/delta"), t.Name)
+	}
+	send(w, req, f, data, t.Name+".delta.tar.gz")
+	return nil
+}
+
 func (r *Contents) putArtifact(w http.ResponseWriter, req *http.Request, p stored.Parent) error {
 	if err := checkFilename(p.Path); err != nil {
 		return err
@@ -326,16 +376,21 @@ func (r *Contents) getArtifact(w http.ResponseWriter, req *http.Request, p store
 	if !ok {
 		return apierrors.NewNotFound(v1alpha1.Resource("tasks/artifacts"), p.Path)
 	}
+	send(w, req, f, data, p.Path)
+	return nil
+}
+
+// send sends a file as an attachment.
+func send(w http.ResponseWriter, req *http.Request, f blob.File, data []byte, filename string) {
 	h := w.Header()
 	h.Set("Content-Type", f.ContentType)
 	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": p.Path}))
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": filename}))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox")
 	if _, err := w.Write(data); err != nil {
-		klog.FromContext(req.Context()).V(2).Info("The client did not read an artifact to its end", "err", err)
+		klog.FromContext(req.Context()).V(2).Info("The client did not read a file to its end", "err", err)
 	}
-	return nil
 }
 
 // checkFilename requires a single path element that is safe to store in a directory.
