@@ -173,7 +173,7 @@ func TestWorkspaceFailures(t *testing.T) {
 	for field, change := range map[string]func(*v1alpha1.TaskSpec){
 		"spec.workspace.gitRepo": func(s *v1alpha1.TaskSpec) { s.Workspace = &v1alpha1.TaskWorkspace{Branch: "main"} },
 		"https or http":          func(s *v1alpha1.TaskSpec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "git@example.com:a/b"} },
-		"spec.workspace.intent": func(s *v1alpha1.TaskSpec) {
+		"spec.workspace.publicationCredentialRef": func(s *v1alpha1.TaskSpec) {
 			s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: h.Location("r"), Intent: v1alpha1.WorkspaceWrite}
 		},
 		"spec.workspace.sourceRepository": func(s *v1alpha1.TaskSpec) {
