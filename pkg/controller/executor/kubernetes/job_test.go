@@ -107,7 +107,7 @@ func jobCases() map[string]struct {
 				o.Exchange = tokenexchange.Options{Endpoint: "https://tts.example/token", ChildScope: "work", CA: "-----BEGIN CERTIFICATE-----"}
 			},
 			run: runOf("delegate", v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello", Transaction: &v1alpha1.TaskTransaction{
-				Profile: "transaction-token", ID: "txn-1", Issuer: "https://tts.example", Subject: "$(HOME)", RequestingWorkload: "gateway", Scope: "work more", Scopes: []string{"work", "more"},
+				Profile: "transaction-token", ID: "txn-1", Issuer: "https://tts.example", Subject: "$$(HOME)", RequestingWorkload: "gateway", Scope: "work more", Scopes: []string{"work", "more"},
 			}}, func(r *executor.Run) { r.TransactionSecret = "delegate-txn-1" }),
 		},
 		"ai-own-image": {

@@ -290,11 +290,13 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	}
 	transaction := executor.TransactionEnv(run, e.opts.Exchange, path.Join(transactionDir, v1alpha1.TransactionTokenKey))
 	for _, name := range slices.Sorted(maps.Keys(transaction)) { // so that a Job looks the same each time it is built
-		// The kubelet would expand references to other variables.
-		env = append(env, corev1.EnvVar{Name: name, Value: strings.ReplaceAll(transaction[name], "$(", "$$(")})
+		env = append(env, corev1.EnvVar{Name: name, Value: literal(transaction[name])})
 	}
 	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
 }
+
+// literal returns the value of a variable in which the kubelet, which replaces $(NAME) and $$, finds the text.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 // secretHosts returns a runspec.SecretHosts, as JSON with its keys in order, or an empty text if no Secret has a rule.
 func secretHosts(secrets []plan.Secret) string {
