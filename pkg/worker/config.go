@@ -52,9 +52,10 @@ type Config struct {
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
 	credentialsDir string
 	// repositoryAllow lists host:port from which a repository may be fetched although its address is private, and
-	// workspaceProgram is the program that does it.
-	repositoryAllow  []string
-	workspaceProgram string
+	// workspaceProgram is the program that does it. workspaceAnswer is the file with its report if it has done it before the worker
+	// was started; empty if it has not.
+	repositoryAllow                   []string
+	workspaceProgram, workspaceAnswer string
 	// transactionFile has the task's transaction token; empty for none.
 	transactionFile string
 	// SecretDirs are folders whose files are secrets.
@@ -103,7 +104,7 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if c.repositoryAllow, err = egress.ParseAllow(getenv(runspec.EnvRepositoryAllow)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRepositoryAllow, err)
 	}
-	c.workspaceProgram = getenv(runspec.EnvWorkspaceProgram)
+	c.workspaceProgram, c.workspaceAnswer = getenv(runspec.EnvWorkspaceProgram), getenv(runspec.EnvWorkspaceAnswer)
 	if c.CodeLimits, err = codeLimits(getenv); err != nil {
 		return nil, err
 	}

@@ -24,12 +24,8 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace"
 )
 
-const (
-	// maxEntries is how many files, folders and links a repository may have.
-	maxEntries = 1_000_000
-	// maxAnswer bounds what the program that prepares a workspace says, in bytes.
-	maxAnswer = 64 << 10
-)
+// maxAnswer bounds what the program that prepares a workspace says, in bytes.
+const maxAnswer = 64 << 10
 
 // prepare puts the task's repository into the run's folder, before anything of the run begins. The exact commit is stored in an event
 // first; an attempt that follows begins with the same one, which the controller takes from that event.
@@ -81,19 +77,18 @@ func described(o workspace.Order) string {
 }
 
 func (w *worker) order(task *v1alpha1.Task) workspace.Order {
-	ws, c := task.Spec.Workspace, w.config
-	o := workspace.Order{
-		URL: ws.GitRepo, Branch: ws.Branch, Ref: ws.Ref, SubPath: ws.SubPath, Token: c.Credentials.RepositoryToken, Hosts: c.Credentials.Hosts.Repository,
-		Allow: c.repositoryAllow, Dir: c.WorkDir, Temp: c.TempDir, MaxBytes: int64(cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes)), MaxEntries: maxEntries,
-	}
-	if d := task.Status.Delivery; d != nil {
-		o.Commit = d.StartingSHA
-	}
+	o, c := workspace.For(task), w.config
+	o.Token, o.Hosts, o.Allow = c.Credentials.RepositoryToken, c.Credentials.Hosts.Repository, c.repositoryAllow
+	o.Dir, o.Temp, o.MaxBytes = c.WorkDir, c.TempDir, int64(cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes))
 	return o
 }
 
-// fetch has an order carried out by a process of its own, which gets the credential and ends before anything of the run begins.
+// fetch has an order carried out by a process of its own, which gets the credential and ends before anything of the run begins. In a Pod
+// that process was an init container, which has ended already.
 func (w *worker) fetch(ctx context.Context, order workspace.Order) (*workspace.Report, error) {
+	if file := w.config.workspaceAnswer; file != "" {
+		return prepared(file)
+	}
 	if w.config.workspaceProgram == "" {
 		return nil, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "there is no program that fetches repositories (%s)", workspace.ProgramName)
 	}
