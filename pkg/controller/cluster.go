@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/envflag"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/memlimit"
@@ -94,7 +95,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "serve metrics at this address; empty means nowhere")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "serve /healthz and /readyz at this address; empty means nowhere")
 	o.Profiling.AddFlag(fs)
-	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint (required)")
+	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint, and /platform-workspace (required)")
 	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; slots that become free go round the namespaces, and within one by priority and age. 0 is no limit")
@@ -102,6 +103,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringToIntVar(&o.Shares.Reserved, "reserved-tasks", nil, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
+	fs.StringSliceVar(&o.Runs.RepositoryAllow, "repository-allow", nil, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and programs may read the keys of their own run")
@@ -119,6 +121,10 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	memlimit.Set(ctx)
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
+	}
+	var err error
+	if o.Runs.RepositoryAllow, err = egress.ParseAllow(strings.Join(o.Runs.RepositoryAllow, ",")); err != nil {
+		return fmt.Errorf("--repository-allow: %w", err)
 	}
 	if err := task.CheckShares(o.Shares, o.MaxRunning, o.MaxRunningPerNamespace); err != nil {
 		return err
@@ -167,8 +173,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	return Run(ctx, cfg, Options{
 		Tasks: task.Options{
 			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-			RepositoryRefusal: repositoriesRefused,
-			Shares:            o.Shares, Metrics: ctrlmetrics.Registry,
+			Shares: o.Shares, Metrics: ctrlmetrics.Registry,
 			WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
 		},
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
@@ -191,9 +196,6 @@ func (o *ClusterOptions) config() (*rest.Config, error) {
 	}
 	return cfg, nil
 }
-
-// repositoriesRefused is the reason why a task with a workspace fails.
-const repositoriesRefused = "not supported yet in a cluster: no repository is fetched for a Pod; clone it in spec.command of a task of type container"
 
 // newClient returns a client for Jobs and Pods, which kube-apiserver serves in a compact encoding.
 func newClient(cfg *rest.Config) (clientset.Interface, error) {
