@@ -8,6 +8,7 @@ package githost
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -36,6 +37,12 @@ type Host struct {
 // New starts a host. It ends with the test.
 func New(t testing.TB, token string) *Host {
 	t.Helper()
+	return At(t, "127.0.0.1:0", token)
+}
+
+// At is New for an address of this machine, where Pods can reach the host.
+func At(t testing.TB, address, token string) *Host {
+	t.Helper()
 	h := &Host{dir: t.TempDir(), Token: token}
 	libexec, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -45,7 +52,7 @@ func New(t testing.TB, token string) *Host {
 		Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
 		Env:  append(environ(), "GIT_PROJECT_ROOT="+h.dir, "GIT_HTTP_EXPORT_ALL=1"),
 	}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		h.requests = append(h.requests, r.Method+" "+r.URL.RequestURI())
 		h.mu.Unlock()
@@ -59,6 +66,13 @@ func New(t testing.TB, token string) *Host {
 		}
 		backend.ServeHTTP(w, r)
 	}))
+	if err := h.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if h.Listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	h.Start()
 	t.Cleanup(h.Close)
 	return h
 }
