@@ -42,7 +42,8 @@ echo searched
 [ "$PLATFORM_TASK_ATTEMPT" = 2 ]`
 
 // TestWorkspacesOfPods: a command in a Pod finds the files of a commit and nothing else of their repository, and so do its retry, though
-// the branch has moved, and a model's program. What cannot be fetched fails the task with a reason.
+// the branch has moved, and a model's program. What cannot be fetched fails the task with a reason. A task that is fetching obeys its
+// timeout and a cancellation.
 func TestWorkspacesOfPods(t *testing.T) {
 	t.Parallel()
 	p := newTeam(t)
@@ -53,8 +54,13 @@ func TestWorkspacesOfPods(t *testing.T) {
 	h.CommitTree(t, "r", "evil", h.Tree(t, "r", githost.Entry{Mode: "100644", Name: ".git", Content: "gitdir: /"}))
 	h.Git(t, "r", "", "symbolic-ref", "HEAD", "refs/heads/"+branch)
 	var opened, refused atomic.Int32
+	asked := make(chan struct{}, 10)
 	h.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
+		case strings.HasPrefix(r.URL.Path, "/slow.git/"):
+			asked <- struct{}{}
+			<-r.Context().Done()
+			return true
 		case strings.HasPrefix(r.URL.Path, "/away.git/"):
 			refused.Add(1)
 			http.Error(w, "the words of a server", http.StatusServiceUnavailable)
@@ -116,6 +122,16 @@ func TestWorkspacesOfPods(t *testing.T) {
 	if _, result, _ := ended(t, p, "model"); !strings.Contains(result, `docs\nsecond commit\n/tmp/home\n`) {
 		t.Errorf("a model's program found %s", result)
 	}
+	command(t, p, "late", "echo ran", map[string]any{"workspace": of("slow", "main", "")["workspace"], "timeout": "5s"})
+	<-asked
+	command(t, p, "cancelled", "echo ran", of("slow", "main", ""))
+	<-asked
+	cancelTask(t, p, "cancelled") // the program obeys SIGTERM, which is followed by SIGKILL long after this wait
+	if task, _, _ := ended(t, p, "cancelled"); task.Status.Phase != v1alpha1.TaskCancelled {
+		t.Errorf("cancelled: %s: %s", task.Status.Phase, task.Status.Message)
+	}
+	p.MustShell(t, "kubectl wait --for=delete pods --selector platform.ai/task=cancelled --timeout=120s")
+	failedBecause(t, p, "late", "timed out", v1alpha1.ReasonTimedOut)
 	command(t, p, "branch", "echo ran", of("r", "none", "reader"))
 	command(t, p, "closed", "echo ran", of("r", branch, ""))
 	command(t, p, "tree", "echo ran", of("r", "evil", "reader"))
