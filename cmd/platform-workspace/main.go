@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command platform-workspace fetches the repository of one task and writes the tree of an exact commit into a folder. Workers start
-// it, with an order on standard input, and read its answer from standard output; in Pods it is an init container. See package workspace.
-// It is not meant to be started by people.
+// Command platform-workspace carries out one step of what is done with the repository of a task: its argument names the step, its
+// standard input has the order, and its standard output gets the answer; see package workspace. Workers and controllers start it. In
+// Pods the first step is an init container, whose order is in its environment. The program is not meant to be started by people.
 package main
 
 import (
@@ -17,13 +17,14 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/prepare"
+	"github.com/platform-ai/platform/pkg/workspace/publish"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := sandbox.Seal() // the credential is read after this
 	if err == nil {
-		err = run(ctx)
+		err = do(ctx, os.Args[1:])
 	}
 	stop()
 	if err != nil {
@@ -32,10 +33,22 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
-	if len(os.Args) > 1 && os.Args[1] == workspace.InitVerb {
+// do carries out the step that the arguments name; without any, the first of all.
+func do(ctx context.Context, args []string) error {
+	name := workspace.Prepare
+	if len(args) > 0 {
+		name = args[0]
+	}
+	switch name {
+	case workspace.Prepare:
+		return prepare.Main(ctx, os.Stdin, os.Stdout)
+	case workspace.InitVerb:
 		memlimit.Set(ctx) // what its container may use
 		return prepare.InPod(ctx, os.Getenv)
 	}
-	return prepare.Main(ctx, os.Stdin, os.Stdout)
+	step, ok := publish.Steps()[name]
+	if !ok {
+		return fmt.Errorf("there is no step %q", name)
+	}
+	return step(ctx, os.Stdin, os.Stdout)
 }

@@ -1,10 +1,18 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workspace is the contract between a worker and the program platform-workspace, which prepares the repository that a task
-// works on. The program is a clean room: a process of its own for each preparation, that ends before anything of the run begins. It
-// alone gets the credential that the repository is read with, on its standard input; the run gets a tree of files, and neither a
-// credential nor git's own files. See packages repository and checkout for what it does with the repository.
+// Package workspace is the contract with the program platform-workspace, which does what is done with the repository that a task works
+// on. Each step is a process of its own, with at most one credential, on its standard input, and none of them shares a process with a
+// run:
+//
+//	prepare   the read credential    before the run: writes the files of an exact commit into its folder (packages repository, checkout)
+//	freeze    no credential          after the run: compares the folder with the commit, and keeps what changed (package delta)
+//	build     no credential          makes a commit of that, the same each time, and refuses what the task does not allow (package commit)
+//	push      the push credential    moves the branch from the exact commit that it was at (package publish)
+//	look      a read credential      says where the branch is, before and after that
+//
+// Workers start prepare and freeze, the controller the others. The run gets a tree of files, and neither a credential nor git's own
+// files.
 package workspace
 
 import (
@@ -33,14 +41,36 @@ type Order struct {
 	// meanwhile, on the same disk.
 	Dir  string `json:"dir"`
 	Temp string `json:"temp"`
+	// Keep is a folder in which the commit's objects are kept, so that what the run changes can be compared with them (Freeze); empty
+	// if nothing of that kind follows.
+	Keep string `json:"keep,omitempty"`
 	// MaxBytes is what the tree, and before it what the server sends, may take. MaxEntries is how many files, folders and links there may be.
 	MaxBytes   int64 `json:"maxBytes"`
 	MaxEntries int64 `json:"maxEntries"`
 }
 
-// Answer is what the program writes to its standard output, as JSON: a report or a failure.
+// Access returns how the order reaches the server.
+func (o Order) Access() Access {
+	return Access{URL: o.URL, Token: o.Token, Hosts: o.Hosts, Allow: o.Allow}
+}
+
+// Access is how the server of a repository is reached.
+type Access struct {
+	URL string `json:"url"`
+	// Token is the credential, and Hosts where it may be sent.
+	Token string       `json:"token,omitempty"`
+	Hosts egress.Hosts `json:"hosts,omitzero"`
+	// Allow lists host:port that may be dialled although their addresses are private.
+	Allow []string `json:"allow,omitempty"`
+}
+
+// Answer is what the program writes to its standard output, as JSON: what it was asked for, or a failure.
 type Answer struct {
 	Report  *Report      `json:"report,omitempty"`
+	Frozen  *Frozen      `json:"frozen,omitempty"`
+	Built   *Built       `json:"built,omitempty"`
+	Pushed  *Pushed      `json:"pushed,omitempty"`
+	Seen    *Seen        `json:"seen,omitempty"`
 	Failure *FailedError `json:"failure,omitempty"`
 }
 

@@ -7,6 +7,7 @@ package githost
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -50,7 +51,7 @@ func At(t testing.TB, address, token string) *Host {
 	}
 	backend := &cgi.Handler{
 		Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
-		Env:  append(environ(), "GIT_PROJECT_ROOT="+h.dir, "GIT_HTTP_EXPORT_ALL=1"),
+		Env:  append(environ(), "GIT_PROJECT_ROOT="+h.dir, "GIT_HTTP_EXPORT_ALL=1"), Stderr: io.Discard,
 	}
 	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
@@ -184,4 +185,12 @@ func (h *Host) CommitTree(t testing.TB, name, branch, tree string) string {
 	id := h.Git(t, name, "", "commit-tree", "-m", "work", tree)
 	h.Git(t, name, "", "update-ref", "refs/heads/"+branch, id)
 	return id
+}
+
+// Hook makes a script a hook of a repository.
+func (h *Host) Hook(t testing.TB, name, hook, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, name+".git", "hooks", hook), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }

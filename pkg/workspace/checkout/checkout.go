@@ -27,14 +27,11 @@ import (
 	"path"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/workspace/filename"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
 
 const (
-	// maxDepth is how deep folders may be nested.
-	maxDepth = 256
-	// maxName is the longest name of a file, in bytes.
-	maxName = 255
 	// maxLink is the longest target of a link, in bytes.
 	maxLink = 4096
 )
@@ -75,8 +72,8 @@ func refuse(format string, args ...any) error {
 }
 
 func (w *writer) folder(ctx context.Context, from repository.Entry, into *os.Root, at string, depth int) error {
-	if depth > maxDepth {
-		return refuse("folders are nested more than %d deep", maxDepth)
+	if depth > filename.MaxDepth {
+		return refuse("folders are nested more than %d deep", filename.MaxDepth)
 	}
 	entries, err := from.Entries()
 	if err != nil {
@@ -86,7 +83,7 @@ func (w *writer) folder(ctx context.Context, from repository.Entry, into *os.Roo
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if why := badName(e.Name); why != "" {
+		if why := filename.Bad(e.Name); why != "" {
 			return refuse("%q %s", path.Join(at, e.Name), why)
 		}
 		if err := w.entry(ctx, e, into, path.Join(at, e.Name), depth); err != nil {
@@ -214,39 +211,4 @@ func within(at, target string) bool {
 		}
 	}
 	return true
-}
-
-// badName returns why no file gets a name, as the end of a sentence; empty for one that is accepted.
-func badName(name string) string {
-	switch {
-	case name == "" || name == "." || name == "..":
-		return "is not the name of a file"
-	case strings.ContainsAny(name, "/\x00"):
-		return "contains a character that no name of a file has"
-	case len(name) > maxName:
-		return fmt.Sprintf("is longer than %d bytes", maxName)
-	case isGit(name):
-		return "is, or is taken by some system for, git's own folder"
-	}
-	return ""
-}
-
-// isGit reports whether a name is that of git's own folder on some system. HFS+ ignores some characters and case; NTFS has short names,
-// ignores dots and spaces at the end, and reads what follows a colon as a stream (git's core.protectHFS and core.protectNTFS).
-func isGit(name string) bool {
-	plain := strings.ToLower(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-			return -1
-		}
-		return r
-	}, name))
-	for part := range strings.SplitSeq(plain, `\`) {
-		part, _, _ = strings.Cut(part, ":")
-		part = strings.TrimRight(part, ". ")
-		if part == ".git" || part == "git~1" {
-			return true
-		}
-	}
-	return false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/pkg/workspace/fault"
 )
 
 // InPod is Main for the init container of a Pod. A report goes to the file that the worker reads; a failure goes to the termination
@@ -30,7 +31,7 @@ func InPod(ctx context.Context, getenv func(string) string) error {
 	}
 	report, err := Do(ctx, o)
 	if err != nil {
-		f := failure(err)
+		f := fault.Of(err)
 		if err := os.WriteFile(getenv(runspec.EnvTerminationLog), termination(*f), 0o600); err != nil {
 			return fmt.Errorf("write the termination message: %w", err)
 		}

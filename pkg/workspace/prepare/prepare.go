@@ -11,13 +11,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/checkout"
+	"github.com/platform-ai/platform/pkg/workspace/fault"
+	"github.com/platform-ai/platform/pkg/workspace/reach"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
 
@@ -36,24 +35,19 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	var answer workspace.Answer
 	if answer.Report, err = Do(ctx, o); err != nil {
-		answer.Failure = failure(err)
+		answer.Failure = fault.Of(err)
 	}
 	return json.NewEncoder(out).Encode(answer)
 }
 
 // Do carries out an order. After an error the folder may have files.
 func Do(ctx context.Context, o workspace.Order) (*workspace.Report, error) {
-	return do(ctx, o, stallTime)
+	return do(ctx, o, reach.StallTime)
 }
 
 func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace.Report, error) {
-	remote := repository.Remote{URL: o.URL, Token: o.Token, Transport: egress.Guard{Allow: o.Allow}.Transport()}
-	if o.Token != "" {
-		remote.Transport = o.Hosts.Transport(remote.Transport)
-	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	remote.Transport = watched{next: remote.Transport, stall: stall, maxPack: o.MaxBytes, giveUp: giveUp}
+	remote, ctx, giveUp := reach.Remote(ctx, o.Access(), o.MaxBytes, stall)
+	defer giveUp()
 	session, err := remote.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -64,11 +58,13 @@ func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace
 			return nil, err
 		}
 	}
-	store, err := os.MkdirTemp(o.Temp, "fetched-")
-	if err != nil {
-		return nil, err
+	store := o.Keep
+	if store == "" {
+		if store, err = os.MkdirTemp(o.Temp, "fetched-"); err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(store) }()
 	}
-	defer func() { _ = os.RemoveAll(store) }()
 	objects, err := session.Fetch(ctx, source, store)
 	if err != nil {
 		return nil, err
@@ -91,19 +87,4 @@ func do(ctx context.Context, o workspace.Order, stall time.Duration) (*workspace
 		Commit: source.Commit, Ref: source.Ref, Tree: objects.Tree(),
 		Files: written.Files, Bytes: written.Bytes, PlainLinks: written.Plain, Submodules: written.Submodules,
 	}, nil
-}
-
-// failure says what an error means for the run.
-func failure(err error) *workspace.FailedError {
-	f := &workspace.FailedError{Reason: v1alpha1.ReasonInternalError, Message: err.Error()}
-	switch {
-	case errors.Is(err, egress.ErrRefused), errors.Is(err, repository.ErrNotFound), errors.Is(err, repository.ErrCredential), errors.Is(err, repository.ErrNoRef),
-		errors.Is(err, repository.ErrEmpty), errors.Is(err, repository.ErrRedirect), errors.Is(err, repository.ErrUnusable):
-		f.Reason = v1alpha1.ReasonRepositoryNotRead
-	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge), errors.Is(err, syscall.EFBIG):
-		f.Reason = v1alpha1.ReasonWorkspaceRefused
-	case errors.Is(err, repository.ErrUnavailable):
-		f.Reason, f.Temporary = v1alpha1.ReasonRepositoryUnreachable, true
-	}
-	return f
 }

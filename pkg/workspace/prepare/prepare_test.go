@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/pkg/workspace/fault"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 	"github.com/platform-ai/platform/test/githost"
 )
@@ -281,7 +282,7 @@ func TestServers(t *testing.T) {
 			if err == nil {
 				t.Fatal("it was prepared")
 			}
-			f := failure(err)
+			f := fault.Of(err)
 			if f.Reason != tc.reason || f.Temporary != tc.temporary {
 				t.Errorf("%+v, want reason %s, temporary %v", f, tc.reason, tc.temporary)
 			}

@@ -33,7 +33,6 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
@@ -100,16 +99,9 @@ type Session struct {
 
 // Open asks the server what the repository contains.
 func (r Remote) Open(ctx context.Context) (*Session, error) {
-	ep, err := transport.NewEndpoint(r.URL)
+	ep, auth, err := r.endpoint()
 	if err != nil {
-		return nil, fmt.Errorf("%w: its address: %w", ErrUnusable, err)
-	}
-	if ep.Protocol != "http" && ep.Protocol != "https" {
-		return nil, fmt.Errorf("%w: scheme %q; http and https can be read", ErrUnusable, ep.Protocol)
-	}
-	var auth transport.AuthMethod
-	if r.Token != "" {
-		auth = &githttp.BasicAuth{Username: userName, Password: r.Token}
+		return nil, err
 	}
 	client := githttp.NewClient(&http.Client{Transport: here{r.Transport}})
 	up, err := client.NewUploadPackSession(ep, auth)
@@ -120,10 +112,18 @@ func (r Remote) Open(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, classify(ctx, err)
 	}
-	if f := refs.Capabilities.Get("object-format"); len(f) > 0 && f[0] != "sha1" {
-		return nil, fmt.Errorf("%w: its objects have the format %s; sha1 can be read", ErrUnusable, f[0])
+	if err := usable(refs); err != nil {
+		return nil, err
 	}
 	return &Session{up: up, refs: refs}, nil
+}
+
+// auth returns the credential; nil for none.
+func (r Remote) auth() transport.AuthMethod {
+	if r.Token == "" {
+		return nil
+	}
+	return &githttp.BasicAuth{Username: userName, Password: r.Token}
 }
 
 // Resolve returns the exact commit that is named now.
@@ -184,25 +184,15 @@ func (s *Session) Fetch(ctx context.Context, src Source, dir string) (*Objects, 
 	if len(req.Wants) == 0 {
 		return nil, ErrEmpty
 	}
-	answer, err := s.up.UploadPack(ctx, req)
+	o, err := s.store(ctx, req, dir, false)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, err
 	}
-	defer func() { _ = answer.Close() }()
-	o := &Objects{store: filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cacheBytes),
-		filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: streamBytes})}
-	if err = packfile.UpdateObjectStorage(o.store, unpacked(req, answer)); err != nil {
-		err = fmt.Errorf("what the server sent cannot be stored: %w", classify(ctx, err))
-	} else if found, missing := object.GetCommit(o.store, commit); missing != nil {
-		err = fmt.Errorf("%w: %s is not the name of a commit", ErrNoRef, src.Commit)
-	} else {
-		o.tree = found.TreeHash
-	}
-	if err != nil {
-		return nil, errors.Join(err, o.Close())
-	}
-	return o, nil
+	return o.at(src.Commit)
 }
+
+// Open opens the objects that Fetch has stored in a folder.
+func Open(dir, commit string) (*Objects, error) { return newObjects(dir).at(commit) }
 
 // gives reports whether the server gives out a commit by its name.
 func (s *Session) gives(commit plumbing.Hash) bool {
@@ -294,6 +284,21 @@ const (
 	// cacheBytes is what the cache of trees and of the bases of deltas may take.
 	cacheBytes = 32 << 20
 )
+
+func newObjects(dir string) *Objects {
+	return &Objects{store: filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), cache.NewObjectLRU(cacheBytes),
+		filesystem.Options{KeepDescriptors: true, LargeObjectThreshold: streamBytes})}
+}
+
+// at finds the tree of the commit. After an error the store is closed.
+func (o *Objects) at(commit string) (*Objects, error) {
+	found, err := object.GetCommit(o.store, plumbing.NewHash(commit))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s is not the name of a commit", ErrNoRef, commit), o.Close())
+	}
+	o.tree = found.TreeHash
+	return o, nil
+}
 
 // Close closes the files of the store.
 func (o *Objects) Close() error { return o.store.Close() }

@@ -11,6 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/platform-ai/platform/pkg/workspace/gitobject"
 )
 
 // Kind is what an entry of a tree is.
@@ -88,6 +90,43 @@ func (e Entry) Entries() ([]Entry, error) {
 		list = append(list, below)
 	}
 	return list, nil
+}
+
+// ID returns the name of the object, in hexadecimal digits.
+func (e Entry) ID() string { return e.id.String() }
+
+// Mode returns the mode of the entry, as git writes it.
+func (e Entry) Mode() string {
+	switch e.Kind {
+	case Executable:
+		return gitobject.ModeExecutable
+	case Link:
+		return gitobject.ModeLink
+	case Folder:
+		return gitobject.ModeFolder
+	case Submodule:
+		return gitobject.ModeSubmodule
+	default:
+		return gitobject.ModeFile
+	}
+}
+
+// Object returns an object of the repository with its content.
+func (o *Objects) Object(id string) (gitobject.Object, error) {
+	e, err := o.store.EncodedObject(plumbing.AnyObject, plumbing.NewHash(id))
+	if err != nil {
+		return gitobject.Object{}, fmt.Errorf("%w: object %s: %w", ErrUnusable, id, err)
+	}
+	r, err := e.Reader()
+	if err != nil {
+		return gitobject.Object{}, fmt.Errorf("%w: object %s: %w", ErrUnusable, id, err)
+	}
+	defer func() { _ = r.Close() }()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return gitobject.Object{}, fmt.Errorf("%w: object %s: %w", ErrUnusable, id, err)
+	}
+	return gitobject.Object{Kind: e.Type().String(), Data: data}, nil
 }
 
 // Open returns the content of a file, or the target of a link, and its size.

@@ -146,6 +146,17 @@ const (
 	// ReasonWorkspaceRefused: the repository contains what is not written into a run's folder, such as a folder named .git, or is
 	// larger than the run may store; the message says what.
 	ReasonWorkspaceRefused = "WorkspaceRefused"
+	// ReasonNoChanges: the task was to change its repository (spec.workspace.intent is write), and its run changed nothing.
+	ReasonNoChanges = "NoChanges"
+	// ReasonPublicationRefused: what the run changed is not published, because the task does not allow it (spec.workspace), or because no
+	// commit can be made of it; the message says what.
+	ReasonPublicationRefused = "PublicationRefused"
+	// ReasonDeliveryConflict: the publication branch is not where it must be, or its server refuses to move it. Nothing was overwritten.
+	ReasonDeliveryConflict = "DeliveryConflict"
+	// ReasonCredentialBlocked: a credential of the publication is missing, was changed since the run began, or is refused.
+	ReasonCredentialBlocked = "CredentialBlocked" //nolint:gosec // a reason, not a credential
+	// ReasonPublicationOutcomeUnknown: the server of the publication was asked to move the branch, and whether it did cannot be seen.
+	ReasonPublicationOutcomeUnknown = "PublicationOutcomeUnknown"
 	// ReasonReferenceInvalid: what the task refers to was deleted or changed since it was admitted, and cannot be used.
 	ReasonReferenceInvalid = "ReferenceInvalid"
 	// ReasonCommandFailed: the command of a container task ended with an exit code other than 0; the message has it, and

@@ -1,26 +1,42 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package prepare
+// Package reach is how the program platform-workspace reaches the server of a repository: only where egress allows it, with a
+// credential only for its hosts, and not for ever.
+package reach
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
 
 const (
-	// stallTime is how long a server may send nothing while it answers.
-	stallTime = 2 * time.Minute
+	// StallTime is how long a server may send nothing while it answers.
+	StallTime = 2 * time.Minute
 	// maxList bounds the list of refs that a server sends, in bytes. A million refs take about 70 MB.
 	maxList = 128 << 20
 )
 
 // errList means that a server lists more refs than anybody has.
 var errList = fmt.Errorf("%w: the server lists refs of more than %d bytes", repository.ErrUnusable, maxList)
+
+// Remote returns a repository, and a context that ends with a cause when its server stalls or sends more than maxPack bytes.
+func Remote(ctx context.Context, a workspace.Access, maxPack int64, stall time.Duration) (repository.Remote, context.Context, context.CancelFunc) {
+	to := repository.Remote{URL: a.URL, Token: a.Token, Transport: egress.Guard{Allow: a.Allow}.Transport()}
+	if a.Token != "" {
+		to.Transport = a.Hosts.Transport(to.Transport)
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	to.Transport = watched{next: to.Transport, stall: stall, maxPack: maxPack, giveUp: giveUp}
+	return to, ctx, func() { giveUp(nil) }
+}
 
 // watched is a transport that gives up, with a cause, on a server that stalls or sends too much.
 type watched struct {

@@ -1,0 +1,139 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"time"
+)
+
+// Names of the steps, which are the program's argument.
+const (
+	Prepare = "prepare"
+	Freeze  = "freeze"
+	Build   = "build"
+	Push    = "push"
+	Look    = "look"
+)
+
+// FreezeOrder asks for what a run changed.
+type FreezeOrder struct {
+	// Baseline is the folder with the objects of Commit, as Order.Keep had them.
+	Baseline string `json:"baseline"`
+	Commit   string `json:"commit"`
+	SubPath  string `json:"subPath,omitempty"`
+	// Dir is the folder of the run, whose programs are over.
+	Dir string `json:"dir"`
+	// Delta and Diff are the files to write. MaxBytes bounds each of them; what of the diff has no room is left out.
+	Delta    string `json:"delta"`
+	Diff     string `json:"diff"`
+	MaxBytes int64  `json:"maxBytes"`
+	// MaxEntries is how many files, folders and links are looked at.
+	MaxEntries int64 `json:"maxEntries"`
+}
+
+// Frozen says what a run changed.
+type Frozen struct {
+	// Files counts the changed files, and Bytes what the file of the delta has.
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+	// Digest is the SHA-256 of that file, such as sha256:9f86….
+	Digest string `json:"digest"`
+	// NotShown counts the changes that are not in the diff, because it had no room for them.
+	NotShown int `json:"notShown,omitempty"`
+}
+
+// BuildOrder asks for the commit of a delta.
+type BuildOrder struct {
+	// Delta is the file of the delta, and Pack the file to write: a pack with the objects of the commit that its parent lacks.
+	Delta string `json:"delta"`
+	Pack  string `json:"pack"`
+	// Parent is the commit that the run began with.
+	Parent string `json:"parent"`
+	// Message and Time are those of the commit.
+	Message string    `json:"message"`
+	Time    time.Time `json:"time"`
+	Policy  Policy    `json:"policy,omitzero"`
+}
+
+// Policy is what a task allows its run to publish (spec.workspace). The zero Policy allows everything.
+type Policy struct {
+	// MaxChangedFiles is the most files that may change; 0 for any number.
+	MaxChangedFiles int `json:"maxChangedFiles,omitempty"`
+	// AllowedPaths are the files and folders of the repository that may change; empty for all.
+	AllowedPaths []string `json:"allowedPaths,omitempty"`
+	// DenyControlPaths refuses changes to files that control the repository or what automation does with it.
+	DenyControlPaths bool `json:"denyControlPaths,omitempty"`
+	// RejectBinary refuses new content that is binary, and RejectSecrets content that looks like a secret and was not there before.
+	RejectBinary  bool `json:"rejectBinary,omitempty"`
+	RejectSecrets bool `json:"rejectSecrets,omitempty"`
+}
+
+// Built is a commit that nobody has yet. Both names are hexadecimal.
+type Built struct {
+	Commit string `json:"commit"`
+	Tree   string `json:"tree"`
+	// Files counts the changed files.
+	Files int `json:"files"`
+}
+
+// PushOrder asks to move a branch to a commit.
+type PushOrder struct {
+	Access
+	// Branch is the name of the branch, without refs/heads/.
+	Branch string `json:"branch"`
+	// Old is where the branch must be; empty if it must not exist. New is where it is moved to.
+	Old string `json:"old,omitempty"`
+	New string `json:"new"`
+	// Pack is the file with what New has and the repository lacks.
+	Pack string `json:"pack"`
+}
+
+// PushOutcome is what the server said about a push. Whether it is so is for another step to see.
+type PushOutcome string
+
+// Outcomes of a push.
+const (
+	// PushAccepted: the server says that the branch was moved.
+	PushAccepted PushOutcome = "Accepted"
+	// PushNotNeeded: the branch was there already, and nothing was sent.
+	PushNotNeeded PushOutcome = "NotNeeded"
+	// PushMoved: the branch is neither where it must be nor where it is moved to, and nothing was sent.
+	PushMoved PushOutcome = "Moved"
+	// PushRefused: the server refused to move the branch.
+	PushRefused PushOutcome = "Refused"
+	// PushLost: the server was asked, and its answer did not come.
+	PushLost PushOutcome = "Lost"
+)
+
+// Pushed says how a push ended.
+type Pushed struct {
+	Outcome PushOutcome `json:"outcome"`
+	// Head is where the branch was before; empty if it did not exist.
+	Head string `json:"head,omitempty"`
+}
+
+// LookOrder asks where a branch is.
+type LookOrder struct {
+	Access
+	Branch string `json:"branch"`
+	// Known is a commit that the server is known to have: the one that the run began with.
+	Known string `json:"known"`
+	// Published is the commit that the branch is expected to contain; empty before the publication.
+	Published string `json:"published,omitempty"`
+	// Temp is a folder for what is read.
+	Temp string `json:"temp"`
+}
+
+// Seen says where a branch is.
+type Seen struct {
+	// Head is the commit of the branch; empty if there is no such branch.
+	Head string `json:"head,omitempty"`
+	// Contains is set if the branch has the published commit, as its head or before it.
+	Contains bool `json:"contains,omitempty"`
+	// Forward is set if the commit that is known has the head of the branch before it, or is the head: a commit on it moves the branch
+	// forward.
+	Forward bool `json:"forward,omitempty"`
+	// Tree is the tree of the published commit, as the server gives it out, if the branch contains it.
+	Tree string `json:"tree,omitempty"`
+}
