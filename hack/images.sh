@@ -20,6 +20,8 @@ export CGO_ENABLED=0 GOOS=linux
 programs() {
   case $1 in
     platform-apiserver) echo ./cmd/platform-apiserver ./cmd/platform ;; # the latter for backups
+    platform-worker) echo ./cmd/platform-worker ./cmd/platform-workspace ;; # the latter for init containers
+    platform-controller) echo ./cmd/platform-controller ./cmd/platform-workspace ;; # the latter for publications
     platform-*) echo "./cmd/$1" ;;
     test-model) echo ./test/scriptedmodel ;;
     *) echo "no image is named $1" >&2; return 1 ;;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command platform-workspace carries out one step of what is done with the repository of a task: its argument names the step, its
-// standard input has the order, and its standard output gets the answer; see package workspace. Workers and controllers start it. It is
-// not meant to be started by people.
+// standard input has the order, and its standard output gets the answer; see package workspace. Workers and controllers start it. In
+// Pods the first step is an init container, whose order is in its environment. The program is not meant to be started by people.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/prepare"
@@ -38,8 +39,12 @@ func do(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		name = args[0]
 	}
-	if name == workspace.Prepare {
+	switch name {
+	case workspace.Prepare:
 		return prepare.Main(ctx, os.Stdin, os.Stdout)
+	case workspace.InitVerb:
+		memlimit.Set(ctx) // what its container may use
+		return prepare.InPod(ctx, os.Getenv)
 	}
 	step, ok := publish.Steps()[name]
 	if !ok {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,13 +26,16 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/controller/publisher"
 	"github.com/platform-ai/platform/pkg/controller/task"
+	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/envflag"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/memlimit"
 	"github.com/platform-ai/platform/pkg/profiling"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/workerpod"
+	"github.com/platform-ai/platform/pkg/workspace"
 )
 
 // ClusterOptions configure the controllers as a process in a cluster, where tasks run as Jobs.
@@ -60,6 +64,9 @@ type ClusterOptions struct {
 	RequireSecretHosts bool
 	// CAFile is a PEM file with the authorities of the token service in Runs.Exchange; empty means those of the system.
 	CAFile string
+	// WorkspaceBinary is the program that publishes what tasks change in their repositories, and PublicationsDir the folder in which it
+	// does; what is in it is not kept. Without the program such tasks are refused.
+	WorkspaceBinary, PublicationsDir string
 	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
 	// Runs are the options of the executor. RunCluster sets its Client, Namespaces and MemoryLimit.
@@ -94,7 +101,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "serve metrics at this address; empty means nowhere")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "serve /healthz and /readyz at this address; empty means nowhere")
 	o.Profiling.AddFlag(fs)
-	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint (required)")
+	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint, and /platform-workspace (required)")
 	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; slots that become free go round the namespaces, and within one by priority and age. 0 is no limit")
@@ -102,6 +109,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringToIntVar(&o.Shares.Reserved, "reserved-tasks", nil, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", 0, "limit of running tasks of one namespace; 0 is no limit")
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
+	fs.StringSliceVar(&o.Runs.RepositoryAllow, "repository-allow", nil, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and programs may read the keys of their own run")
@@ -111,6 +119,8 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	(&envflag.Set{FlagSet: fs}).Text(&o.CAFile, "context-token-ca-file", "", "PEM file with the authorities of the certificate of --context-token-tts-endpoint (default: those of the system)")
 	fs.DurationVar(&o.Runs.UnreachableTimeout, "unreachable-timeout", o.Runs.UnreachableTimeout, "how long a pod stays bound to a node that does not answer")
 	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take; a run waits for room in a quota without a limit")
+	fs.StringVar(&o.WorkspaceBinary, "workspace-binary", o.WorkspaceBinary, "program that publishes what tasks change in their repositories (default: platform-workspace next to this program; without it, tasks with spec.workspace.intent write are refused)")
+	fs.StringVar(&o.PublicationsDir, "publications-dir", o.PublicationsDir, "folder for what publications need meanwhile, which is emptied (default: one in the system's folder for temporary files)")
 	fs.Var(&o.RunMemoryLimit, "run-memory-limit", "memory limit of runs whose task and agent name none")
 }
 
@@ -119,6 +129,10 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	memlimit.Set(ctx)
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
+	}
+	var err error
+	if o.Runs.RepositoryAllow, err = egress.ParseAllow(strings.Join(o.Runs.RepositoryAllow, ",")); err != nil {
+		return fmt.Errorf("--repository-allow: %w", err)
 	}
 	if err := task.CheckShares(o.Shares, o.MaxRunning, o.MaxRunningPerNamespace); err != nil {
 		return err
@@ -160,17 +174,20 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if err != nil {
 		return fmt.Errorf("executor: %w", err)
 	}
+	tasks := task.Options{
+		Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
+		Shares: o.Shares, Metrics: ctrlmetrics.Registry, RepositoryAllow: o.Runs.RepositoryAllow,
+		WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
+	}
+	if err := o.publish(ctx, &tasks); err != nil {
+		return err
+	}
 	if err := awaitGroup(ctx, cfg, o.Runs.Clock); err != nil {
 		return err
 	}
 	health.ready.Store(true)
 	return Run(ctx, cfg, Options{
-		Tasks: task.Options{
-			Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-			RepositoryRefusal: repositoriesRefused,
-			Shares:            o.Shares, Metrics: ctrlmetrics.Registry,
-			WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
-		},
+		Tasks:          tasks,
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
 		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
 		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,
@@ -192,8 +209,26 @@ func (o *ClusterOptions) config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// repositoriesRefused is the reason why a task with a workspace fails.
-const repositoriesRefused = "not supported yet in a cluster: no repository is fetched for a Pod; clone it in spec.command of a task of type container"
+// publish sets who publishes what tasks change in their repositories.
+func (o *ClusterOptions) publish(ctx context.Context, tasks *task.Options) error {
+	path, err := workspace.Program(o.WorkspaceBinary)
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		tasks.PublicationRefusal = publicationsRefused
+		return nil
+	}
+	dir := o.PublicationsDir
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "platform-publications")
+	}
+	tasks.Publisher, err = publisher.New(ctx, path, dir)
+	return err
+}
+
+// publicationsRefused is the reason why a task that changes its repository fails where the program that publishes is missing.
+const publicationsRefused = "the program platform-workspace, which publishes branches, is not next to the controller (install it there, or name it with --workspace-binary)"
 
 // newClient returns a client for Jobs and Pods, which kube-apiserver serves in a compact encoding.
 func newClient(cfg *rest.Config) (clientset.Interface, error) {

@@ -3,8 +3,8 @@
 
 // Package runspec is the contract between an executor, which starts a worker, and the worker:
 // environment names, the credentials document, exit codes and the termination message. Both
-// executors (Kubernetes Job, local process) and the worker program use it; no other package
-// does.
+// executors (Kubernetes Job, local process), the worker program and the init container of
+// package workspace use it; no other package does.
 package runspec
 
 // Environment variables that an executor sets. They override the task's own.
@@ -93,6 +93,12 @@ const (
 	// EnvWorkspaceProgram is the path of the program that prepares a task's repository (see package workspace); empty means that
 	// there is none.
 	EnvWorkspaceProgram = "PLATFORM_WORKSPACE_PROGRAM"
+	// EnvWorkspaceAnswer is the path of the file with the report on the repository that the init container of a Pod prepared (a
+	// workspace.Answer as JSON); empty if the worker has it prepared. The init container writes the file that the variable names.
+	EnvWorkspaceAnswer = "PLATFORM_WORKSPACE_ANSWER"
+	// EnvWorkspaceBaseline is the folder with the commit that the task's repository was prepared from, where an init container did that
+	// and the run may change the repository; empty otherwise.
+	EnvWorkspaceBaseline = "PLATFORM_WORKSPACE_BASELINE"
 	// EnvSearchURL is the URL of the search service that web_search uses; empty means none.
 	EnvSearchURL = "SEARCH_API_URL"
 	// EnvMemoryContextEnabled is false for runs that start without memories. EnvMemoryContextLimit and
@@ -106,6 +112,15 @@ const (
 	EnvCodeCPUSeconds   = "PLATFORM_CODE_EXEC_LOCAL_CPU_SECONDS"
 	EnvCodeMemoryKB     = "PLATFORM_CODE_EXEC_LOCAL_MEMORY_KB"
 	EnvCodeMaxProcesses = "PLATFORM_CODE_EXEC_LOCAL_MAX_PROCESSES"
+)
+
+// Environment variables of the init container that prepares a repository (see package workspace), in addition to EnvWorkspaceAnswer
+// and EnvTerminationLog.
+const (
+	// EnvWorkspaceOrder is the workspace.Order as JSON, without the credential.
+	EnvWorkspaceOrder = "PLATFORM_WORKSPACE_ORDER"
+	// EnvWorkspaceTokenFile is the path of the file with the credential; empty for none.
+	EnvWorkspaceTokenFile = "PLATFORM_WORKSPACE_TOKEN_FILE"
 )
 
 // Environment variables of a run in a transaction. A run of a task without one gets none of them.
@@ -141,7 +156,7 @@ const (
 
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
-	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
+	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
 }
 
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs

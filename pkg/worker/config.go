@@ -52,9 +52,12 @@ type Config struct {
 	// credentialsDir is where Credentials were read from; empty if it was standard input.
 	credentialsDir string
 	// repositoryAllow lists host:port from which a repository may be fetched although its address is private, and
-	// workspaceProgram is the program that does it.
-	repositoryAllow  []string
-	workspaceProgram string
+	// workspaceProgram is the program that does it. workspaceAnswer is the file with its report if it has done it before the worker
+	// was started; empty if it has not.
+	repositoryAllow                   []string
+	workspaceProgram, workspaceAnswer string
+	// workspaceBaseline is the folder with the commit that the repository's files were made from; empty for one in the spool.
+	workspaceBaseline string
 	// transactionFile has the task's transaction token; empty for none.
 	transactionFile string
 	// SecretDirs are folders whose files are secrets.
@@ -103,7 +106,8 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if c.repositoryAllow, err = egress.ParseAllow(getenv(runspec.EnvRepositoryAllow)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRepositoryAllow, err)
 	}
-	c.workspaceProgram = getenv(runspec.EnvWorkspaceProgram)
+	c.workspaceProgram, c.workspaceAnswer = getenv(runspec.EnvWorkspaceProgram), getenv(runspec.EnvWorkspaceAnswer)
+	c.workspaceBaseline = getenv(runspec.EnvWorkspaceBaseline)
 	if c.CodeLimits, err = codeLimits(getenv); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,9 +18,11 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace"
 )
 
-// baseline is the folder with the commit that the workspace was made from. Programs of the run reach neither it nor the rest of the
-// spool.
-func (w *worker) baseline() string { return filepath.Join(w.config.SpoolDir, "baseline") }
+// baseline is the folder with the commit that the workspace was made from: one of the Pod's, or one of the spool. Programs of the run
+// reach neither.
+func (w *worker) baseline() string {
+	return cmp.Or(w.config.workspaceBaseline, filepath.Join(w.config.SpoolDir, "baseline"))
+}
 
 // freeze keeps what the run changed in its workspace, if the task is to change its repository. The programs of the run are over. It
 // reports whether there is something to deliver, which may be that nothing changed.
@@ -30,7 +33,7 @@ func (w *worker) freeze(ctx context.Context, task *v1alpha1.Task) (bool, error) 
 	dir := w.config.SpoolDir
 	answer, err := w.step(ctx, workspace.Freeze, workspace.FreezeOrder{
 		Baseline: w.baseline(), Commit: w.commit, SubPath: task.Spec.Workspace.SubPath, Dir: w.config.WorkDir,
-		Delta: filepath.Join(dir, spool.DeltaName), Diff: filepath.Join(dir, spool.DiffName), MaxBytes: maxArtifact, MaxEntries: maxEntries,
+		Delta: filepath.Join(dir, spool.DeltaName), Diff: filepath.Join(dir, spool.DiffName), MaxBytes: maxArtifact, MaxEntries: workspace.MaxEntries,
 	})
 	if err != nil {
 		return false, err
@@ -41,6 +44,9 @@ func (w *worker) freeze(ctx context.Context, task *v1alpha1.Task) (bool, error) 
 	w.log.Line("workspace: %d files changed", f.Files)
 	if f.NotShown > 0 {
 		w.log.Line("workspace: %d of them are not in %s, because it would be too large", f.NotShown, spool.DiffName)
+	}
+	if w.config.workspaceBaseline != "" { // it ends with the Pod
+		return true, nil
 	}
 	if err := os.RemoveAll(w.baseline()); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the commit that the workspace was made from")

@@ -19,9 +19,6 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace/program"
 )
 
-// maxEntries is how many files, folders and links a repository may have.
-const maxEntries = 1_000_000
-
 // prepare puts the task's repository into the run's folder, before anything of the run begins. The exact commit is stored in an event
 // first; an attempt that follows begins with the same one, which the controller takes from that event.
 func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
@@ -82,19 +79,17 @@ func described(o workspace.Order) string {
 }
 
 func (w *worker) order(task *v1alpha1.Task) workspace.Order {
-	ws, c := task.Spec.Workspace, w.config
-	o := workspace.Order{
-		URL: ws.GitRepo, Branch: ws.Branch, Ref: ws.Ref, SubPath: ws.SubPath, Token: c.Credentials.RepositoryToken, Hosts: c.Credentials.Hosts.Repository,
-		Allow: c.repositoryAllow, Dir: c.WorkDir, Temp: c.TempDir, MaxBytes: int64(cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes)), MaxEntries: maxEntries,
-	}
-	if d := task.Status.Delivery; d != nil {
-		o.Commit = d.StartingSHA
-	}
+	o, c := workspace.For(task), w.config
+	o.Token, o.Hosts, o.Allow = c.Credentials.RepositoryToken, c.Credentials.Hosts.Repository, c.repositoryAllow
+	o.Dir, o.Temp, o.MaxBytes = c.WorkDir, c.TempDir, int64(cmp.Or(c.Sandbox.DiskBytes, runspec.DefaultDiskBytes))
 	return o
 }
 
-// fetch has an order carried out before anything of the run begins.
+// fetch has an order carried out before anything of the run begins. In a Pod an init container has done that already.
 func (w *worker) fetch(ctx context.Context, order workspace.Order) (*workspace.Report, error) {
+	if file := w.config.workspaceAnswer; file != "" {
+		return prepared(file)
+	}
 	answer, err := w.step(ctx, workspace.Prepare, order)
 	if err != nil {
 		return nil, err

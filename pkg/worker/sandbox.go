@@ -58,7 +58,7 @@ func (c *Config) policy(t *v1alpha1.Task) sandbox.Policy {
 	if c.pod() {
 		p.Network, p.Write = c.Contained && t.Status.Delegation == nil, []string{"/"}
 		p.Hide = append([]string{"/proc"}, p.Hide...)
-		for _, path := range []string{c.credentialsDir, c.TerminationLog, c.SpoolDir} {
+		for _, path := range []string{c.credentialsDir, c.TerminationLog, c.SpoolDir, c.workspaceBaseline} {
 			if path != "" {
 				p.Hide = append(p.Hide, path)
 			}

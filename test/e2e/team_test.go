@@ -222,6 +222,17 @@ func (p team) replacePods(t *testing.T, program string) {
 // killProcesses kills the processes of a program in some Pods, and returns how many there were.
 func killProcesses(t *testing.T, program string, pods []string) (killed int) {
 	t.Helper()
+	for _, pid := range processesOf(t, program, pods) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+// processesOf returns the processes of a program in some Pods.
+func processesOf(t *testing.T, program string, pods []string) (found []int) {
+	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		t.Fatal(err)
@@ -239,11 +250,9 @@ func killProcesses(t *testing.T, program string, pods []string) (killed int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
-			killed++
-		}
+		found = append(found, pid)
 	}
-	return killed
+	return found
 }
 
 func (team) Image() string { return shellImage }
@@ -257,7 +266,7 @@ func (p team) Records(t *testing.T) map[string]string {
 	records := map[string]string{}
 	for _, line := range []string{
 		"kubectl -n " + system + " logs statefulset/platform-apiserver", "kubectl -n " + system + " logs deployment/platform-controller",
-		"kubectl get jobs,pods,events -o yaml", "kubectl logs --prefix --all-containers --selector platform.ai/task --tail=-1",
+		"kubectl get jobs,pods,events -o yaml", "kubectl logs --prefix --all-containers --ignore-errors --selector platform.ai/task --tail=-1",
 		"kubectl get --raw /api/v1/namespaces/" + p.namespace + "/pods",
 	} {
 		records[line] = p.MustShell(t, line)

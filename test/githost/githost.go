@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -40,6 +41,12 @@ type Host struct {
 // New starts a host. It ends with the test.
 func New(t testing.TB, token string) *Host {
 	t.Helper()
+	return At(t, "127.0.0.1:0", token)
+}
+
+// At is New for an address of this machine, where Pods can reach the host.
+func At(t testing.TB, address, token string) *Host {
+	t.Helper()
 	h := &Host{dir: t.TempDir(), Token: token}
 	libexec, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -61,7 +68,7 @@ func New(t testing.TB, token string) *Host {
 		}
 		backend.ServeHTTP(w, r)
 	}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		h.requests = append(h.requests, r.Method+" "+r.URL.RequestURI())
 		h.mu.Unlock()
@@ -70,6 +77,13 @@ func New(t testing.TB, token string) *Host {
 		}
 		h.serve(w, r)
 	}))
+	if err := h.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if h.Listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	h.Start()
 	t.Cleanup(h.Close)
 	return h
 }

@@ -169,7 +169,8 @@ type State struct {
 	ExitCode int
 	// Signal that ended an Exited run, for example "killed".
 	Signal string
-	// Termination is what the worker reported at its end; nil if it reported nothing.
+	// Termination is what the worker reported at its end, or why the repository of its task could not be prepared before it began; nil
+	// if nothing was reported.
 	Termination *runspec.Termination
 	// Undelivered means that the run is over and left results, events or log that the server
 	// lacks. Deliver sends them; after that, the state says how the run ended.

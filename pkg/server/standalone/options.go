@@ -157,8 +157,8 @@ func (o *Options) complete() error {
 	if err != nil {
 		return fmt.Errorf("worker program: %w", err)
 	}
-	if program := filepath.Join(filepath.Dir(self), workspace.ProgramName); o.WorkspaceBinary == "" && isFile(program) {
-		o.WorkspaceBinary = program
+	if o.WorkspaceBinary, err = workspace.Program(o.WorkspaceBinary); err != nil {
+		return fmt.Errorf("workspace program: %w", err)
 	}
 	o.Chat.Blocked = []string{host.SystemNamespace} // models must not work among the platform's own objects
 	if o.WorkerBinary != "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace"
 )
 
-// maxAnswer bounds what the program says, in bytes.
-const maxAnswer = 64 << 10
+// MaxAnswer bounds what the program says, in bytes.
+const MaxAnswer = 64 << 10
 
 // Run has a step carried out by a process of its own, which gets the order, with the credential in it, on its standard input, and ends
 // with this process. temp is its folder for temporary files. A failure that the program reports is a *workspace.FailedError.
@@ -31,7 +31,7 @@ func Run(ctx context.Context, path, temp, step string, order any) (*workspace.An
 	}
 	cmd := exec.CommandContext(ctx, path, step)
 	cmd.Dir, cmd.Env = temp, []string{"TMPDIR=" + temp}
-	out, said := &clip.Writer{Limit: maxAnswer}, &clip.Writer{Limit: maxAnswer}
+	out, said := &clip.Writer{Limit: MaxAnswer}, &clip.Writer{Limit: MaxAnswer}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it may not outlive this process with its credential
 	runtime.LockOSThread()                                             // whose end would be taken for that of the process

@@ -107,8 +107,23 @@ func jobCases() map[string]struct {
 				o.Exchange = tokenexchange.Options{Endpoint: "https://tts.example/token", ChildScope: "work", CA: "-----BEGIN CERTIFICATE-----"}
 			},
 			run: runOf("delegate", v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Prompt: "hello", Transaction: &v1alpha1.TaskTransaction{
-				Profile: "transaction-token", ID: "txn-1", Issuer: "https://tts.example", Subject: "$(HOME)", RequestingWorkload: "gateway", Scope: "work more", Scopes: []string{"work", "more"},
+				Profile: "transaction-token", ID: "txn-1", Issuer: "https://tts.example", Subject: "$$(HOME)", RequestingWorkload: "gateway", Scope: "work more", Scopes: []string{"work", "more"},
 			}}, func(r *executor.Run) { r.TransactionSecret = "delegate-txn-1" }),
+		},
+		"workspace": {
+			options: func(o *Options) { o.RepositoryAllow = []string{"git.internal:443"} },
+			run: runOf("count", v1alpha1.TaskSpec{
+				Type: v1alpha1.TaskTypeContainer, Image: "docker.io/library/alpine:3.22", Command: []string{"ls"},
+				Env:       []corev1.EnvVar{{Name: runspec.EnvWorkspaceAnswer, Value: "/workspace/forged.json"}},
+				Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("64Mi"), "example.com/gpu": resource.MustParse("1")}},
+				Workspace: &v1alpha1.TaskWorkspace{
+					GitRepo: "https://git.internal/shop", Branch: "price-$(HOME)-$$", SubPath: "api", ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "reader", Key: "token"},
+				},
+			}, func(r *executor.Run) {
+				r.Attempt = 2
+				r.Task.Status.Delivery = &v1alpha1.TaskDelivery{StartingSHA: "0123456789abcdef0123456789abcdef01234567"}
+				r.Secrets = []plan.Secret{{Use: plan.ForRepository, For: types.NamespacedName{Namespace: "team", Name: "count"}, Ref: v1alpha1.KeyReference{Name: "reader", Key: "token"}, Hosts: egress.Hosts{Rule: "git.internal", Set: true}}}
+			}),
 		},
 		"ai-own-image": {
 			options: func(o *Options) { o.AIImage = "registry.example/tools:1" },

@@ -83,7 +83,8 @@ type Options struct {
 	// Store returns the identity of the store that holds the tasks; empty if it is not known. Jobs are marked with it,
 	// and List returns only Jobs with the mark. If Store is nil, the identity is never known.
 	Store func(context.Context) (string, error)
-	// WorkerImage is an image with the worker program as its entrypoint. Required.
+	// WorkerImage is an image with the worker program as its entrypoint, and the program of package workspace at its ProgramPath.
+	// Required.
 	WorkerImage string
 	// AIImage runs tasks of type ai, and GeneralImage those of type container that name no image.
 	// Default: WorkerImage. The worker program is copied into containers of other images.
@@ -94,6 +95,8 @@ type Options struct {
 	SandboxOff bool
 	// WebFetchAllow lists host:port that the tool web_fetch may reach although their addresses are private.
 	WebFetchAllow []string
+	// RepositoryAllow lists host:port from which repositories of tasks may be fetched although their addresses are private.
+	RepositoryAllow []string
 	// SearchURL is the URL of the search service that the tool web_search uses; empty means none.
 	SearchURL string
 	// SearchSecret names a Secret of the task's namespace whose entry "api-key" is the key of the

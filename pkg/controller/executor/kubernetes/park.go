@@ -52,7 +52,7 @@ func parking(job *batchv1.Job, parked bool, now time.Time) map[string]any {
 	return change
 }
 
-// beginning returns the patch that starts the clock of a run when its worker has begun; nil if
+// beginning returns the patch that starts the clock of a run when its worker, or the preparation of its repository, has begun; nil if
 // there is nothing to change.
 func beginning(job *batchv1.Job, pod *corev1.Pod) map[string]any {
 	timeout := duration(job, annotationTimeout)
@@ -76,10 +76,14 @@ func beginning(job *batchv1.Job, pod *corev1.Pod) map[string]any {
 	return change
 }
 
-// beganAt returns when the worker's container was started; zero if it was not, or is over.
+// beganAt returns when the worker's container was started, or before it the one that prepares the repository; zero if neither was,
+// or the worker is over.
 func beganAt(pod *corev1.Pod) time.Time {
-	if pod == nil {
+	if pod == nil || terminated(pod) != nil {
 		return time.Time{}
+	}
+	if from, _ := preparedFrom(pod); !from.IsZero() {
+		return from
 	}
 	c := workerStatus(pod)
 	if c == nil || c.State.Running == nil {

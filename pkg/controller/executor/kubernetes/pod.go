@@ -22,8 +22,9 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 )
 
-// Paths in the worker's container.
+// Paths in the worker's container, and the volume of the first.
 const (
+	workVolume     = "workspace"
 	workDir        = "/workspace"
 	homeDir        = "/home/worker"
 	tempDir        = "/tmp"
@@ -56,7 +57,7 @@ const (
 func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 	p := &podBuilder{} // no volume name may look like that of a secret: messages about the volume would be redacted
 	p.emptyDir("tmp", tempDir, "4Gi")
-	p.emptyDir("workspace", workDir, "10Gi")
+	p.emptyDir(workVolume, workDir, "10Gi")
 	p.emptyDir("home", homeDir, "1Gi")
 	p.emptyDir("artifacts", artifactsDir, "1Gi")
 	p.emptyDir("spool", spoolDir, "512Mi")
@@ -98,6 +99,9 @@ func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 		spec.InitContainers = []corev1.Container{e.install(p.mounts[len(p.mounts)-1])}
 		p.mounts[len(p.mounts)-1].ReadOnly = true
 		worker.Command = []string{path.Join(programDir, runspec.ProgramName)}
+	}
+	if run.Task.Spec.Workspace != nil {
+		spec.InitContainers = append(spec.InitContainers, e.prepare(run, p, worker.Resources))
 	}
 	worker.VolumeMounts = p.mounts
 	spec.Volumes, spec.Containers = p.volumes, []corev1.Container{worker}
@@ -189,7 +193,7 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialProviders, key), nil)
 		case plan.ForTool:
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialTools, key), nil)
-		case plan.ForRepository: // refused before, because no Pod has a workspace yet
+		case plan.ForRepository: // for an init container alone
 		case plan.ForVariable, plan.ForMount: // the Pod refers to them itself
 		case plan.ForPublicationRead, plan.ForPublication, plan.ForForge: // no run gets them
 		}
@@ -257,6 +261,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	if run.TransactionSecret != "" {
 		secretDirs = append(secretDirs, transactionDir)
 	}
+	answer, baseline, program := e.workspaceEnv(run.Task)
 	env := []corev1.EnvVar{
 		{Name: runspec.EnvTaskName, Value: run.Name},
 		{Name: runspec.EnvTaskNamespace, Value: run.Namespace},
@@ -285,17 +290,20 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	}...)
 	for _, name := range runspec.OperatorEnv() {
 		value := map[string]string{
-			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL,
+			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL, runspec.EnvWorkspaceAnswer: answer,
+			runspec.EnvWorkspaceBaseline: baseline, runspec.EnvWorkspaceProgram: program,
 		}[name]
 		env = append(env, corev1.EnvVar{Name: name, Value: value})
 	}
 	transaction := executor.TransactionEnv(run, e.opts.Exchange, path.Join(transactionDir, v1alpha1.TransactionTokenKey))
 	for _, name := range slices.Sorted(maps.Keys(transaction)) { // so that a Job looks the same each time it is built
-		// The kubelet would expand references to other variables.
-		env = append(env, corev1.EnvVar{Name: name, Value: strings.ReplaceAll(transaction[name], "$(", "$$(")})
+		env = append(env, corev1.EnvVar{Name: name, Value: literal(transaction[name])})
 	}
 	return append(env, corev1.EnvVar{Name: "POD_NAMESPACE", Value: run.Namespace})
 }
+
+// literal returns the value of a variable in which the kubelet, which replaces $(NAME) and $$, finds the text.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 // secretHosts returns a runspec.SecretHosts, as JSON with its keys in order, or an empty text if no Secret has a rule.
 func secretHosts(secrets []plan.Secret) string {

@@ -109,16 +109,23 @@ func look(s executor.State, job *batchv1.Job, pod *corev1.Pod, refusal string, n
 		}
 		return patient(s, nodeLost(pod, since), since.Add(p.unreachable).Sub(now))
 	}
+	since := job.CreationTimestamp.Time
+	if pod != nil {
+		since = pod.CreationTimestamp.Time // the wait for the quota does not count as waiting for the pod
+		switch from, to := preparedFrom(pod); {
+		case !to.IsZero():
+			since = to
+		case !from.IsZero():
+			return patient(s, notPrepared(pod), from.Add(prepareTime).Sub(now))
+		}
+	}
 	v, hopeless := obstacle(job, pod, refusal)
 	s.Waiting = executor.Waiting{Reason: v.Reason, Message: v.Message}
-	since := job.CreationTimestamp.Time
 	switch {
 	case hopeless:
 		return assessment{state: s, verdict: v}
 	case v.Reason == v1alpha1.ReasonQuotaExceeded: // a change of the Job or its Pod will trigger the next look
 		return assessment{state: s}
-	case pod != nil:
-		since = pod.CreationTimestamp.Time // the wait for the quota does not count as waiting for the pod
 	}
 	a := patient(s, v, since.Add(p.start).Sub(now))
 	if v.Reason == v1alpha1.ReasonStartTimedOut || pod == nil && refusal == "" { // nothing is wrong so far
@@ -161,7 +168,8 @@ func neverBegan(job *batchv1.Job, pod *corev1.Pod, given *verdict) bool {
 	case given != nil:
 		return given.Reason != v1alpha1.ReasonNodeLost
 	case pod != nil:
-		return !begun(pod) && (workerStatus(pod) != nil || pod.Spec.NodeName == "")
+		from, _ := preparedFrom(pod)
+		return !begun(pod) && from.IsZero() && (workerStatus(pod) != nil || pod.Spec.NodeName == "")
 	}
 	f := failure(job)
 	return f != nil && f.Reason == batchv1.JobReasonDeadlineExceeded && job.Status.Failed == 0 && terminating(job) == 0
@@ -302,9 +310,7 @@ func concludePod(s *executor.State, pod *corev1.Pod) {
 	case ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun"):
 		s.Reason, s.Message = v1alpha1.ReasonStartFailed, fmt.Sprintf("the container could not be started: %s", clean(ended.Message))
 	case ended == nil && failedInit(pod) != nil:
-		c := failedInit(pod)
-		s.Reason = v1alpha1.ReasonStartFailed
-		s.Message = fmt.Sprintf("init container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode, clean(c.State.Terminated.Message))
+		unprepared(s, pod, failedInit(pod))
 	case ended == nil:
 		s.Reason = v1alpha1.ReasonStartFailed
 		s.Message = fmt.Sprintf("pod %s failed before its worker ran: %s", pod.Name, clean(strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": ")))
@@ -369,12 +375,17 @@ func failedInit(pod *corev1.Pod) *corev1.ContainerStatus {
 }
 
 func memoryExceeded(pod *corev1.Pod) string {
-	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; c.Name == containerName {
-			return fmt.Sprintf("the run needed more memory than its limit of %s", c.Resources.Limits.Memory())
+	return "the run needed more memory than its limit of " + memoryLimitOf(pod.Spec.Containers, containerName)
+}
+
+// memoryLimitOf returns the memory limit of the container of that name.
+func memoryLimitOf(containers []corev1.Container, name string) string {
+	for i := range containers {
+		if c := &containers[i]; c.Name == name {
+			return c.Resources.Limits.Memory().String()
 		}
 	}
-	return "the run needed more memory than its limit"
+	return "an unknown size"
 }
 
 // disruptionOf returns why the cluster ended a pod; nil if it did not.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
+	"github.com/platform-ai/platform/pkg/workspace"
 )
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -81,6 +82,25 @@ func podCondition(typ corev1.PodConditionType, status corev1.ConditionStatus, re
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: typ, Status: status, Reason: reason, Message: message, LastTransitionTime: after(20 * time.Second)})
 	}
+}
+
+// prepares has the init container that prepares the repository in a state.
+func prepares(state corev1.ContainerState) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		waits("PodInitializing", "")(p)
+		p.Spec.InitContainers = []corev1.Container{{Name: workspace.ContainerName, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}}}}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: workspace.ContainerName, State: state}}
+	}
+}
+
+func preparingSince(p *corev1.Pod) {
+	prepares(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: after(3 * time.Second)}})(p)
+}
+
+func preparedWith(code int32, reason, message string) func(*corev1.Pod) {
+	return prepares(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: reason, Message: message, StartedAt: after(3 * time.Second), FinishedAt: after(time.Hour),
+	}})
 }
 
 func createdAt(at time.Duration) func(*corev1.Pod) {
@@ -277,6 +297,46 @@ func TestAssess(t *testing.T) {
 				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "install-worker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no space"}}}}
 			}), want: "Exited  StartFailed -1 init container install-worker ended with exit code 1: no space",
 		},
+		{name: "fetches its repository", job: testJob(), pod: testPod(corev1.PodPending, preparingSince), now: 10 * time.Minute, want: "Running", again: prepareTime - 10*time.Minute + 3*time.Second},
+		{
+			name: "fetches its repository for too long", job: testJob(), pod: testPod(corev1.PodPending, preparingSince), now: 3 * time.Hour, want: "Running",
+			verdict: "StartTimedOut: the repository of pod t-1-x was not fetched within 1h0m0s",
+		},
+		{
+			name: "pulls its image after an hour of fetching", job: testJob(), pod: testPod(corev1.PodPending, preparedWith(0, "Completed", "")), now: time.Hour + time.Minute,
+			want: "Running", again: 4 * time.Minute, waiting: "ImagePulling: the images of pod t-1-x are being pulled",
+		},
+		{
+			name: "repository", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", `{"failure":{"reason":"RepositoryNotRead","message":"no branch x"}}`)),
+			want: "Exited   1  / RepositoryNotRead: no branch x",
+		},
+		{
+			name: "repository, with a secret", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", `{"failure":{"reason":"RepositoryUnreachable","message":"password: hunter2hunter2","temporary":true}}`)),
+			want: "Exited   1  / RepositoryUnreachable: password: [REDACTED]",
+		},
+		{
+			name: "repository, reason of somebody else", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", `{"failure":{"reason":"BudgetExhausted","message":"x"}}`)),
+			want: `Exited  StartFailed -1 init container prepare-workspace ended with exit code 1: {"failure":{"reason":"BudgetExhausted","message":"x"}}`,
+		},
+		{
+			name: "repository, report of a worker", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", report)),
+			want: "Exited  StartFailed -1 init container prepare-workspace ended with exit code 1: " + report,
+		},
+		{
+			name: "repository, not JSON and too long", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(2, "Error", `{"failure":{"reason":`+strings.Repeat("x", 4000)+"\xff\npanic: end")),
+			want: "Exited  StartFailed -1 init container prepare-workspace ended with exit code 2: " + strings.Repeat("x", maxText-len("?\npanic: end")) + "?\npanic: end",
+		},
+		{
+			name: "repository, a failure of another container", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", `{"failure":{"reason":"RepositoryNotRead","message":"x"}}`), func(p *corev1.Pod) {
+				p.Status.InitContainerStatuses[0].Name = "install-worker"
+			}), want: `Exited  StartFailed -1 init container install-worker ended with exit code 1: {"failure":{"reason":"RepositoryNotRead","message":"x"}}`,
+		},
+		{
+			name: "repository, out of memory", job: testJob(failed), pod: testPod(corev1.PodFailed, preparedWith(137, "OOMKilled", "")),
+			want: "Exited  OOMKilled -1 fetching the repository needed more memory than its limit of 512Mi, which is that of the run or 512Mi if that is more",
+		},
+		{name: "stopped while it fetches", job: testJob(stopped, deletedJob), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", `{"failure":{"reason":"InternalError","message":"x"}}`), deletedPod(time.Minute)), want: "Exited Stopped  -1 "},
+		{name: "deadline while it fetches", job: testJob(deadline), pod: testPod(corev1.PodFailed, preparedWith(1, "Error", ""), deletedPod(time.Minute)), want: "Exited DeadlineExceeded  -1 "},
 		{
 			name: "refused by kubelet", job: testJob(failed), pod: testPod(corev1.PodFailed, func(p *corev1.Pod) { p.Status.Reason, p.Status.Message = "OutOfmemory", "Pod was rejected" }),
 			want: "Exited  StartFailed -1 pod t-1-x failed before its worker ran: OutOfmemory: Pod was rejected",
@@ -295,6 +355,9 @@ func TestAssess(t *testing.T) {
 					how = fmt.Sprint(s.ExitCode)
 				}
 				got = fmt.Sprintf("%s %s %s %s %s", s.Phase, s.Cause, s.Reason, how, s.Message)
+				if s.Termination != nil && terminated(tc.pod) == nil {
+					got += fmt.Sprintf(" / %s: %s", s.Termination.Reason, s.Termination.Message)
+				}
 				if s.FinishedAt.IsZero() {
 					t.Error("not finished at any time")
 				}
@@ -313,7 +376,7 @@ func TestAssess(t *testing.T) {
 			if waiting != tc.waiting {
 				t.Errorf("waits for %q, want %q", waiting, tc.waiting)
 			}
-			never := s.Phase != executor.Running && (strings.HasPrefix(tc.name, "image, ") || tc.name == "init container" || tc.name == "deadline, pod gone" || tc.name == "given up, after a restart")
+			never := s.Phase != executor.Running && (strings.HasPrefix(tc.name, "image, ") || tc.name == "init container" || tc.name == "repository, a failure of another container" || tc.name == "deadline, pod gone" || tc.name == "given up, after a restart")
 			if s.NeverBegan != never {
 				t.Errorf("never began: %v", s.NeverBegan)
 			}
@@ -375,6 +438,8 @@ func TestBeginning(t *testing.T) {
 		{"begins", testJob(limited), runs, `map[platform.ai/waited:3s] map[activeDeadlineSeconds:13]`},
 		{"the cluster counts from later", testJob(limited, late), runs, `map[platform.ai/waited:2s] map[activeDeadlineSeconds:12]`},
 		{"no limit", testJob(), runs, ``},
+		{"fetches its repository", testJob(limited), testPod(corev1.PodPending, preparingSince), `map[platform.ai/waited:3s] map[activeDeadlineSeconds:13]`},
+		{"has fetched its repository", testJob(limited), testPod(corev1.PodPending, preparedWith(0, "Completed", "")), `map[platform.ai/waited:3s] map[activeDeadlineSeconds:13]`},
 		{"waits", testJob(limited), testPod(corev1.PodPending, waits("ContainerCreating", "")), ``},
 		{"has no pod", testJob(limited), nil, ``},
 		{"counts already", testJob(limited, waited), runs, ``},

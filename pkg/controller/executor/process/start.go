@@ -320,6 +320,7 @@ func (e *Executor) environ() map[string]string {
 		runspec.EnvWebFetchAllow:    strings.Join(e.opts.WebFetchAllow, ","),
 		runspec.EnvRepositoryAllow:  strings.Join(e.opts.RepositoryAllow, ","),
 		runspec.EnvWorkspaceProgram: e.opts.WorkspaceProgram,
+		runspec.EnvWorkspaceAnswer:  "", // the worker has its repository prepared
 		runspec.EnvSearchURL:        e.opts.SearchURL,
 		runspec.EnvHostCommands:     strconv.FormatBool(e.opts.AllowHostCommands),
 		runspec.EnvSandbox:          e.sandbox,
