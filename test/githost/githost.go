@@ -136,6 +136,7 @@ func (h *Host) Create(t testing.TB, name string) {
 	}
 	h.Git(t, name, "", "init", "-q", "--bare", "-b", "main", ".")
 	h.Git(t, name, "", "config", "http.receivepack", "true")
+	h.Git(t, name, "", "config", "core.logAllRefUpdates", "always")
 }
 
 // Executable and Link begin the content of a file that is executable, and of one that is a link.
