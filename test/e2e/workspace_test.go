@@ -23,6 +23,8 @@ import (
 const (
 	// gitPort is a port of this machine from which the controller in testdata/cluster allows repositories.
 	gitPort = ":9418"
+	// gitPortOfPublication is another one.
+	gitPortOfPublication = ":9419"
 	// repositoryToken is the credential of the repository.
 	repositoryToken = "rt-4d3c2b1a09f8e7d6c5b4"
 )
@@ -186,5 +188,37 @@ func searchWorker(t *testing.T, pod string) {
 	}
 	if err := os.WriteFile(root+"workspace/go", nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPublicationOfPods: what a command in a Pod changes is published by the controller as one commit, of which neither credential nor
+// commit was in the reach of the command.
+func TestPublicationOfPods(t *testing.T) {
+	t.Parallel()
+	p := newTeam(t)
+	const pushToken = "pt-5e6f7a8b9c0d1e2f3a4b"
+	h := githost.At(t, p.Address()+gitPortOfPublication, repositoryToken)
+	h.PushToken = pushToken
+	h.Create(t, "r")
+	start := h.Commit(t, "r", "main", map[string]string{"docs/v": "first commit\n", "old": "1"})
+	p.MustShell(t, "kubectl create secret generic reader --from-literal=token="+repositoryToken)
+	p.MustShell(t, "kubectl create secret generic pusher --from-literal=token="+pushToken)
+	workspace := map[string]any{
+		"gitRepo": h.Location("r"), "intent": "write", "readCredentialRef": map[string]any{"name": "reader"}, "publicationReadCredentialRef": map[string]any{"name": "reader"}, "publicationCredentialRef": map[string]any{"name": "pusher"},
+	}
+	command(t, p, "change", "ls /baseline | sed 's/^/found in the commit: /'; grep -rls 'pt-5e6f7a[8]b\\|rt-4d3c2b1a[0]9f' /secrets /proc/*/environ /proc/*/cmdline /spool | sed 's/^/found in /'; echo more >> docs/v; rm old; mkdir -p src; echo x > src/new; echo changed", map[string]any{"workspace": workspace})
+	task, _, _ := ended(t, p, "change")
+	d := task.Status.Delivery
+	if task.Status.Phase != v1alpha1.TaskSucceeded || d == nil || d.State != v1alpha1.DeliveryVerifiedExact || d.StartingSHA != start {
+		t.Fatalf("%s: %s: %+v", task.Status.Phase, task.Status.Message, d)
+	}
+	if got := h.Git(t, "r", "", "log", "--format=%H", "main.."+d.Branch); got != d.VerifiedRemoteSHA {
+		t.Errorf("the branch has %q, want one commit %s", got, d.VerifiedRemoteSHA)
+	}
+	if got := h.Git(t, "r", "", "diff", "--name-status", "main", d.Branch); got != "M\tdocs/v\nD\told\nA\tsrc/new" {
+		t.Errorf("changed: %q", got)
+	}
+	if log := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/change/log")); strings.Contains(log, "found in") || !strings.Contains(log, "changed") {
+		t.Errorf("the command found:\n%s", log)
 	}
 }
