@@ -71,6 +71,27 @@ func (f *Fold) workspacePrepared(e *v1alpha1.ExecutionEvent) {
 	f.emit(Workspace, row)
 }
 
+// published follows what becomes of what a run changed in its workspace.
+func (f *Fold) published(e *v1alpha1.ExecutionEvent) {
+	row := &v1alpha1.TraceWorkspace{Status: v1alpha1.SpanCompleted, Seq: e.Seq, Summary: e.Summary, CreatedAt: e.CreatedAt}
+	if e.Type == v1alpha1.EventDeliveryStateChanged {
+		switch to := v1alpha1.TaskDeliveryState(contentOf(e).text("to")); {
+		case to.Terminal():
+			f.path.finish(f.publication, e.Seq)
+			f.publication = nil
+			if !to.Delivered() {
+				row.Status = v1alpha1.SpanFailed
+			}
+		default:
+			row.Status = v1alpha1.SpanRunning
+			if f.publication == nil {
+				f.publication = f.path.begin(v1alpha1.TraceKindWorkspace, "", "", e.Seq)
+			}
+		}
+	}
+	f.emit(Workspace, row)
+}
+
 func (f *Fold) artifact(e *v1alpha1.ExecutionEvent) {
 	row := &v1alpha1.TraceArtifact{
 		Name: contentOf(e).text("artifact", "filename", "name"), Status: v1alpha1.TraceArtifactUploaded,

@@ -55,7 +55,7 @@ func (g Group) Types() []v1alpha1.EventType {
 	case ChildTasks:
 		return append(settling(), v1alpha1.EventToolCallStarted, v1alpha1.EventToolCallCompleted, v1alpha1.EventToolCallFailed, v1alpha1.EventTaskForkCreated)
 	case Workspace:
-		return []v1alpha1.EventType{v1alpha1.EventWorkspacePreparationStarted, v1alpha1.EventWorkspacePreparationCompleted, v1alpha1.EventWorkspacePreparationFailed}
+		return []v1alpha1.EventType{v1alpha1.EventWorkspacePreparationStarted, v1alpha1.EventWorkspacePreparationCompleted, v1alpha1.EventWorkspacePreparationFailed, v1alpha1.EventWorkspaceFrozen, v1alpha1.EventDeliveryStateChanged}
 	case Artifacts:
 		return []v1alpha1.EventType{v1alpha1.EventArtifactUploadCompleted, v1alpha1.EventArtifactUploadFailed}
 	}
@@ -72,18 +72,18 @@ type Emit func(g Group, row any)
 
 // Fold turns events, added in the order of their sequence, into rows.
 type Fold struct {
-	task      string
-	emit      Emit
-	models    pairs[v1alpha1.TraceModelRequest]
-	tools     pairs[v1alpha1.TraceToolCall]
-	children  pairs[v1alpha1.TraceChildTask]
-	approvals approvals
-	workspace *run
-	path      path
-	clock     clock
-	usage     Usage
-	terminal  *v1alpha1.ExecutionEvent
-	part      bool // events before the first one are not folded
+	task                   string
+	emit                   Emit
+	models                 pairs[v1alpha1.TraceModelRequest]
+	tools                  pairs[v1alpha1.TraceToolCall]
+	children               pairs[v1alpha1.TraceChildTask]
+	approvals              approvals
+	workspace, publication *run
+	path                   path
+	clock                  clock
+	usage                  Usage
+	terminal               *v1alpha1.ExecutionEvent
+	part                   bool // events before the first one are not folded
 }
 
 // New starts a fold of the events of a task.
@@ -148,6 +148,8 @@ func (f *Fold) Add(e *v1alpha1.ExecutionEvent) {
 		f.forked(e)
 	case v1alpha1.EventWorkspacePreparationStarted, v1alpha1.EventWorkspacePreparationCompleted, v1alpha1.EventWorkspacePreparationFailed:
 		f.workspacePrepared(e)
+	case v1alpha1.EventWorkspaceFrozen, v1alpha1.EventDeliveryStateChanged:
+		f.published(e)
 	case v1alpha1.EventArtifactUploadCompleted, v1alpha1.EventArtifactUploadFailed:
 		f.artifact(e)
 	default:

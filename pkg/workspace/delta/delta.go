@@ -51,8 +51,9 @@ const (
 	MaxObjects = 64 << 20
 	// headerName is the first member of the archive.
 	headerName = "delta.json"
-	// maxHeader bounds the header, in bytes.
-	maxHeader = 16 << 20
+	// maxHeader bounds the header, in bytes, and maxArchive the whole archive.
+	maxHeader  = 16 << 20
+	maxArchive = maxHeader + MaxObjects + 64<<20
 )
 
 // ErrTooLarge is in the chain of the error for changes that exceed a limit, ErrInvalid for a file that is no delta, or one that
@@ -160,7 +161,7 @@ func Read(from io.Reader) (*Delta, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	in := tar.NewReader(unzipped)
+	in := tar.NewReader(io.LimitReader(unzipped, maxArchive))
 	d := &Delta{Objects: map[string]gitobject.Object{}}
 	left := int64(MaxObjects)
 	for first := true; ; first = false {

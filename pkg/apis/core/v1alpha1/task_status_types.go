@@ -19,8 +19,7 @@ const (
 	TaskPending TaskPhase = "Pending"
 	// TaskRunning is for a task whose run was started, even while it waits for an approval or for its children.
 	TaskRunning TaskPhase = "Running"
-	// TaskFinalizing is for a task whose work is done while its workspace or its delivery is not settled. No task enters it yet:
-	// tasks with a workspace and tasks of type agent are refused, and nothing is delivered.
+	// TaskFinalizing is for a task whose work is done while what it changed in its repository is being published.
 	TaskFinalizing TaskPhase = "Finalizing"
 	// TaskSucceeded is final: the work was done.
 	TaskSucceeded TaskPhase = "Succeeded"
@@ -409,6 +408,21 @@ const (
 	DeliveryCredentialBlocked         TaskDeliveryState = "CredentialBlocked" //nolint:gosec // a state, not a credential
 	DeliveryPublicationOutcomeUnknown TaskDeliveryState = "PublicationOutcomeUnknown"
 )
+
+// Terminal reports whether the publication is over, or never begins.
+func (s TaskDeliveryState) Terminal() bool {
+	switch s {
+	case DeliveryValidating, DeliveryPreparing, DeliveryPrepared, DeliveryPublishing, DeliveryVerifying:
+		return false
+	default:
+		return true
+	}
+}
+
+// Delivered reports whether a read of the publication branch has seen what was published.
+func (s TaskDeliveryState) Delivered() bool {
+	return s == DeliveryVerifiedExact || s == DeliveryDeliveredSuperseded
+}
 
 // TaskDelivery is the publication of a task's changes.
 type TaskDelivery struct {
