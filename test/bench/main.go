@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench compares our store with the API server's stock store on a real
-// etcd, the event log with aims and the closest peer, and the whole server with the
-// raw disk. It prints the figures and writes them to a JSON file. The programs must
+// etcd, the event log with aims and the closest peer, workspaces with the git program,
+// and the whole server with the raw disk. It prints the figures and writes them to a JSON file. The programs must
 // have been built; make bench does so.
 package main
 
@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/test/bench/eventbench"
+	"github.com/platform-ai/platform/test/bench/gitbench"
 	"github.com/platform-ai/platform/test/bench/report"
 	"github.com/platform-ai/platform/test/bench/serverbench"
 	"github.com/platform-ai/platform/test/bench/storebench"
@@ -74,6 +75,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	if *bin != "" {
+		if err := gitbench.Run(ctx, gitbench.Options{Bin: *bin, Dir: work, Rows: selected}, r); err != nil {
+			return err
+		}
 		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Kube: *kube, Dir: work, Rows: selected, Window: window}, r); err != nil {
 			return err
 		}
