@@ -65,6 +65,13 @@ func TestHostileText(t *testing.T) {
 	f.Keep("hostile", "artifacts/invoice\u202egnp.exe", "x")
 	f.Keep("hostile", `artifacts/"><img src=x onerror=window.pwned=1>.html`, "<script>window.pwned=1</script>")
 	f.hostileObjects(all[:16_000])
+	changed := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "changed"}, Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, Workspace: &v1alpha1.TaskWorkspace{
+		GitRepo: "https://git.example/r", Intent: v1alpha1.WorkspaceWrite, PublicationCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "pusher"},
+	}}}
+	if _, err := f.API.CoreV1alpha1().Tasks("team").Create(t.Context(), changed, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.Keep("changed", "artifacts/workspace.diff", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,9 @@\n-old\n+"+strings.ReplaceAll(all[:8000], "\n", "\n+")+"\n")
 	f.drive("hostile.mjs", 5, "TOKEN="+f.token("ann", "platform-operator"), "APPROVAL="+id, "RISKY="+risky)
 	if n := asked.Load(); n > 0 {
 		t.Errorf("%d requests went to an address in a text", n)

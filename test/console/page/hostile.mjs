@@ -43,7 +43,7 @@ async function refusing(browser) {
 
 await run({
   'events': (b) => harmless(b, Array.from({ length: 30 }, (_, i) => [`/tasks/hostile#seq=${i + 1}`, ['Text', 'Call', 'Severity'][i % 3]])),
-  'transcript, result, YAML': (b) => harmless(b, [['/tasks/hostile?tab=transcript', 'window.pwned'], ['/tasks/hostile?tab=yaml', 'onerror'], ['/tasks/hostile?tab=trace', 'Critical path'], ['/tasks/hostile?tab=result', 'onerror'], ['/tasks/hostile', 'onerror']]),
+  'transcript, result, YAML': (b) => harmless(b, [['/tasks/hostile?tab=transcript', 'window.pwned'], ['/tasks/hostile?tab=yaml', 'onerror'], ['/tasks/hostile?tab=trace', 'Critical path'], ['/tasks/hostile?tab=result', 'onerror'], ['/tasks/hostile', 'onerror'], ['/tasks/changed?tab=changes', 'onerror']]),
   'other objects': (b) => harmless(b, [
     ['/tasks/hostile?tab=artifacts', 'invoice'], ['/tasks/hostile?tab=log', 'onerror'], ['/tree/hostile', 'delegated nothing'], ['/compare?a=hostile&b=plain', 'onerror'],
     ['/sessions', 'hostile'], ['/sessions/hostile', 'onerror'], ['/usage', 'Tasks without an issue'], ['/usage?by=model', 'onerror'], ['/catalogue', 'hostile'], ['/catalogue?kind=tools', 'onerror'], ['/catalogue?kind=skills', 'onerror'],

@@ -52,6 +52,7 @@ export interface Task extends Item {
     schedule?: string;
     suspend?: boolean;
     priority?: number;
+    workspace?: { intent?: string; gitRepo?: string; branch?: string; ref?: string; subPath?: string; publicationGitRepo?: string };
   };
   status?: {
     phase?: string;
@@ -67,6 +68,7 @@ export interface Task extends Item {
     resultRef?: { available?: boolean };
     delegation?: { parent: string; root: string; rootUID: string; parentUID: string; depth: number };
     hasChildren?: boolean;
+    delivery?: { state?: string; branch?: string; startingSHA?: string; expectedCommitSHA?: string; verifiedRemoteSHA?: string; supersedingRemoteSHA?: string; message?: string };
     conditions?: Condition[];
   };
   summary?: Told; // in place of what it stands for, of a task that a query found

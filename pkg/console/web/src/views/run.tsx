@@ -20,17 +20,19 @@ import { Waits, agentOf, asks, took } from '../ui/tasktable';
 import { Text, exactly, oneLine } from '../ui/text';
 import { RunEvents } from './run/events';
 import { RunLog } from './run/log';
+import { RunChanges, changes } from './run/changes';
 import { RunArtifacts, RunResult, RunYAML } from './run/outcome';
 import { RunRequests } from './run/requests';
 import { RunTrace } from './run/trace';
 import { RunTranscript } from './run/transcript';
 
-const tabs = [
+const allTabs: Array<{ id: string; title: string; view: typeof RunEvents; shown?: (task: Task | undefined) => boolean }> = [
   { id: '', title: 'Events', view: RunEvents },
   { id: 'transcript', title: 'Transcript', view: RunTranscript },
   { id: 'requests', title: 'Requests', view: RunRequests },
   { id: 'trace', title: 'Trace', view: RunTrace },
   { id: 'result', title: 'Result', view: RunResult },
+  { id: 'changes', title: 'Changes', view: RunChanges, shown: changes },
   { id: 'artifacts', title: 'Artifacts', view: RunArtifacts },
   { id: 'log', title: 'Log', view: RunLog },
   { id: 'yaml', title: 'YAML', view: RunYAML },
@@ -40,6 +42,7 @@ export function Run({ params }: { params: Record<string, string> }) {
   const name = params.name ?? '';
   const { items, error, loading } = useList<Task>(inNamespace('tasks'), named(name), 0);
   const task = items.value.find((t) => t.metadata.name === name);
+  const tabs = allTabs.filter((t) => !t.shown || t.shown(task));
   const tab = tabs.find((t) => t.id === (location.value.query.get('tab') ?? '')) ?? tabs[0];
   const path = `/tasks/${encodeURIComponent(name)}`;
   const compare = href('/compare', { a: name });
@@ -86,12 +89,20 @@ function Asks({ task }: { task: Task }) {
 
 const most = 5; // approvals that are named
 
+// repositoryOf names the repository of a task and the commit that its run began with, or what it asks for until that is known.
+function repositoryOf(task: Task): string {
+  const { gitRepo, ref, branch, subPath } = task.spec.workspace ?? {};
+  const at = task.status?.delivery?.startingSHA?.slice(0, 12) ?? ref ?? branch;
+  return [gitRepo, at && `at ${at}`, subPath && `folder ${subPath}`].filter(Boolean).join(', ');
+}
+
 function Summary({ task }: { task: Task }) {
-  const { delegation, hasChildren, attempts } = task.status ?? {};
+  const { delegation, hasChildren, attempts, delivery } = task.status ?? {};
   const { reason, message } = why(task);
   useRunning([task]);
   const usage = usageOf(task);
   const source = task.metadata.annotations?.['platform.ai/fork-source-task'];
+  const repository = repositoryOf(task);
   const tree = delegation || hasChildren ? href(`/tree/${encodeURIComponent(delegation?.root ?? task.metadata.name)}`) : '';
   return (
     <>
@@ -106,6 +117,8 @@ function Summary({ task }: { task: Task }) {
         {usage && <Fact name="Tokens in / out" value={`${count(usage.inputTokens)} / ${count(usage.outputTokens)}${usage.unreportedRequests ? ' and what was not reported' : ''}`} />}
         {(attempts ?? 0) > 1 && <Fact name="Attempts" value={String(attempts)} />}
         {source && <div><dt>Fork of</dt><dd><a href={href('/compare', { a: source, b: task.metadata.name })} title="Compare them"><Text>{source}</Text></a></dd></div>}
+        {repository && <Fact name="Repository" value={repository} />}
+        {delivery?.branch && <Fact name="Branch" value={`${delivery.branch}: ${words(delivery.state ?? '')}`} />}
         {tree && <div><dt>Tree</dt><dd><a href={tree}>{delegation ? `Part of ${delegation.root}` : 'Its children'}</a></dd></div>}
       </dl>
     </>
