@@ -27,8 +27,8 @@ type Host struct {
 	*httptest.Server
 	// Token, if not empty, is the password that each request must have.
 	Token string
-	// PushToken, if not empty, is the password of pushes, and Token that of everything else.
-	PushToken string
+	// PushToken, if not empty, is the password of pushes, and Token that of everything else. LookToken may read, too.
+	PushToken, LookToken string
 	// Answer, if set, may answer a request in place of git; it reports whether it did.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
@@ -61,7 +61,7 @@ func At(t testing.TB, address, token string) *Host {
 		if h.PushToken != "" && strings.Contains(r.URL.RequestURI(), "git-receive-pack") {
 			want = h.PushToken
 		}
-		if _, password, _ := r.BasicAuth(); want != "" && password != want {
+		if _, password, _ := r.BasicAuth(); want != "" && password != want && (want != h.Token || h.LookToken == "" || password != h.LookToken) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			http.Error(w, "a token is needed", http.StatusUnauthorized)
 			return

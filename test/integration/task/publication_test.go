@@ -4,14 +4,20 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -280,5 +286,158 @@ func TestPublicationRaces(t *testing.T) {
 				t.Errorf("%d pushes, want %d", p.pushes(), tc.pushes)
 			}
 		})
+	}
+}
+
+// TestPublicationCredentials: each step uses the credential of its role and no other, and none of them is in what a run can reach, in what
+// is served, or in a file of the server.
+func TestPublicationCredentials(t *testing.T) {
+	t.Parallel()
+	p := newPublishing(t)
+	const lookToken = "lt-9988776655443322aabb"
+	p.host.LookToken = lookToken
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "looker"}, StringData: map[string]string{"token": lookToken}}
+	kit.Must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))
+	var mu sync.Mutex
+	used := map[string][]string{} // requests by password
+	p.host.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		_, password, _ := r.BasicAuth()
+		mu.Lock()
+		defer mu.Unlock()
+		used[password] = append(used[password], r.Method+" "+r.URL.RequestURI())
+		return false
+	}
+	p.change("roles", `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'; env; find / -xdev \( -name '.git*' -o -name 'credential*' \) -size -100k -type f -exec cat {} + 2>/dev/null || true; echo x > new`,
+		func(w *v1alpha1.TaskWorkspace) { w.PublicationReadCredentialRef.Name = "looker" })
+	p.AwaitPhase("roles", v1alpha1.TaskSucceeded)
+	for password, want := range map[string]string{
+		repositoryToken: "GET git-upload-pack, POST git-upload-pack",
+		lookToken:       "GET git-upload-pack, GET git-upload-pack, POST git-upload-pack",
+		pushToken:       "GET git-receive-pack, POST git-receive-pack",
+	} {
+		var got []string
+		for _, r := range used[password] {
+			method, path, _ := strings.Cut(r, " ")
+			got = append(got, method+" git-"+path[strings.LastIndex(path, "git-")+len("git-"):])
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("the credential that begins with %s was used for %q, want %q", password[:2], s, want)
+		}
+		delete(used, password)
+	}
+	delete(used, "") // git asks without a credential first, where it does
+	if len(used) > 0 {
+		t.Errorf("other credentials were used: %v", used)
+	}
+	events := kit.Must[*v1alpha1.ExecutionEventList](t)(p.API().ExecutionEvents("default").List(t.Context(), metav1.ListOptions{}))
+	shown := fmt.Sprintf("%+v %+v %s", p.task("roles"), events, p.ResultOf("roles"))
+	log, _, _ := standalone.Command(t.Context(), p.Kubeconfig, "task", "logs", "roles")
+	for _, token := range []string{repositoryToken, lookToken, pushToken} {
+		if strings.Contains(shown+log, token) {
+			t.Errorf("the credential that begins with %s is shown", token[:2])
+		}
+		err := filepath.WalkDir(p.DataDir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil //nolint:nilerr // what is gone has nothing
+			}
+			raw, err := os.ReadFile(path)
+			if err == nil && bytes.Contains(raw, []byte(token)) {
+				t.Errorf("%s has the credential that begins with %s", path, token[:2])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPublicationCancelled: a cancellation withdraws what has not left yet. After that the publication is finished, and the task says how it
+// ended. A task that is deleted meanwhile goes.
+func TestPublicationCancelled(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		// held is the request at which the task is cancelled or deleted.
+		held     string
+		deletion bool
+		phase    v1alpha1.TaskPhase
+		state    v1alpha1.TaskDeliveryState
+		pushes   int
+	}{
+		"before the branch is looked at": {"GET /shop.git/info/refs?service=git-upload-pack", false, v1alpha1.TaskCancelled, v1alpha1.DeliveryCancelledBeforePublish, 0},
+		"while it is pushed":             {"POST /shop.git/git-receive-pack", false, v1alpha1.TaskSucceeded, v1alpha1.DeliveryVerifiedExact, 1},
+		"deleted":                        {"GET /shop.git/info/refs?service=git-upload-pack", true, "", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPublishing(t)
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			var seen atomic.Int32
+			p.host.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+				what := r.Method + " " + r.URL.RequestURI()
+				if what != tc.held || r.Header.Get("Authorization") == "" {
+					return false
+				}
+				first := int32(1)
+				if r.Method == http.MethodGet {
+					first = 2 // the first one prepares the workspace
+				}
+				if seen.Add(1) == first {
+					close(reached)
+					select {
+					case <-goOn:
+					case <-r.Context().Done():
+					}
+				}
+				return false
+			}
+			p.change("stopped", "echo x > new", onBranch("b"))
+			<-reached
+			if tc.deletion {
+				if err := p.Tasks().Delete(t.Context(), "stopped", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				kit.Await(t, "the task is gone", func() bool {
+					_, err := p.Tasks().Get(t.Context(), "stopped", metav1.GetOptions{})
+					return apierrors.IsNotFound(err)
+				})
+				close(goOn)
+			} else {
+				kit.Must[*v1alpha1.Task](t)(p.Tasks().Cancel(t.Context(), "stopped", &v1alpha1.TaskCancellation{Reason: "enough"}, metav1.CreateOptions{}))
+				if tc.pushes > 0 {
+					close(goOn)
+				}
+				task := p.AwaitPhase("stopped", tc.phase)
+				if d := task.Status.Delivery; d.State != tc.state {
+					t.Errorf("%s: %s", d.State, task.Status.Message)
+				}
+			}
+			if p.pushes() != tc.pushes || (p.host.Git(t, "shop", "", "for-each-ref", "refs/heads/b") != "") != (tc.pushes > 0) {
+				t.Errorf("%d pushes", p.pushes())
+			}
+			if left, err := os.ReadDir(filepath.Join(p.DataDir, "publications")); err != nil || len(left) > 0 {
+				t.Errorf("left of publications: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestPublicationSecretChanged: a credential that is another one than when the run began is not used.
+func TestPublicationSecretChanged(t *testing.T) {
+	t.Parallel()
+	p := newPublishing(t)
+	p.change("slow", "echo x > new; until [ -e go ]; do sleep 0.05; done; rm go", onBranch("b"))
+	kit.Await(t, "the run has begun", func() bool { return len(p.EventsOf("slow", v1alpha1.EventWorkspacePreparationCompleted)) > 0 })
+	task := p.task("slow")
+	secrets := p.Kubernetes(t).CoreV1().Secrets("default")
+	pusher := kit.Must[*corev1.Secret](t)(secrets.Get(t.Context(), "pusher", metav1.GetOptions{}))
+	pusher.Labels = map[string]string{"changed": "yes"}
+	kit.Must[*corev1.Secret](t)(secrets.Update(t.Context(), pusher, metav1.UpdateOptions{}))
+	if err := os.WriteFile(filepath.Join(p.Folder(task), "work", "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	task = p.AwaitPhase("slow", v1alpha1.TaskFailed)
+	if d := task.Status.Delivery; d.State != v1alpha1.DeliveryCredentialBlocked || !strings.Contains(d.Message, `Secret "pusher" was changed since the run began`) || p.pushes() != 0 {
+		t.Errorf("%+v", d)
 	}
 }
