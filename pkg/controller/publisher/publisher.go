@@ -14,15 +14,23 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/program"
 )
 
-// maxSteps is how many processes run at once. Each has in memory what a task changed.
-const maxSteps = 4
+const (
+	// maxSteps is how many processes run at once, and maxOfNamespace how many of one namespace, whose git server may be slow.
+	maxSteps, maxOfNamespace = 16, 4
+	// maxBuilds is how many of them make a commit. Each has in memory what a task changed.
+	maxBuilds = 2
+	// stepTime ends a step whose server neither answers to the end nor stops. Another try may follow.
+	stepTime = 10 * time.Minute
+)
 
 // ErrWorking means that a step is not over; its end wakes the task.
 var ErrWorking = errors.New("the step is being carried out")
@@ -43,9 +51,11 @@ type Step struct {
 type Publisher struct {
 	program, dir string
 	ctx          context.Context //nolint:containedctx // the end of the controller ends all steps
-	room         chan struct{}
+	room, builds chan struct{}
 
 	mu    sync.Mutex
+	// ofNamespace are the slots of each namespace, with the number of steps that hold or await one.
+	ofNamespace map[string]*slots
 	steps map[types.UID]*running
 	wake  []func(types.NamespacedName)
 }
@@ -64,7 +74,7 @@ func New(ctx context.Context, path, dir string) (*Publisher, error) {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("the folder of publications: %w", err)
 	}
-	return &Publisher{program: path, dir: dir, ctx: ctx, room: make(chan struct{}, maxSteps), steps: map[types.UID]*running{}}, nil
+	return &Publisher{program: path, dir: dir, ctx: ctx, room: make(chan struct{}, maxSteps), builds: make(chan struct{}, maxBuilds), ofNamespace: map[string]*slots{}, steps: map[types.UID]*running{}}, nil
 }
 
 // OnEnd calls f with the task of each step that is over.
@@ -110,21 +120,65 @@ func (p *Publisher) Do(s Step) (*workspace.Answer, error) {
 
 func (p *Publisher) run(ctx context.Context, r *running, s Step, dir string) {
 	defer r.cancel()
-	var answer *workspace.Answer
-	var err error
-	select {
-	case p.room <- struct{}{}:
-		answer, err = program.Run(ctx, p.program, dir, s.Name, s.Order)
-		<-p.room
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
+	answer, err := p.carryOut(ctx, s, dir)
 	p.mu.Lock()
 	r.over, r.answer, r.err = true, answer, err
 	wake := p.wake
 	p.mu.Unlock()
 	for _, f := range wake {
 		f(s.Task)
+	}
+}
+
+// carryOut has a step carried out when there is room for it: in its namespace first, so that those of one that wait take no room of others.
+func (p *Publisher) carryOut(ctx context.Context, s Step, dir string) (*workspace.Answer, error) {
+	own := p.slotsOf(s.Task.Namespace)
+	defer p.leave(s.Task.Namespace)
+	rooms := []chan struct{}{own, p.room}
+	if s.Name == workspace.Build {
+		rooms = append(rooms, p.builds)
+	}
+	for _, room := range rooms {
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, stepTime, &workspace.FailedError{
+		Reason: v1alpha1.ReasonRepositoryUnreachable, Message: fmt.Sprintf("the server did not answer to the end within %s", stepTime), Temporary: true,
+	})
+	defer cancel()
+	return program.Run(ctx, p.program, dir, s.Name, s.Order)
+}
+
+// slots are the slots of a namespace.
+type slots struct {
+	room  chan struct{}
+	users int
+}
+
+func (p *Publisher) slotsOf(namespace string) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.ofNamespace[namespace]
+	if own == nil {
+		own = &slots{room: make(chan struct{}, maxOfNamespace)}
+		p.ofNamespace[namespace] = own
+	}
+	own.users++
+	return own.room
+}
+
+// leave forgets the slots of a namespace that nobody uses.
+func (p *Publisher) leave(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if own := p.ofNamespace[namespace]; own != nil {
+		if own.users--; own.users == 0 {
+			delete(p.ofNamespace, namespace)
+		}
 	}
 }
 
