@@ -102,7 +102,8 @@ func (f *Forge) as(t testing.TB, user gitea.ClientOption) *gitea.Client {
 // Address returns the host and port.
 func (f *Forge) Address() string { return strings.TrimPrefix(f.URL, "http://") }
 
-// settings is the configuration: the folder, the port, the address and the folder of templates are filled in.
+// settings is the configuration: the folder, the port, the address and the folder of templates are filled in. A page of a list has few
+// items, so that lists have several pages.
 const settings = `APP_NAME = forge of the tests
 WORK_PATH = %[1]s
 [server]
@@ -126,6 +127,8 @@ DEFAULT_BRANCH = main
 INSTALL_LOCK = true
 SECRET_KEY = a-key-of-tests
 PASSWORD_HASH_ALGO = pbkdf2$1000$20
+[api]
+MAX_RESPONSE_ITEMS = 5
 [service]
 DISABLE_REGISTRATION = true
 [webhook]
