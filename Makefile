@@ -50,12 +50,13 @@ NEEDS_CONTROL := test/aggregated test/manifests test/rbac
 NEEDS_NODE    := test/cluster test/e2e test/kubernetes test/manifests/uninstall
 NEEDS_BROWSER := test/console
 NEEDS_MINUTES := test/robustness
+NEEDS_FORGE   := test/forge pkg/codehost/gitea pkg/codehost/providers
 # What the gate does of them. Through both hosts: install, a task of each type, kubectl, approval, fork, uninstall. In a browser: each
 # view is opened once.
 WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'
 WALK_BROWSER  := -run '^TestViews$$'
 # The parts of "make acceptance", in their order: part-NAME is how one is run. PARTS selects some.
-ACCEPTANCE    := code quick modules race clients control node robustness console fuzz demo release
+ACCEPTANCE    := code quick modules race clients forge control node robustness console fuzz demo release
 PARTS         ?=
 
 quick = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v $(NEEDS_CONTROL:%=-e /%$$) $(NEEDS_NODE:%=-e /%$$) $(NEEDS_BROWSER:%=-e /%$$) $(NEEDS_MINUTES:%=-e /%$$))
@@ -71,7 +72,7 @@ export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel tier generate kind verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
-.PHONY: images programs clients control cluster cluster-up cluster-down npm walk-node walk-browser
+.PHONY: images programs clients forge control cluster cluster-up cluster-down npm walk-node walk-browser
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -123,9 +124,9 @@ test-unit: ## one package, one test: PKG=./pkg/event/... ARGS='-run TestName -v'
 test: build kubectl scriptedmodel tier ## all tests that need neither a Kubernetes nor a browser nor minutes: unit, conformance of the store, integration
 	$(BIN)/tier run -rest 'make acceptance' test $(MAKE) --no-print-directory test-quick
 
-# Without -count=1 Go keeps the results of packages that did not change.
+# Without -count=1 Go keeps the results of packages that did not change. What needs a code host runs here only if that is built already.
 test-quick:
-	$(call with,) quick "$(quick)" $(TESTFLAGS) $(ARGS)
+	$(call with,$(if $(wildcard $(OUT)/forge/gitea),forge)) quick "$(quick)" $(TESTFLAGS) $(ARGS)
 
 $(NPM_CLIENTS) $(NPM_STRANGERS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
@@ -165,6 +166,8 @@ part-modules: modules
 part-race: race # and of the integration tests those in which many act at once
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race-at-once "$(AT_ONCE_IN)" -race $(TESTFLAGS) -run '$(AT_ONCE)'
 part-clients: clients
+part-forge: forge tier
+	$(call with,forge) forge "$(NEEDS_FORGE:%=./%)" $(TESTFLAGS) -count=1
 part-control: build kubectl scriptedmodel tier control
 	$(call with,control-plane) control "$(NEEDS_CONTROL:%=./%) ./test/router" $(TESTFLAGS) -count=1 -p 1
 part-node: e2e
@@ -203,6 +206,9 @@ e2e: build kubectl scriptedmodel tier cluster $(BIN)/helm ## whole runs on both 
 
 images: ## write the images for a cluster to _output/images, as OCI tarballs
 	hack/images.sh $(IMAGES)
+
+forge: ## build Gitea, the code host of the tests, and keep it: minutes the first time on a machine
+	test/forge/build.sh
 
 control: ## build the control plane of it
 	test/cluster/build.sh control

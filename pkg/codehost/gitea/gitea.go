@@ -1,0 +1,201 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gitea is the driver of Gitea, and of Forgejo as long as it has the same API. It uses Gitea's own client, which is imported
+// nowhere else.
+package gitea
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	sdk "code.gitea.io/sdk/gitea"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/codehost"
+	"github.com/platform-ai/platform/pkg/codehost/wire"
+)
+
+// kind is how errors name the host.
+const kind = "Gitea"
+
+// Host is a repository on a Gitea.
+type Host struct {
+	http  *http.Client
+	token string
+	at    codehost.Address
+}
+
+var _ codehost.Host = (*Host)(nil)
+
+// New returns the host of a repository. Nothing is sent yet.
+func New(r codehost.Remote) (*Host, error) {
+	at, err := codehost.ParseAddress(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{http: wire.Client(r, nil), token: r.Token, at: at}, nil
+}
+
+// client returns a client for requests that end with ctx. The SDK has one context a client. Its check of the server's version would be a
+// request more for each, and everything used here is in every version since 1.14.
+func (h *Host) client(ctx context.Context) (*sdk.Client, error) {
+	o := []sdk.ClientOption{sdk.SetContext(ctx), sdk.SetHTTPClient(h.http), sdk.SetGiteaVersion("")}
+	if h.token != "" {
+		o = append(o, sdk.SetToken(h.token))
+	}
+	c, err := sdk.NewClient(h.at.Root.String(), o...)
+	return c, wire.Error(ctx, err, kind)
+}
+
+// ask returns what one request of the SDK does.
+func ask[T any](ctx context.Context, h *Host, request func(c *sdk.Client) (T, *sdk.Response, error)) (T, error) {
+	c, err := h.client(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	v, _, err := request(c)
+	return v, wire.Error(ctx, err, kind)
+}
+
+// Repository implements codehost.Host.
+func (h *Host) Repository(ctx context.Context) (codehost.Repository, error) {
+	r, err := h.repository(ctx)
+	if err != nil {
+		return codehost.Repository{}, err
+	}
+	out := codehost.Repository{RepositoryIdentity: v1alpha1.RepositoryIdentity{Provider: codehost.Gitea, ID: strconv.FormatInt(r.ID, 10)}}
+	if !r.Empty {
+		out.DefaultBranch = r.DefaultBranch
+	}
+	return out, nil
+}
+
+func (h *Host) repository(ctx context.Context) (*sdk.Repository, error) {
+	r, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Repository, *sdk.Response, error) { return c.GetRepo(h.at.Owner, h.at.Name) })
+	if err == nil && r.ID <= 0 {
+		err = wire.Malformed(kind)
+	}
+	return r, err
+}
+
+// Head implements codehost.Host.
+func (h *Host) Head(ctx context.Context, branch string) (string, error) {
+	b, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Branch, *sdk.Response, error) {
+		return c.GetRepoBranch(h.at.Owner, h.at.Name, branch)
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case b == nil || b.Commit == nil || b.Name != branch:
+		return "", wire.Malformed(kind)
+	}
+	return wire.Commit(b.Commit.ID, kind)
+}
+
+// PullRequests implements codehost.Host. Gitea does not find pull requests by their branch, so all open ones are listed, and the closed
+// ones as far back as they matter. The open ones come first: one that is closed meanwhile is then in the second list.
+func (h *Host) PullRequests(ctx context.Context, head string, since time.Time) ([]codehost.PullRequest, error) {
+	r, err := h.repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []codehost.PullRequest
+	for _, state := range []sdk.StateType{sdk.StateOpen, sdk.StateClosed} {
+		oldest := time.Time{}
+		if state == sdk.StateClosed {
+			oldest = since
+		}
+		some, err := h.list(ctx, state, oldest)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range some {
+			if p.Head == nil || p.Head.RepoID != r.ID || p.Head.Ref != head {
+				continue
+			}
+			found, err := pullRequest(p)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found)
+		}
+	}
+	return all, nil
+}
+
+// list returns the pull requests of a state, the newest first, until one that was made before oldest.
+func (h *Host) list(ctx context.Context, state sdk.StateType, oldest time.Time) ([]*sdk.PullRequest, error) {
+	var all []*sdk.PullRequest
+	for page := 1; page <= wire.MaxPages; page++ {
+		o := sdk.ListPullRequestsOptions{State: state, ListOptions: sdk.ListOptions{Page: page, PageSize: wire.PageSize}}
+		some, err := ask(ctx, h, func(c *sdk.Client) ([]*sdk.PullRequest, *sdk.Response, error) {
+			return c.ListRepoPullRequests(h.at.Owner, h.at.Name, o)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(some) == 0 { // a host may have smaller pages than were asked for
+			return all, nil
+		}
+		for _, p := range some {
+			if p == nil {
+				return nil, wire.Malformed(kind)
+			}
+			if p.Created != nil && p.Created.Before(oldest) {
+				return all, nil
+			}
+			all = append(all, p)
+		}
+	}
+	return nil, wire.TooMany()
+}
+
+// PullRequest implements codehost.Host.
+func (h *Host) PullRequest(ctx context.Context, number int64) (codehost.PullRequest, error) {
+	p, err := ask(ctx, h, func(c *sdk.Client) (*sdk.PullRequest, *sdk.Response, error) {
+		return c.GetPullRequest(h.at.Owner, h.at.Name, number)
+	})
+	if err != nil {
+		return codehost.PullRequest{}, err
+	}
+	return pullRequest(p)
+}
+
+// CreatePullRequest implements codehost.Host.
+func (h *Host) CreatePullRequest(ctx context.Context, n codehost.NewPullRequest) (codehost.PullRequest, error) {
+	p, err := ask(ctx, h, func(c *sdk.Client) (*sdk.PullRequest, *sdk.Response, error) {
+		return c.CreatePullRequest(h.at.Owner, h.at.Name, sdk.CreatePullRequestOption{Title: n.Title, Body: n.Body, Base: n.Base, Head: n.Head})
+	})
+	if err != nil {
+		return codehost.PullRequest{}, err
+	}
+	return pullRequest(p)
+}
+
+// ClosePullRequest implements codehost.Host.
+func (h *Host) ClosePullRequest(ctx context.Context, number int64) error {
+	closed := sdk.StateClosed
+	_, err := ask(ctx, h, func(c *sdk.Client) (*sdk.PullRequest, *sdk.Response, error) {
+		return c.EditPullRequest(h.at.Owner, h.at.Name, number, sdk.EditPullRequestOption{State: &closed})
+	})
+	return err
+}
+
+func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
+	out := codehost.PullRequest{ID: strconv.FormatInt(p.ID, 10), Number: p.Index, URL: p.HTMLURL, State: codehost.State(p.State), Body: p.Body}
+	if p.HasMerged {
+		out.State = codehost.Merged
+	}
+	if p.Created != nil {
+		out.Created = *p.Created
+	}
+	if p.Base == nil || p.Head == nil {
+		return out, wire.Malformed(kind)
+	}
+	out.Base, out.Head, out.HeadSHA = p.Base.Ref, p.Head.Ref, p.Head.Sha
+	return out, wire.Check(&out, kind)
+}

@@ -1,0 +1,280 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package githubapi is a stand-in for GitHub in tests: it serves what the platform uses of GitHub's REST API for one repository, at
+// /api/v3 as GitHub Enterprise Server does. The statuses, headers and members of its answers are those of GitHub's documentation. The
+// real one cannot be reached by tests.
+package githubapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Owner and Name are in the address of the repository.
+const (
+	Owner = "ada"
+	Name  = "shop"
+)
+
+// Host is a GitHub with one repository.
+type Host struct {
+	*httptest.Server
+	// Token is what each request must have; ReadOnly may read, and not make pull requests.
+	Token, ReadOnly string
+	// Answer, if set, may answer a request in place of the host; it reports whether it did.
+	Answer func(w http.ResponseWriter, r *http.Request) bool
+
+	mu       sync.Mutex
+	id       int64
+	name     string
+	branches map[string]string
+	pulls    []*Pull
+	hidden   int
+	requests []string
+}
+
+// Pull is a pull request as the API describes it.
+type Pull struct {
+	ID        int64      `json:"id"`
+	Number    int64      `json:"number"`
+	HTMLURL   string     `json:"html_url"`
+	State     string     `json:"state"`
+	Title     string     `json:"title"`
+	Body      string     `json:"body"`
+	MergedAt  *time.Time `json:"merged_at"`
+	CreatedAt time.Time  `json:"created_at"`
+	Head      End        `json:"head"`
+	Base      End        `json:"base"`
+}
+
+// End is a branch of a pull request.
+type End struct {
+	Ref  string `json:"ref"`
+	SHA  string `json:"sha"`
+	Repo Repo   `json:"repo"`
+}
+
+// Repo is a repository as the API describes it.
+type Repo struct {
+	ID            int64  `json:"id"`
+	Name          string `json:"name"`
+	DefaultBranch string `json:"default_branch"`
+	Owner         struct {
+		Login string `json:"login"`
+	} `json:"owner"`
+}
+
+// New starts a host whose repository has a branch main. It ends with the test.
+func New(t testing.TB) *Host {
+	t.Helper()
+	h := &Host{Token: "github-token-of-the-test", ReadOnly: "github-token-that-reads", id: 4711, name: Name, branches: map[string]string{"main": Commit("main")}}
+	h.Server = httptest.NewServer(h)
+	t.Cleanup(h.Close)
+	return h
+}
+
+// Commit is the name of a commit that is made up of a word.
+func Commit(word string) string {
+	return fmt.Sprintf("%.40s", fmt.Sprintf("%x", word)+strings.Repeat("0", 40))
+}
+
+// Location returns the address of the repository.
+func (h *Host) Location() string { return h.URL + "/" + Owner + "/" + Name }
+
+// Do changes the host while no request is served.
+func (h *Host) Do(change func(branches map[string]string, pulls *[]*Pull)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(h.branches, &h.pulls)
+	for _, p := range h.pulls { // as the host does some time after a push
+		if sha, ok := h.branches[p.Head.Ref]; ok && p.State == "open" {
+			p.Head.SHA = sha
+		}
+	}
+}
+
+// Rename gives the repository another name; its address redirects from then on. Replace makes another repository of the same name.
+func (h *Host) Rename(name string) { h.mu.Lock(); h.name = name; h.mu.Unlock() }
+
+// Replace puts another repository in the place of the one there is.
+func (h *Host) Replace() { h.mu.Lock(); h.id++; h.pulls = nil; h.mu.Unlock() }
+
+// Hide leaves new pull requests out of the next lists.
+func (h *Host) Hide(lists int) { h.mu.Lock(); h.hidden = lists; h.mu.Unlock() }
+
+// Pulls returns all pull requests.
+func (h *Host) Pulls() []Pull {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []Pull
+	for _, p := range h.pulls {
+		all = append(all, *p)
+	}
+	return all
+}
+
+// Requests returns method and path of the requests until now.
+func (h *Host) Requests() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.requests)
+}
+
+// ServeHTTP answers a request.
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.requests = append(h.requests, r.Method+" "+r.URL.Path)
+	if h.Answer != nil && h.Answer(w, r) {
+		return
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, "/api/v3")
+	if path == "/meta" && ok {
+		answer(w, http.StatusOK, map[string]any{"verifiable_password_authentication": true, "installed_version": "3.20.0"})
+		return
+	}
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ok:
+		refuse(w, http.StatusNotFound, "Not Found")
+	case token != h.Token && token != h.ReadOnly:
+		refuse(w, http.StatusUnauthorized, "Bad credentials")
+	case token == h.ReadOnly && r.Method != http.MethodGet:
+		refuse(w, http.StatusForbidden, "Resource not accessible by personal access token")
+	default:
+		h.repository(w, r, path)
+	}
+}
+
+func (h *Host) repository(w http.ResponseWriter, r *http.Request, path string) {
+	rest, ok := strings.CutPrefix(path, "/repos/"+Owner+"/"+h.name)
+	switch {
+	case !ok && h.name != Name && strings.HasPrefix(path, "/repos/"+Owner+"/"+Name):
+		w.Header().Set("Location", fmt.Sprintf("%s/api/v3/repositories/%d", h.URL, h.id))
+		refuse(w, http.StatusMovedPermanently, "Moved Permanently")
+	case ok && rest == "":
+		answer(w, http.StatusOK, h.repo())
+	case ok && strings.HasPrefix(rest, "/git/ref/heads/"):
+		name := strings.TrimPrefix(rest, "/git/ref/heads/")
+		if sha, ok := h.branches[name]; ok {
+			answer(w, http.StatusOK, map[string]any{"ref": "refs/heads/" + name, "object": map[string]string{"type": "commit", "sha": sha}})
+		} else {
+			refuse(w, http.StatusNotFound, "Not Found")
+		}
+	case ok && rest == "/pulls" && r.Method == http.MethodGet:
+		h.list(w, r)
+	case ok && rest == "/pulls" && r.Method == http.MethodPost:
+		h.create(w, r)
+	case ok && strings.HasPrefix(rest, "/pulls/"):
+		h.one(w, r, strings.TrimPrefix(rest, "/pulls/"))
+	default:
+		refuse(w, http.StatusNotFound, "Not Found")
+	}
+}
+
+func (h *Host) repo() Repo {
+	r := Repo{ID: h.id, Name: h.name, DefaultBranch: "main"}
+	r.Owner.Login = Owner
+	return r
+}
+
+// list serves a page of pull requests, the newest first, and names the next one in the header Link.
+func (h *Host) list(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	found := []*Pull{}
+	for _, p := range h.pulls {
+		if (q.Get("state") == "all" || p.State == cmp.Or(q.Get("state"), "open")) && (q.Get("head") == "" || q.Get("head") == Owner+":"+p.Head.Ref) {
+			found = append([]*Pull{p}, found...)
+		}
+	}
+	if h.hidden > 0 {
+		h.hidden--
+		found = nil
+	}
+	page, size := number(q.Get("page"), 1), number(q.Get("per_page"), 30)
+	from, to := min((page-1)*size, len(found)), min(page*size, len(found))
+	if to < len(found) {
+		q.Set("page", strconv.Itoa(page+1))
+		w.Header().Set("Link", fmt.Sprintf(`<%s%s?%s>; rel="next"`, h.URL, r.URL.Path, q.Encode()))
+	}
+	answer(w, http.StatusOK, append([]*Pull{}, found[from:to]...))
+}
+
+func (h *Host) create(w http.ResponseWriter, r *http.Request) {
+	var in struct{ Title, Body, Head, Base string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		refuse(w, http.StatusBadRequest, "Problems parsing JSON")
+		return
+	}
+	head, ok := h.branches[in.Head]
+	base, based := h.branches[in.Base]
+	exists := slices.ContainsFunc(h.pulls, func(p *Pull) bool { return p.State == "open" && p.Head.Ref == in.Head && p.Base.Ref == in.Base })
+	switch {
+	case !ok:
+		invalid(w, map[string]string{"resource": "PullRequest", "field": "head", "code": "invalid"})
+	case !based:
+		invalid(w, map[string]string{"resource": "PullRequest", "field": "base", "code": "invalid"})
+	case exists:
+		invalid(w, map[string]string{"resource": "PullRequest", "code": "custom", "message": "A pull request already exists for " + Owner + ":" + in.Head + "."})
+	case head == base:
+		invalid(w, map[string]string{"resource": "PullRequest", "code": "custom", "message": "No commits between " + in.Base + " and " + in.Head})
+	default:
+		n := int64(len(h.pulls) + 1)
+		p := &Pull{
+			ID: 9000 + n, Number: n, State: "open", Title: in.Title, Body: in.Body, CreatedAt: time.Now().UTC(), HTMLURL: fmt.Sprintf("%s/%s/%s/pull/%d", h.URL, Owner, h.name, n),
+			Head: End{Ref: in.Head, SHA: head, Repo: h.repo()}, Base: End{Ref: in.Base, SHA: base, Repo: h.repo()},
+		}
+		h.pulls = append(h.pulls, p)
+		answer(w, http.StatusCreated, p)
+	}
+}
+
+func (h *Host) one(w http.ResponseWriter, r *http.Request, n string) {
+	i := slices.IndexFunc(h.pulls, func(p *Pull) bool { return strconv.FormatInt(p.Number, 10) == n })
+	if i < 0 {
+		refuse(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	if r.Method == http.MethodPatch {
+		if err := json.NewDecoder(r.Body).Decode(h.pulls[i]); err != nil {
+			refuse(w, http.StatusBadRequest, "Problems parsing JSON")
+			return
+		}
+	}
+	answer(w, http.StatusOK, h.pulls[i])
+}
+
+func number(s string, otherwise int) int {
+	if n, err := strconv.Atoi(s); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func answer(w http.ResponseWriter, code int, v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(raw)
+}
+
+func refuse(w http.ResponseWriter, code int, message string) {
+	answer(w, code, map[string]string{"message": message, "documentation_url": "https://docs.github.com/rest"})
+}
+
+func invalid(w http.ResponseWriter, e map[string]string) {
+	answer(w, http.StatusUnprocessableEntity, map[string]any{"message": "Validation Failed", "errors": []any{e}, "documentation_url": "https://docs.github.com/rest/pulls/pulls#create-a-pull-request"})
+}
