@@ -128,7 +128,7 @@ INSTALL_LOCK = true
 SECRET_KEY = a-key-of-tests
 PASSWORD_HASH_ALGO = pbkdf2$1000$20
 [api]
-MAX_RESPONSE_ITEMS = 5
+MAX_RESPONSE_ITEMS = 10
 [service]
 DISABLE_REGISTRATION = true
 [webhook]
