@@ -50,7 +50,7 @@ NEEDS_CONTROL := test/aggregated test/manifests test/rbac
 NEEDS_NODE    := test/cluster test/e2e test/kubernetes test/manifests/uninstall
 NEEDS_BROWSER := test/console
 NEEDS_MINUTES := test/robustness
-NEEDS_FORGE   := test/forge pkg/codehost/gitea pkg/codehost/providers pkg/codehost/pullrequest
+NEEDS_FORGE   := test/integration/pullrequest test/forge pkg/codehost/gitea pkg/codehost/providers pkg/codehost/pullrequest
 # What the gate does of them. Through both hosts: install, a task of each type, kubectl, approval, fork, uninstall. In a browser: each
 # view is opened once.
 WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'

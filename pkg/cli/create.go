@@ -40,6 +40,8 @@ type newWorkspace struct {
 	intent, repo, branch, ref, path, credential, credentialKey   string
 	write                                                        bool
 	publication, pushBranch                                      string
+	forge, forgeKey, base                                        string
+	createPR                                                     bool
 	publicationRead, publicationReadKey, publisher, publisherKey string
 }
 
@@ -57,6 +59,10 @@ func (n *newWorkspace) add(f *pflag.FlagSet) {
 	f.StringVar(&n.publisher, "publication-credential", "", "Secret with the token that the branch is pushed with")
 	f.StringVar(&n.publisherKey, "publication-credential-key", "", "key of the token in that Secret (default token)")
 	f.StringVar(&n.publicationRead, "publication-read-credential", "", "Secret with the token that the branch is looked at with, before and after the push")
+	f.BoolVar(&n.createPR, "create-pr", false, "open a pull request for the branch")
+	f.StringVar(&n.base, "pr-base-branch", "", "branch that the pull request goes to (default: the default branch)")
+	f.StringVar(&n.forge, "forge-credential", "", "Secret with the token that the pull request is opened with")
+	f.StringVar(&n.forgeKey, "forge-credential-key", "", "key of the token in that Secret (default token)")
 	f.StringVar(&n.publicationReadKey, "publication-read-credential-key", "", "key of the token in that Secret (default token)")
 }
 
@@ -96,6 +102,10 @@ func (n *newWorkspace) settings(s *v1alpha1.TaskSpec) []setting {
 				of().Intent = v1alpha1.WorkspaceWrite
 			}
 		}},
+		{"create-pr", func() { of().CreatePR = n.createPR }},
+		{"pr-base-branch", func() { of().PRBaseBranch = n.base }},
+		{"forge-credential", func() { made(&of().ForgeCredentialRef).Name = n.forge }},
+		{"forge-credential-key", func() { made(&of().ForgeCredentialRef).Key = n.forgeKey }},
 		{"publication-git-repo", func() { of().PublicationGitRepo = n.publication }},
 		{"push-branch", func() { of().PushBranch = n.pushBranch }},
 		{"publication-credential", func() { push().Name = n.publisher }},

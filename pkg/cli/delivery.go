@@ -62,6 +62,10 @@ func taskDelivery(api *server, term *terminal) *cobra.Command {
 				before = "none"
 			}
 		}
+		pull := ""
+		if r := d.PRReceipt; r != nil {
+			pull = fmt.Sprintf("%s (%s), %s to %s at %s", r.URL, r.State, r.HeadBranch, r.BaseBranch, r.HeadSHA)
+		}
 		var rows [][]string
 		for _, r := range [][]string{
 			{"State:", string(d.State)},
@@ -72,7 +76,7 @@ func taskDelivery(api *server, term *terminal) *cobra.Command {
 			{"Branch before:", before},
 			{"Commit:", d.ExpectedCommitSHA},
 			{"Seen at:", d.VerifiedRemoteSHA},
-			{"Went on to:", d.SupersedingRemoteSHA},
+			{"Went on to:", d.SupersedingRemoteSHA}, {"Pull request:", pull},
 			{"Tree:", d.TreeSHA},
 			{"Digest of changes:", d.ArtifactDigest},
 			{"Publication:", d.PublicationID},

@@ -94,6 +94,19 @@ func (m *maker) publication(ctx context.Context, t *v1alpha1.Task) error {
 			return err
 		}
 	}
-	_, err = m.may(ctx, WorkspaceSecret(t, ForPublication, w.PublicationCredentialRef), to)
+	if _, err = m.may(ctx, WorkspaceSecret(t, ForPublication, w.PublicationCredentialRef), to); err != nil || !w.CreatePR {
+		return err
+	}
+	_, err = m.may(ctx, WorkspaceSecret(t, ForForge, w.ForgeCredentialRef), apiOf(to))
 	return err
+}
+
+// apiOf returns where the API of a repository's code host is: github.com has a host of its own for it.
+func apiOf(repository *url.URL) *url.URL {
+	if repository.Host != "github.com" {
+		return repository
+	}
+	api := *repository
+	api.Host = "api.github.com"
+	return &api
 }

@@ -84,8 +84,8 @@ func Task(t *v1alpha1.Task) []Gap {
 				"forgeCredentialRef, createPR, expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths",
 		},
 		{
-			"spec.workspace.createPR", true, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && asksForPR(t.Spec.Workspace) },
-			"no pull request is made; leave out createPR, forgeCredentialRef and the fields that begin with pr, and open one for status.delivery.branch",
+			"spec.workspace.createPR", false, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && idlePR(t.Spec.Workspace) },
+			"the fields that begin with pr ask for no pull request; set createPR, too",
 		},
 		{
 			"spec.workspace.sourceRepository", true, func(t *v1alpha1.Task) bool {
@@ -105,9 +105,9 @@ func hasWorkspace(t *v1alpha1.Task) bool {
 	return t.Spec.Workspace != nil && t.Spec.Type != v1alpha1.TaskTypeAgent
 }
 
-// asksForPR reports whether a workspace asks for a pull request.
-func asksForPR(w *v1alpha1.TaskWorkspace) bool {
-	return w.CreatePR || w.ForgeCredentialRef != nil || w.PRBaseBranch != "" || w.PRTitle != "" || w.PRBody != ""
+// idlePR reports whether a workspace says how a pull request is to be, and asks for none.
+func idlePR(w *v1alpha1.TaskWorkspace) bool {
+	return w.Intent == v1alpha1.WorkspaceWrite && !w.CreatePR && (w.PRBaseBranch != "" || w.PRTitle != "" || w.PRBody != "")
 }
 
 // publishes reports whether anything in a workspace is about a publication, other than its intent.

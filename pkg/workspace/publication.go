@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // Names of the steps, which are the program's argument.
@@ -16,6 +18,7 @@ const (
 	Build   = "build"
 	Push    = "push"
 	Look    = "look"
+	Pull    = "pull"
 )
 
 // FreezeOrder asks for what a run changed.
@@ -144,4 +147,32 @@ type Seen struct {
 	Forward bool `json:"forward,omitempty"`
 	// Tree is the tree of the published commit, as the server gives it out, if the branch contains it.
 	Tree string `json:"tree,omitempty"`
+}
+
+// PullOrder asks for the pull request of a publication: exactly one for its key.
+type PullOrder struct {
+	Access
+	// Provider is the code host's kind, such as github or gitea; empty if it is to be found out.
+	Provider string `json:"provider,omitempty"`
+	// Key names the publication, and Generation its run, for people.
+	Key        string `json:"key"`
+	Generation int64  `json:"generation,omitempty"`
+	// Head is the branch, and HeadSHA the commit that it was seen at. Base is the branch to merge into; empty for the default branch.
+	Head    string `json:"head"`
+	HeadSHA string `json:"headSHA"`
+	Base    string `json:"base,omitempty"`
+	Title   string `json:"title"`
+	Body    string `json:"body,omitempty"`
+	// Since is when the publication began.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Pulled says what became of the pull request.
+type Pulled struct {
+	// Outcome is one word: Open if all is as it was asked for. Other words say what is different, or why there is none.
+	Outcome string `json:"outcome"`
+	// How says whether it was Created now, Found from before, or Adopted from somebody else.
+	How string `json:"how,omitempty"`
+	// Receipt describes the pull request; nil if there is none.
+	Receipt *v1alpha1.PullRequestReceipt `json:"receipt,omitempty"`
 }

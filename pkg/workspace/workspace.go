@@ -10,6 +10,7 @@
 //	build     no credential          makes a commit of that, the same each time, and refuses what the task does not allow (package commit)
 //	push      the push credential    moves the branch from the exact commit that it was at (package publish)
 //	look      a read credential      says where the branch is, before and after that
+//	pull      the forge credential   sees to it that there is one pull request for the branch (package codehost/pullrequest)
 //
 // Workers start prepare and freeze, the controller the others. The run gets a tree of files, and neither a credential nor git's own
 // files.
@@ -71,6 +72,7 @@ type Answer struct {
 	Built   *Built       `json:"built,omitempty"`
 	Pushed  *Pushed      `json:"pushed,omitempty"`
 	Seen    *Seen        `json:"seen,omitempty"`
+	Pulled  *Pulled      `json:"pulled,omitempty"`
 	Failure *FailedError `json:"failure,omitempty"`
 }
 

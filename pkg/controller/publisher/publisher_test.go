@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -92,13 +91,8 @@ func TestRoom(t *testing.T) {
 	if _, err := p.Do(stepOf("quick", 1)); !errors.Is(err, ErrWorking) {
 		t.Fatal(err)
 	}
-	select {
-	case n := <-ended:
-		if n.Namespace != "quick" {
-			t.Errorf("%s ended", n)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the other namespace has no room")
+	if n := <-ended; n.Namespace != "quick" { // without room nothing ends
+		t.Errorf("%s ended", n)
 	}
 	for n := range 3 * maxSteps {
 		if err := p.Forget(stepOf("slow", n).UID); err != nil {

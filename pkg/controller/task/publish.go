@@ -48,7 +48,8 @@ const (
 //	Preparing   a commit is made of it, and refused if the task does not allow it
 //	Prepared    the commit is known, and nobody has it
 //	Publishing  the branch is moved, with the push credential
-//	Verifying   the branch is read again, with the read credential: what that read sees decides how the task ends
+//	Verifying   the branch is read again, with the read credential: what that read sees decides how the task ends. Then, if the task asks
+//	            for it, there is a pull request, made with the forge credential
 //
 // A state is stored before its step begins, so after a crash the same step is repeated. That is safe: the commit is the same one each
 // time, and the branch is moved only from the commit that was recorded. Before Publishing nothing has left, so a cancellation ends the
@@ -108,6 +109,7 @@ func credentialsOf(t *v1alpha1.Task) []credential {
 		{plan.ForRepository, w.ReadCredentialRef, func(e *v1alpha1.TaskExecutionStatus) *string { return &e.ReadCredentialResourceVersion }},
 		{plan.ForPublicationRead, w.PublicationReadCredentialRef, func(e *v1alpha1.TaskExecutionStatus) *string { return &e.PublicationReadCredentialResourceVersion }},
 		{plan.ForPublication, w.PublicationCredentialRef, func(e *v1alpha1.TaskExecutionStatus) *string { return &e.PublicationCredentialResourceVersion }},
+		{plan.ForForge, w.ForgeCredentialRef, func(e *v1alpha1.TaskExecutionStatus) *string { return &e.ForgeCredentialResourceVersion }},
 	}
 }
 
@@ -159,6 +161,9 @@ func (s publish) do(ctx context.Context, t *v1alpha1.Task) error {
 	case v1alpha1.DeliveryPublishing:
 		return s.push(ctx, t)
 	case v1alpha1.DeliveryVerifying:
+		if t.Status.Delivery.VerifiedRemoteSHA != "" {
+			return s.pull(ctx, t)
+		}
 		return s.verify(ctx, t)
 	}
 	return s.settle(ctx, t, v1alpha1.DeliveryPublicationOutcomeUnknown, outcome{reason: v1alpha1.ReasonInternalError, message: fmt.Sprintf("the state %q of the delivery is not one that a publication has", t.Status.Delivery.State)})
@@ -239,6 +244,9 @@ func (s publish) prepare(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	d := t.Status.Delivery
+	if field := secretText(t); field != "" {
+		return s.settle(ctx, t, v1alpha1.DeliveryConflict, outcome{reason: v1alpha1.ReasonPublicationRefused, message: field + " looks like it contains a secret; nothing was published"})
+	}
 	if built.Files == 0 {
 		return s.settle(ctx, t, v1alpha1.DeliveryNoChange, outcome{reason: v1alpha1.ReasonNoChanges, message: "the task was to change its repository, and its run changed nothing"})
 	}
@@ -357,13 +365,11 @@ func (s publish) verify(ctx context.Context, t *v1alpha1.Task) error {
 			reason: v1alpha1.ReasonPublicationOutcomeUnknown, message: fmt.Sprintf("branch %s is at the commit %s, but the server gives out another tree for it", d.Branch, seen.Head),
 		})
 	case seen.Head == d.ExpectedCommitSHA:
-		d.VerifiedRemoteSHA = seen.Head
-		return s.settle(ctx, t, v1alpha1.DeliveryVerifiedExact, outcome{phase: v1alpha1.TaskSucceeded, message: fmt.Sprintf("published as branch %s at %s", d.Branch, seen.Head)})
+		d.VerifiedRemoteSHA, d.SupersedingRemoteSHA = seen.Head, ""
+		return s.delivered(ctx, t)
 	case seen.Contains:
 		d.VerifiedRemoteSHA, d.SupersedingRemoteSHA = d.ExpectedCommitSHA, seen.Head
-		return s.settle(ctx, t, v1alpha1.DeliveryDeliveredSuperseded, outcome{
-			phase: v1alpha1.TaskSucceeded, message: fmt.Sprintf("published as branch %s at %s, which has gone on to %s since", d.Branch, d.ExpectedCommitSHA, seen.Head),
-		})
+		return s.delivered(ctx, t)
 	case seen.Head != before:
 		return s.conflict(ctx, t, fmt.Sprintf("branch %s was %s and is now %s, which does not have the commit %s; nothing was overwritten", d.Branch, whereIs(before), whereIs(seen.Head), d.ExpectedCommitSHA))
 	case last.blocked != "":
@@ -484,6 +490,9 @@ func (s publish) change(ctx context.Context, t *v1alpha1.Task, to v1alpha1.TaskD
 	d := t.Status.Delivery
 	content := map[string]any{
 		"from": string(d.State), "to": string(to), "publicationID": d.PublicationID, "repository": plan.PublicationURL(t.Spec.Workspace), "branch": d.Branch, "startingSHA": d.StartingSHA,
+	}
+	if d.PRReceipt != nil {
+		content["pullRequest"] = d.PRReceipt.Number
 	}
 	for name, value := range map[string]string{
 		"treeSHA": d.TreeSHA, "expectedCommitSHA": d.ExpectedCommitSHA, "verifiedRemoteSHA": d.VerifiedRemoteSHA, "supersedingRemoteSHA": d.SupersedingRemoteSHA, "artifactDigest": d.ArtifactDigest,

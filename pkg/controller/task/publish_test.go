@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/test/corpus"
 )
 
 const (
@@ -37,6 +38,10 @@ type server struct {
 	// look and push replace the answers; nil for a server that does what it says.
 	look func(published string) (*workspace.Seen, error)
 	push func(n int) (*workspace.Pushed, error)
+	// pull answers the n-th request for a pull request, and asked is the last one.
+	pull  func(n int) (*workspace.Pulled, error)
+	pulls int
+	asked workspace.PullOrder
 }
 
 func (s *server) Folder(types.UID) (string, error) { return s.dir, nil }
@@ -65,6 +70,12 @@ func (s *server) Do(p publisher.Step) (*workspace.Answer, error) {
 		s.head = o.New
 		return &workspace.Answer{Pushed: &workspace.Pushed{Outcome: workspace.PushAccepted}}, nil
 	}
+	if o, ok := p.Order.(workspace.PullOrder); ok && s.pull != nil {
+		s.pulls++
+		s.asked = o
+		pulled, err := s.pull(s.pulls)
+		return &workspace.Answer{Pulled: pulled}, err
+	}
 	return nil, fmt.Errorf("step %s", p.Name)
 }
 
@@ -76,6 +87,35 @@ func finalizing(t *v1alpha1.Task) {
 	t.Status.Execution = &v1alpha1.TaskExecutionStatus{PublicationCredentialResourceVersion: "7", PublicationReadCredentialResourceVersion: "7"}
 	t.Status.ExecutionOutcome = &v1alpha1.TaskExecutionOutcome{Phase: v1alpha1.TaskSucceeded, Attempt: 1, RecordedAt: &metav1.Time{Time: noon()}}
 	t.Status.Delivery = &v1alpha1.TaskDelivery{State: v1alpha1.DeliveryValidating, StartingSHA: startCommit, Branch: "b"}
+}
+
+func asksForPull(t *v1alpha1.Task) {
+	t.Spec.Workspace.CreatePR, t.Spec.Workspace.ForgeCredentialRef = true, &v1alpha1.WorkspaceCredentialReference{Name: "s", Key: "token"}
+	t.Status.Execution.ForgeCredentialResourceVersion = "7"
+}
+
+func pulled(outcome string) func(int) (*workspace.Pulled, error) {
+	return func(int) (*workspace.Pulled, error) {
+		return &workspace.Pulled{Outcome: outcome, How: "Created", Receipt: &v1alpha1.PullRequestReceipt{ID: "70", Number: 7, URL: "https://git.example/r/pulls/7"}}, nil
+	}
+}
+
+// TestPullTexts: a title is one line of at most 256 characters and never what looks like a secret, wherever it comes from.
+func TestPullTexts(t *testing.T) {
+	secret := corpus.Canaries()[0].Text
+	for _, tc := range []struct{ title, prompt, want string }{
+		{"", "\n  Mend the test\tnow \nplease", "Mend the test now"},
+		{"Mine", "x", "Mine"},
+		{"", " \n\t\n", "Changes by task n/t"},
+		{"", "deploy with " + secret, "Changes by task n/t"},
+		{"", strings.Repeat("ä", 300), strings.Repeat("ä", 256)},
+	} {
+		task := task(finalizing)
+		task.Spec.Workspace.PRTitle, task.Spec.Prompt = tc.title, tc.prompt
+		if got := pullTitle(task); got != tc.want {
+			t.Errorf("%q, %q: title %q, want %q", tc.title, tc.prompt, got, tc.want)
+		}
+	}
 }
 
 // TestPublish follows publications to their end with servers that are away, lie, or answer late, on a clock that each wait moves.
@@ -146,6 +186,44 @@ func TestPublish(t *testing.T) {
 				cancelAsked(t)
 				t.Status.Delivery.State, t.Status.Delivery.RemoteBeforeSHA, t.Status.Delivery.ExpectedCommitSHA, t.Status.Delivery.TreeSHA = v1alpha1.DeliveryVerifying, new(""), newCommit, newTree
 			}, server: server{head: newCommit}, state: v1alpha1.DeliveryVerifiedExact, phase: v1alpha1.TaskSucceeded,
+		},
+		{
+			name: "with a pull request", change: asksForPull, server: server{pull: pulled("Open")}, state: v1alpha1.DeliveryVerifiedExact, phase: v1alpha1.TaskSucceeded, pushes: 1,
+			says: "pull request https://git.example/r/pulls/7",
+		},
+		{
+			name: "with one that somebody closed", change: asksForPull, server: server{pull: pulled("Closed")}, state: v1alpha1.DeliveryVerifiedExact, phase: v1alpha1.TaskFailed,
+			reason: v1alpha1.ReasonPullRequestNotOpened, pushes: 1, says: "is Closed",
+		},
+		{
+			name: "code host away", change: asksForPull, server: server{pull: func(int) (*workspace.Pulled, error) { return nil, away }}, state: v1alpha1.DeliveryVerifiedExact, phase: v1alpha1.TaskFailed,
+			reason: v1alpha1.ReasonPullRequestNotOpened, pushes: 1, waited: publishPatience, says: "there is no open pull request: away",
+		},
+		{
+			name: "code host away for a moment", change: asksForPull, server: server{pull: func(n int) (*workspace.Pulled, error) {
+				if n < 3 {
+					return nil, away
+				}
+				return pulled("Open")(n)
+			}}, state: v1alpha1.DeliveryVerifiedExact, phase: v1alpha1.TaskSucceeded, pushes: 1, waited: 2 * publishRetry,
+		},
+		{
+			name: "branch moved before its pull request", change: asksForPull, server: server{pull: func(n int) (*workspace.Pulled, error) {
+				if n == 1 {
+					return &workspace.Pulled{Outcome: "HeadMoved"}, nil
+				}
+				return pulled("Open")(n)
+			}}, state: v1alpha1.DeliveryVerifiedExact, phase: v1alpha1.TaskSucceeded, pushes: 1, waited: publishRetry,
+		},
+		{
+			name: "no branch to merge into", change: asksForPull, server: server{pull: func(int) (*workspace.Pulled, error) { return &workspace.Pulled{Outcome: "BaseMissing"}, nil }}, state: v1alpha1.DeliveryVerifiedExact,
+			phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonPullRequestNotOpened, pushes: 1, says: "BaseMissing",
+		},
+		{
+			name: "a title that is a secret", change: func(t *v1alpha1.Task) {
+				asksForPull(t)
+				t.Spec.Workspace.PRTitle = "use " + corpus.Canaries()[0].Text
+			}, state: v1alpha1.DeliveryConflict, phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonPublicationRefused, says: "spec.workspace.prTitle looks like",
 		},
 		{
 			name: "another delta than before", change: func(t *v1alpha1.Task) {

@@ -44,6 +44,7 @@ func Steps() map[string]func(ctx context.Context, in io.Reader, out io.Writer) e
 		workspace.Freeze: step(Freeze, func(a *workspace.Answer, f *workspace.Frozen) { a.Frozen = f }),
 		workspace.Build:  step(Build, func(a *workspace.Answer, b *workspace.Built) { a.Built = b }),
 		workspace.Push:   step(Push, func(a *workspace.Answer, p *workspace.Pushed) { a.Pushed = p }),
+		workspace.Pull:   step(Pull, func(a *workspace.Answer, p *workspace.Pulled) { a.Pulled = p }),
 		workspace.Look:   step(Look, func(a *workspace.Answer, s *workspace.Seen) { a.Seen = s }),
 	}
 }
@@ -71,6 +72,9 @@ func step[O, R any](do func(context.Context, O) (*R, error), put func(*workspace
 
 // failure says what an error means for the publication.
 func failure(err error) *workspace.FailedError {
+	if f, ok := errors.AsType[*workspace.FailedError](err); ok {
+		return f
+	}
 	f := fault.Of(err)
 	switch {
 	case errors.Is(err, repository.ErrCredential), errors.Is(err, repository.ErrNotFound), errors.Is(err, egress.ErrRefused), errors.Is(err, repository.ErrRedirect):

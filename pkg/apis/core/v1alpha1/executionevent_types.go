@@ -95,8 +95,8 @@ const (
 	// EventWorkspaceFrozen: the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.
 	EventWorkspaceFrozen EventType = "WorkspaceFrozen"
 	// EventDeliveryStateChanged: status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch,
-	// startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA and artifactDigest as soon as they
-	// are known.
+	// startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its
+	// number, as soon as they are known.
 	EventDeliveryStateChanged EventType = "DeliveryStateChanged"
 )
 

@@ -157,6 +157,9 @@ const (
 	ReasonCredentialBlocked = "CredentialBlocked" //nolint:gosec // a reason, not a credential
 	// ReasonPublicationOutcomeUnknown: the server of the publication was asked to move the branch, and whether it did cannot be seen.
 	ReasonPublicationOutcomeUnknown = "PublicationOutcomeUnknown"
+	// ReasonPullRequestNotOpened: the branch was published, and the pull request that the task asked for (spec.workspace.createPR) is not
+	// there, or is not open; the message says why.
+	ReasonPullRequestNotOpened = "PullRequestNotOpened"
 	// ReasonReferenceInvalid: what the task refers to was deleted or changed since it was admitted, and cannot be used.
 	ReasonReferenceInvalid = "ReferenceInvalid"
 	// ReasonCommandFailed: the command of a container task ended with an exit code other than 0; the message has it, and
