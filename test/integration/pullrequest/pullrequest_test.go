@@ -42,7 +42,9 @@ func TestPullRequest(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": token}}
 		kit.Must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))
 	}
-	ref := func(name string) *v1alpha1.WorkspaceCredentialReference { return &v1alpha1.WorkspaceCredentialReference{Name: name} }
+	ref := func(name string) *v1alpha1.WorkspaceCredentialReference {
+		return &v1alpha1.WorkspaceCredentialReference{Name: name}
+	}
 	run := func(name string, change func(*v1alpha1.TaskSpec)) {
 		p.OnModel(name, func(s *v1alpha1.TaskSpec) {
 			s.Prompt, s.AI.Tools = "Mend the shop\nand say so", []string{"code_exec"}
@@ -77,7 +79,9 @@ func TestPullRequest(t *testing.T) {
 	if task := p.AwaitPhase("base", v1alpha1.TaskFailed); !strings.Contains(task.Status.Message, "BaseMissing") {
 		t.Errorf("without a base: %s", task.Status.Message)
 	}
-	run("secret", func(s *v1alpha1.TaskSpec) { s.Workspace.PRTitle = "use " + "ghp_" + strings.Repeat("a1B2c3D4e5", 4)[:36] })
+	run("secret", func(s *v1alpha1.TaskSpec) {
+		s.Workspace.PRTitle = "use " + "ghp_" + strings.Repeat("a1B2c3D4e5", 4)[:36]
+	})
 	if task := p.AwaitPhase("secret", v1alpha1.TaskFailed); task.Status.Delivery.State != v1alpha1.DeliveryConflict || r.Head(task.Status.Delivery.Branch) != "" {
 		t.Errorf("a title that is a secret: %+v: %s", task.Status.Delivery, task.Status.Message)
 	}
