@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ type ClusterOptions struct {
 	// CAFile is a PEM file with the authorities of the token service in Runs.Exchange; empty means those of the system.
 	CAFile string
 	// WorkspaceBinary is the program that publishes what tasks change in their repositories, and PublicationsDir the folder in which it
-	// does; what is in it is not kept. Without the program such tasks are refused.
+	// makes one for what it needs meanwhile. Without the program such tasks are refused.
 	WorkspaceBinary, PublicationsDir string
 	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
@@ -120,7 +121,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Runs.UnreachableTimeout, "unreachable-timeout", o.Runs.UnreachableTimeout, "how long a pod stays bound to a node that does not answer")
 	fs.DurationVar(&o.Runs.StartTimeout, "start-timeout", o.Runs.StartTimeout, "how long scheduling, mounts and image of a run may take; a run waits for room in a quota without a limit")
 	fs.StringVar(&o.WorkspaceBinary, "workspace-binary", o.WorkspaceBinary, "program that publishes what tasks change in their repositories (default: platform-workspace next to this program; without it, tasks with spec.workspace.intent write are refused)")
-	fs.StringVar(&o.PublicationsDir, "publications-dir", o.PublicationsDir, "folder for what publications need meanwhile, which is emptied (default: one in the system's folder for temporary files)")
+	fs.StringVar(&o.PublicationsDir, "publications-dir", o.PublicationsDir, "folder in which a folder is made for what publications need meanwhile (default: the system's folder for temporary files)")
 	fs.Var(&o.RunMemoryLimit, "run-memory-limit", "memory limit of runs whose task and agent name none")
 }
 
@@ -219,11 +220,8 @@ func (o *ClusterOptions) publish(ctx context.Context, tasks *task.Options) error
 		tasks.PublicationRefusal = publicationsRefused
 		return nil
 	}
-	dir := o.PublicationsDir
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), "platform-publications")
-	}
-	tasks.Publisher, err = publisher.New(ctx, path, dir)
+	dir := cmp.Or(o.PublicationsDir, os.TempDir())
+	tasks.Publisher, err = publisher.New(ctx, path, filepath.Join(dir, "platform-publications"))
 	return err
 }
 

@@ -53,11 +53,11 @@ type Publisher struct {
 	ctx          context.Context //nolint:containedctx // the end of the controller ends all steps
 	room, builds chan struct{}
 
-	mu    sync.Mutex
+	mu sync.Mutex
 	// ofNamespace are the slots of each namespace, with the number of steps that hold or await one.
 	ofNamespace map[string]*slots
-	steps map[types.UID]*running
-	wake  []func(types.NamespacedName)
+	steps       map[types.UID]*running
+	wake        []func(types.NamespacedName)
 }
 
 // running is a step that was begun and whose answer was not taken.
