@@ -121,7 +121,7 @@ func taskCreate(api *server, term *terminal) *cobra.Command {
 		Use: "create [PROMPT]", Aliases: []string{"run"}, Short: "Create a task from a prompt, a command or a file", Args: cobra.MaximumNArgs(1),
 		Example: `  platform task create "Find the largest prime below 1000" --agent coder --watch
   platform task create --command make --arg test --git-repo https://github.com/example/shop --branch main
-  platform task create "Mend the failing test" --agent coder --git-repo https://github.com/example/shop --write --publication-credential pusher
+  platform task create "Mend the failing test" --agent coder -f repository.yaml --write --push-branch mend-test
   platform task create -f task.yaml`,
 	}
 	f := cmd.Flags()
