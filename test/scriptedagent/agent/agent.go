@@ -56,7 +56,9 @@ type agent struct {
 	cancelled chan struct{}
 	ready     bool
 
-	exit chan int
+	// ending are turns that were answered and go on nevertheless. They are waited for when the client has closed the input.
+	ending sync.WaitGroup
+	exit   chan int
 }
 
 // Run serves a client until it closes the input, and returns the exit code.
@@ -81,6 +83,7 @@ func (a *agent) read() {
 	for {
 		line, err := a.in.ReadBytes('\n')
 		if err != nil {
+			a.ending.Wait()
 			a.stop(0, "")
 			return
 		}
@@ -244,6 +247,11 @@ func (a *agent) prompt(m message) error {
 
 // run does what the prompt says, and ends the turn.
 func (t *turn) run() {
+	defer func() {
+		if t.stopped {
+			t.ending.Done()
+		}
+	}()
 	none := true
 	for line := range strings.Lines(t.texts[len(t.texts)-1]) {
 		do, ok := strings.CutPrefix(strings.TrimSpace(line), "do: ")
@@ -275,11 +283,17 @@ func (t *turn) end(reason string) {
 	if t.stopped {
 		return
 	}
-	t.stopped = true
-	t.mu.Lock()
-	t.agent.cancelled = nil
-	t.mu.Unlock()
+	t.over()
 	t.answer(t.id, map[string]any{"stopReason": reason})
+}
+
+// over notes that the prompt is about to be answered.
+func (t *turn) over() {
+	t.stopped = true
+	t.ending.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.agent.cancelled = nil
 }
 
 func (t *turn) say(text string) {

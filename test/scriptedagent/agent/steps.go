@@ -147,14 +147,11 @@ func steps() map[string]func(t *turn, args string) {
 		},
 		"error": func(t *turn, code string) {
 			n, _ := strconv.Atoi(code)
-			t.stopped = true
-			t.mu.Lock()
-			t.agent.cancelled = nil
-			t.mu.Unlock()
+			t.over()
 			t.send(message{ID: t.id, Error: &failure{n, "the agent failed"}})
 		},
 		"stop-strange": func(t *turn, reason string) {
-			t.stopped = true
+			t.over()
 			t.raw(encode(message{ID: t.id, Result: encoded(map[string]any{"stopReason": reason})}))
 		},
 		"unknown-request": func(t *turn, method string) {
