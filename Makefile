@@ -87,8 +87,8 @@ kubectl: ## build the real kubectl that demo and tests use
 etcd: ## build the real etcd that the benchmark compares with
 	cd test/bench/etcd && $(GO) build -o ../../../$(BIN)/etcd go.etcd.io/etcd/server/v3
 
-scriptedmodel: ## build the scripted stand-in for a model vendor
-	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./test/scriptedmodel
+scriptedmodel: ## build the scripted stand-ins for a model vendor and for a coding agent
+	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./test/scriptedmodel ./test/scriptedagent
 
 programs: ## build what the demo needs, and kubectl where none that is new enough is installed
 	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(DEMO)

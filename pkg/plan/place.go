@@ -40,6 +40,8 @@ type Place struct {
 	// Lacks returns what a built-in tool lacks there and how to provide it; empty if it lacks nothing. It is nil if
 	// this is not known.
 	Lacks func(tool string) string
+	// Runtime returns why coding agents of a type cannot be run there, and what to do; empty if they can. It is nil where none can.
+	Runtime func(t v1alpha1.AgentRuntimeType) string
 	// RequireHosts refuses Secrets that do not name the hosts to which their values may be sent.
 	RequireHosts bool
 	// Started is set by a worker that plans its own run. The environment and the mounts were decided before the run

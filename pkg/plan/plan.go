@@ -110,10 +110,16 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	if err := m.mount(ctx, t); err != nil {
 		return nil, err
 	}
-	for _, r := range OfTask(t) {
-		if t.Spec.Type != v1alpha1.TaskTypeAgent || r.Reason != v1alpha1.ReasonNoPrompt { // the lack of a runtime matters more
-			return nil, r
+	judged := t
+	if t.Spec.Type == v1alpha1.TaskTypeAgent {
+		if m.place.Runtime == nil { // which matters more than the rest
+			return nil, refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
 		}
+		judged = t.DeepCopy() // what holds for a task of type ai holds for it as well, once it is to start
+		judged.Spec.Type = v1alpha1.TaskTypeAI
+	}
+	if list := OfTask(judged); len(list) > 0 {
+		return nil, list[0]
 	}
 	if err := m.variables(ctx, t); err != nil {
 		return nil, err
@@ -135,7 +141,9 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 				"only what the last one changed would be published; use an agent that is not autonomous")
 		}
 	case v1alpha1.TaskTypeAgent:
-		return nil, refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
+		if err := m.codingAgent(ctx, t); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, refusal.New(v1alpha1.ReasonUnknownType, "tasks of type %q are not known", t.Spec.Type)
 	}
@@ -316,10 +324,8 @@ func (m *maker) variables(ctx context.Context, t *v1alpha1.Task) error {
 		if from == nil {
 			continue
 		}
-		if t.Spec.Type != v1alpha1.TaskTypeAgent { // the lack of a runtime matters more
-			if err := m.place.command().Variable(&e); err != nil {
-				return err
-			}
+		if err := m.place.command().Variable(&e); err != nil {
+			return err
 		}
 		if m.place.Started {
 			continue

@@ -157,6 +157,17 @@ func TestPlaces(t *testing.T) {
 		task.Status.Delegation = &v1alpha1.TaskDelegation{Network: network}
 		return task
 	}
+	coding := func(agent string, change func(*v1alpha1.TaskSpec)) *v1alpha1.Task {
+		return plantest.AI(plantest.ByAgent(agent), func(s *v1alpha1.TaskSpec) {
+			s.Type, s.AI = v1alpha1.TaskTypeAgent, nil
+			change(s)
+		})
+	}
+	as := func(*v1alpha1.TaskSpec) {}
+	here := plan.Place{Runtime: func(t v1alpha1.AgentRuntimeType) string {
+		return map[bool]string{false: "not installed"}[t == v1alpha1.RuntimeClaude]
+	}}
+	noAgents := plan.Place{Runtime: func(v1alpha1.AgentRuntimeType) string { return "install it" }}
 	lacks := func(tool string) string { return map[string]string{"code_exec": "no interpreter"}[tool] }
 	for name, tc := range map[string]struct {
 		place plan.Place
@@ -175,11 +186,24 @@ func TestPlaces(t *testing.T) {
 		"no network, and none":     {plan.Place{NoNetwork: "no"}, delegated(v1alpha1.SandboxNetworkNone), "runs"},
 		"no interpreter":           {plan.Place{Lacks: lacks}, plantest.AI(code), v1alpha1.ReasonToolUnavailable},
 		"interpreter not needed":   {plan.Place{Lacks: lacks}, plantest.AI(), "runs"},
-		"no mounts":                {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},
-		"mounts":                   {plan.Place{}, plantest.AI(mount), "runs"},
-		"other namespaces":         {plan.Place{OtherNamespaces: true}, plantest.AI(other), "runs"},
-		"secret of a pod":          {plan.Place{OtherNamespaces: true, Pods: true}, plantest.AI(other), v1alpha1.ReasonRefused},
-		"no model":                 {plan.Place{OtherNamespaces: true}, plantest.AI(noModel), v1alpha1.ReasonNoModel},
+		"no coding agents":         {plan.Place{}, coding("runtime", as), v1alpha1.ReasonRuntimeNotAvailable},
+		"coding agent":             {here, coding("runtime", as), "runs"},
+		"another coding agent":     {noAgents, coding("runtime", as), v1alpha1.ReasonRuntimeNotAvailable},
+		"agent without a runtime":  {here, coding("plain", as), v1alpha1.ReasonIncompatibleAgent},
+		"agent without a sandbox":  {plan.Place{Runtime: here.Runtime, NoPrograms: "no"}, coding("runtime", as), v1alpha1.ReasonSandboxUnavailable},
+		"agent in a session":       {here, coding("runtime", func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "s"} }), v1alpha1.ReasonNotSupported},
+		"agent without a prompt":   {here, coding("runtime", func(s *v1alpha1.TaskSpec) { s.Prompt = "" }), v1alpha1.ReasonNoPrompt},
+		"agent on a repository of another kind": {here, coding("runtime", func(s *v1alpha1.TaskSpec) {
+			s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "git@example.com:x"}
+		}), v1alpha1.ReasonNotSupported},
+		"agent that cannot push": {here, coding("runtime", func(s *v1alpha1.TaskSpec) {
+			s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://example.com/x", Intent: v1alpha1.WorkspaceWrite}
+		}), v1alpha1.ReasonNotSupported},
+		"no mounts":        {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},
+		"mounts":           {plan.Place{}, plantest.AI(mount), "runs"},
+		"other namespaces": {plan.Place{OtherNamespaces: true}, plantest.AI(other), "runs"},
+		"secret of a pod":  {plan.Place{OtherNamespaces: true, Pods: true}, plantest.AI(other), v1alpha1.ReasonRefused},
+		"no model":         {plan.Place{OtherNamespaces: true}, plantest.AI(noModel), v1alpha1.ReasonNoModel},
 	} {
 		_, err := plan.Make(t.Context(), newShelf(), tc.place, tc.task)
 		if got := decided(err); got != tc.want {

@@ -17,7 +17,7 @@ import (
 // ofWorkspace returns why a task's repository can be fetched nowhere, judged by the task alone.
 func ofWorkspace(t *v1alpha1.Task) *refusal.Error {
 	w := t.Spec.Workspace
-	if w == nil || t.Spec.Type == v1alpha1.TaskTypeAgent {
+	if w == nil || t.Spec.Type == v1alpha1.TaskTypeAgent { // which is judged when it is to start
 		return nil
 	}
 	if w.GitRepo == "" {
@@ -47,7 +47,7 @@ func overHTTP(address string) bool {
 // repository checks whether the task's repository can be fetched, and needs the credential for it.
 func (m *maker) repository(ctx context.Context, t *v1alpha1.Task) error {
 	w := t.Spec.Workspace
-	if w == nil || m.place.Started || t.Spec.Type == v1alpha1.TaskTypeAgent { // the lack of a runtime matters more
+	if w == nil || m.place.Started {
 		return nil
 	}
 	if m.place.NoRepositories != "" {

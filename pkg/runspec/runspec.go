@@ -99,6 +99,8 @@ const (
 	// EnvWorkspaceBaseline is the folder with the commit that the task's repository was prepared from, where an init container did that
 	// and the run may change the repository; empty otherwise.
 	EnvWorkspaceBaseline = "PLATFORM_WORKSPACE_BASELINE"
+	// EnvAgentPrograms lists, separated by commas, the programs of coding agents that the operator named, as NAME=PATH.
+	EnvAgentPrograms = "PLATFORM_AGENT_PROGRAMS"
 	// EnvSearchURL is the URL of the search service that web_search uses; empty means none.
 	EnvSearchURL = "SEARCH_API_URL"
 	// EnvMemoryContextEnabled is false for runs that start without memories. EnvMemoryContextLimit and
@@ -156,7 +158,7 @@ const (
 
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
-	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
+	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvAgentPrograms, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
 }
 
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs

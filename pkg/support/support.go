@@ -10,7 +10,7 @@
 // have been stored by an older server, or its agent may have changed. Warnings are sent with the answer of the API, and kubectl prints
 // them. What a run leaves out (AbsentTool, UnknownTool, Local) is also in the event with which the run begins.
 //
-// Three things are refused elsewhere: tasks of type agent by package plan, spec.execution.workspace by the rules of tasks in the
+// Three things are refused elsewhere: tasks of type agent that cannot run by package plan, spec.execution.workspace by the rules of tasks in the
 // registry, and tools that cannot work by package tool, when a task that uses them is to start. The file docs/not-built.md tells
 // users all of this.
 package support
@@ -72,8 +72,8 @@ func gaps[T any](of T, table []row[T]) []Gap {
 	return found
 }
 
-// Task returns the gaps of a task, regardless of its agent. A task of type agent is refused as a whole when
-// it is about to start, so the fields of that type are not listed.
+// Task returns the gaps of a task, regardless of its agent. Whether a task of type agent can run depends on where it is to start, so
+// package plan judges the fields of that type then, and they are not listed.
 func Task(t *v1alpha1.Task) []Gap {
 	return gaps(t, []row[*v1alpha1.Task]{
 		{
@@ -100,7 +100,7 @@ func Task(t *v1alpha1.Task) []Gap {
 	})
 }
 
-// hasWorkspace reports whether a task of a type that runs has a workspace.
+// hasWorkspace reports whether a task of another type than agent has a workspace.
 func hasWorkspace(t *v1alpha1.Task) bool {
 	return t.Spec.Workspace != nil && t.Spec.Type != v1alpha1.TaskTypeAgent
 }
@@ -127,8 +127,8 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 			"idle sessions are kept until they are deleted",
 		},
 		{
-			"spec.runtime", false, func(s *v1alpha1.AgentSpec) bool { return s.Runtime != nil },
-			"tasks of type agent are refused when they are to start; use a providerRef and tasks of type ai",
+			"spec.runtime.runtimeRef", false, func(s *v1alpha1.AgentSpec) bool { return s.Runtime != nil && s.Runtime.RuntimeRef != nil },
+			"registered runtimes are not asked, and tasks of this agent are refused when they are to start; use spec.runtime.type",
 		},
 	})
 }
@@ -170,7 +170,7 @@ func RuntimePool(s *v1alpha1.RuntimePoolSpec) []Gap {
 // AgentRuntime returns the gaps of an agent runtime, all of it.
 func AgentRuntime(s *v1alpha1.AgentRuntimeSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.AgentRuntimeSpec]{
-		{"spec", false, func(*v1alpha1.AgentRuntimeSpec) bool { return true }, "no controller asks registered runtimes, and tasks of type agent are refused; use tasks of type ai"},
+		{"spec", false, func(*v1alpha1.AgentRuntimeSpec) bool { return true }, "no controller asks registered runtimes; name a spec.runtime.type in the Agent"},
 	})
 }
 
@@ -209,6 +209,11 @@ func Local(spec string, p v1alpha1.ExecutionPlacement, r *corev1.ResourceRequire
 // AbsentTool returns the warning for a built-in tool that runs leave out, because they can do without it and the place lacks something.
 func AbsentTool(name, lacks string) string {
 	return fmt.Sprintf("tools: %s cannot work here, and runs leave it out: %s", name, lacks)
+}
+
+// RuntimeTool returns the warning for a tool of an Agent with a runtime.
+func RuntimeTool(name string) string {
+	return fmt.Sprintf("tools: coding agents have tools of their own, and do not get %s yet", name)
 }
 
 // UnknownTool returns the warning for a name that is neither that of a built-in tool nor that of a Tool.

@@ -19,6 +19,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
@@ -100,11 +101,8 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 			return nil, fmt.Errorf("%w: %s must be a duration such as 5m", ErrUsage, runspec.EnvDeliveryTime)
 		}
 	}
-	if c.FetchAllow, err = egress.ParseAllow(getenv(runspec.EnvWebFetchAllow)); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvWebFetchAllow, err)
-	}
-	if c.repositoryAllow, err = egress.ParseAllow(getenv(runspec.EnvRepositoryAllow)); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRepositoryAllow, err)
+	if err = c.readLists(getenv); err != nil {
+		return nil, err
 	}
 	c.workspaceProgram, c.workspaceAnswer = getenv(runspec.EnvWorkspaceProgram), getenv(runspec.EnvWorkspaceAnswer)
 	c.workspaceBaseline = getenv(runspec.EnvWorkspaceBaseline)
@@ -162,6 +160,20 @@ func codeLimits(getenv func(string) string) (sandbox.Limits, error) {
 }
 
 // split is like strings.Split, without empty parts.
+// readLists reads the operator's lists of what a run may reach.
+func (c *Config) readLists(getenv func(string) string) (err error) {
+	if c.FetchAllow, err = egress.ParseAllow(getenv(runspec.EnvWebFetchAllow)); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvWebFetchAllow, err)
+	}
+	if c.repositoryAllow, err = egress.ParseAllow(getenv(runspec.EnvRepositoryAllow)); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRepositoryAllow, err)
+	}
+	if c.AgentPrograms, err = agentprogram.ParseGiven(split(getenv(runspec.EnvAgentPrograms), ",")); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvAgentPrograms, err)
+	}
+	return nil
+}
+
 func split(list, by string) []string {
 	return slices.DeleteFunc(strings.Split(list, by), func(s string) bool { return s == "" })
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runners"
@@ -55,13 +56,30 @@ func examples() map[v1alpha1.TaskType]example {
 			ProviderRef: &v1alpha1.NamespacedReference{Name: "p"}, Tools: []string{"code_exec"},
 		}}
 	}
+	coding := func(text string) v1alpha1.TaskSpec {
+		return v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent, Prompt: text, AgentRef: &v1alpha1.NamespacedReference{Name: "coder"}}
+	}
 	return map[v1alpha1.TaskType]example{
 		v1alpha1.TaskTypeContainer: {
 			loud: command(leaving), stuck: command("setsid sleep 1000 & head -c 20000000 /dev/zero | tr '\\0' x; touch begun; wait"), broken: command("head -c 20000000 /dev/zero | tr '\\0' x; exit 3"),
 		},
-		v1alpha1.TaskTypeAI: {loud: prompt("loud"), stuck: prompt("stuck"), broken: prompt("broken")},
+		v1alpha1.TaskTypeAgent: {loud: coding("loud"), stuck: coding("stuck"), broken: coding("broken")},
+		v1alpha1.TaskTypeAI:    {loud: prompt("loud"), stuck: prompt("stuck"), broken: prompt("broken")},
 	}
 }
+
+// codingAgent is a coding agent for the examples. The ids of its client's requests count from 1.
+const codingAgent = `#!/bin/bash
+said() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$1"; }
+while read -r line; do case "$line" in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}' ;;
+*'"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}' ;;
+*loud*)
+  said "$( (` + leaving + `) | tr '\n' ' ')"
+  echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+*stuck*) setsid sleep 1000 & said waiting; touch begun ;;
+*broken*) setsid sleep 1000 & exit 3 ;;
+esac; done`
 
 // vendor serves a model for the examples. It sends on begun when it is asked "stuck".
 func vendor(t *testing.T, begun chan<- struct{}) *httptest.Server {
@@ -112,9 +130,21 @@ func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Provider"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
 		Spec: v1alpha1.ProviderSpec{Type: v1alpha1.ProviderOpenAI, DefaultModel: "m", BaseURL: vendor(t, x.begun).URL + "/v1"},
 	}
+	agent := &v1alpha1.Agent{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Agent"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "coder"},
+		Spec: v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeCodex}},
+	}
+	program := filepath.Join(t.TempDir(), "codex")
+	if err := os.WriteFile(program, []byte(codingAgent), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodGet {
+			if strings.Contains(r.URL.Path, "/agents/") {
+				_ = json.NewEncoder(w).Encode(agent)
+				return
+			}
 			_ = json.NewEncoder(w).Encode(provider)
 			return
 		}
@@ -129,7 +159,7 @@ func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
 	}))
 	t.Cleanup(api.Close)
 	made := newTestWorker(t, func(c *Config) {
-		c.ServerURL, c.HostCommands = api.URL, true
+		c.ServerURL, c.HostCommands, c.AgentPrograms = api.URL, true, agentprogram.Given{v1alpha1.RuntimeCodex: program}
 		c.Credentials.ProviderKeys = map[string]string{"ns/p": providerKey}
 	})
 	a, err := newAPI(made.config, clock.RealClock{})

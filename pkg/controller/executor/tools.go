@@ -3,8 +3,16 @@
 
 package executor
 
+import "github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+
 // ToolHost is an Executor that knows which built-in tools cannot work in its runs of tasks of type ai.
 type ToolHost interface {
 	// Lacks returns what a tool lacks there and how to provide it, as a clause for people; empty if it lacks nothing.
 	Lacks(tool string) string
+}
+
+// AgentHost is an Executor that runs coding agents.
+type AgentHost interface {
+	// LacksAgent returns why coding agents of a type cannot be run there and what to do, as a clause for people; empty if they can.
+	LacksAgent(t v1alpha1.AgentRuntimeType) string
 }

@@ -80,6 +80,9 @@ func PlaceOf(o Options) plan.Place {
 	if host, ok := o.Executor.(executor.ToolHost); ok {
 		p.Lacks = host.Lacks
 	}
+	if host, ok := o.Executor.(executor.AgentHost); ok {
+		p.Runtime = host.LacksAgent
+	}
 	return p
 }
 

@@ -50,7 +50,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	groups := findGroups(ctx)
 	e, err := process.Open(ctx, process.Options{
 		Dir: o.Path(runsFolder), Command: []string{o.WorkerBinary}, ContainerCommand: []string{o.containerWorker}, Standby: o.containerWorker != o.WorkerBinary, ControllerURL: a.info.URL, CAFile: a.host.PKI().CAFile(),
-		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, Clock: o.Clock,
+		AllowHostCommands: o.AllowHostCommands, WebFetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, AgentPrograms: o.agentPrograms, Clock: o.Clock,
 		RepositoryAllow: o.RepositoryAllow, WorkspaceProgram: o.WorkspaceBinary,
 		DiskBytes: o.RunDiskLimit.Value(), Keep: o.KeepRuns, Exchange: exchange,
 		Sandbox: runspec.Sandbox{Off: o.SandboxOff, Hide: []string{o.DataDir}, Read: o.SandboxRead, Groups: groups},

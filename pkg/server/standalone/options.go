@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server"
@@ -72,6 +73,9 @@ type Options struct {
 	// WorkspaceBinary is the program that fetches the repositories of tasks. Default: platform-workspace next to this program;
 	// without it, tasks with a workspace are refused.
 	WorkspaceBinary string
+	// AgentPrograms are the programs of coding agents, as NAME=PATH. Default: those that are in PATH.
+	AgentPrograms []string
+	agentPrograms agentprogram.Given
 	// containerWorker is the program for tasks of type container.
 	containerWorker string
 
@@ -129,6 +133,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxRunningPerNamespace, "max-tasks-per-namespace", o.MaxRunningPerNamespace, "tasks of one namespace that run at once; 0 is no limit")
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
 	fs.StringVar(&o.WorkspaceBinary, "workspace-binary", o.WorkspaceBinary, "program that fetches the repositories of tasks (default: platform-workspace next to this program; without it, tasks with spec.workspace are refused)")
+	fs.StringSliceVar(&o.AgentPrograms, "agent-runtime", o.AgentPrograms, "NAME=PATH: program of a coding agent (claude, codex, copilot or opencode) that speaks the Agent Client Protocol; without it the agent's own program is looked for in PATH. What the program reads besides the system's folders needs --sandbox-read-path. Repeatable")
 	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
 }
@@ -151,6 +156,13 @@ func (o *Options) complete() error {
 	}
 	if err := sandbox.CheckRead(o.SandboxRead, []string{o.DataDir}); err != nil {
 		return fmt.Errorf("--sandbox-read-path: %w", err)
+	}
+	var err error
+	if o.agentPrograms, err = agentprogram.ParseGiven(o.AgentPrograms); err == nil {
+		err = o.agentPrograms.Check()
+	}
+	if err != nil {
+		return fmt.Errorf("--agent-runtime: %w", err)
 	}
 	o.LocalRuns = true
 	self, err := os.Executable()

@@ -80,6 +80,9 @@ func prepare(c Command, out drains, p sandbox.Program) (*sandbox.Launch, error) 
 	if err != nil {
 		return nil, err
 	}
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, out[0].w, out[1].w
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd, nil

@@ -62,6 +62,8 @@ type Command struct {
 	// Env is the whole environment; nothing is inherited.
 	Env            []string
 	Stdout, Stderr io.Writer
+	// Stdin is the program's standard input; nil for none. Run closes it.
+	Stdin *os.File
 	// Policy is what the program may reach.
 	Policy sandbox.Policy
 	// Limits bound its processes.
@@ -102,6 +104,9 @@ var ErrSandbox = sandbox.ErrUnavailable
 // that the program could not be run or controlled. A failed program is not an error but an
 // Outcome.
 func Run(ctx context.Context, c Command) (Outcome, error) {
+	if c.Stdin != nil {
+		defer func() { _ = c.Stdin.Close() }() // again, unless the program did not start
+	}
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
@@ -150,6 +155,9 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 		Path: path, Args: append([]string{path}, c.Args[1:]...), Env: slices.Concat(c.Env, []string{marker}), Policy: c.Policy, Limits: limits,
 	})
 	err = errors.Join(startErr, out.started())
+	if c.Stdin != nil {
+		_ = c.Stdin.Close() // so that writing fails when the program is gone
+	}
 	if startErr != nil {
 		return Outcome{}, err
 	}

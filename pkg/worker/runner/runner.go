@@ -22,6 +22,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
@@ -105,6 +106,8 @@ type Config struct {
 	Contained bool
 	// FetchAllow lists host:port that web_fetch may reach although their addresses are private.
 	FetchAllow []string
+	// AgentPrograms are the programs of coding agents that the operator named.
+	AgentPrograms agentprogram.Given
 	// SearchURL is the URL of the search service that web_search uses; empty for none.
 	SearchURL string
 	// CodeLimits are the limits of code_exec; zero fields have defaults. Those of processes and of deleted files

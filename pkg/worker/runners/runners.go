@@ -9,12 +9,14 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/runner/ai"
+	"github.com/platform-ai/platform/pkg/worker/runner/codingagent"
 	"github.com/platform-ai/platform/pkg/worker/runner/container"
 )
 
 // All returns the runner of each type of task. Every one must pass the conformance tests of package worker.
 func All() map[v1alpha1.TaskType]runner.Runner {
 	return map[v1alpha1.TaskType]runner.Runner{
+		v1alpha1.TaskTypeAgent:     codingagent.Runner,
 		v1alpha1.TaskTypeAI:        ai.Runner,
 		v1alpha1.TaskTypeContainer: container.Runner,
 	}

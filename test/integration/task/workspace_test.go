@@ -28,12 +28,12 @@ import (
 
 const repositoryToken = "rt-9f8e7d6c5b4a3210ffee"
 
-// withRepositories returns a server whose runs may fetch from a host, and the Secret "reader" with the host's token.
-func withRepositories(t *testing.T, h *githost.Host, script string) *standalone.Platform {
+// withRepositories returns a server whose runs may fetch from a host, with the programs of some coding agents, and the Secret "reader" with the host's token.
+func withRepositories(t *testing.T, h *githost.Host, script string, agents ...string) *standalone.Platform {
 	t.Helper()
 	program := kit.Bin(t, "platform-workspace")
 	p, _ := standalone.WithModel(t, script, func(o *standalone.Options) {
-		o.AllowHostCommands, o.WorkspaceBinary, o.RepositoryAllow = true, program, []string{h.Address()}
+		o.AllowHostCommands, o.WorkspaceBinary, o.RepositoryAllow, o.AgentPrograms = true, program, []string{h.Address()}, agents
 	})
 	for name, hosts := range map[string]string{"reader": "", "elsewhere": "git.example.com"} {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": repositoryToken}}

@@ -59,7 +59,8 @@ const (
 	EventModelRequestFailed EventType = "ModelRequestFailed"
 	// EventModelUsageUpdated: a producer reports tokens outside a request. Content: that of the producer.
 	EventModelUsageUpdated EventType = "ModelUsageUpdated"
-	// EventModelContextUpdated: a producer reports how full the context window is. Content: that of the producer.
+	// EventModelContextUpdated: a producer reports how full the context window is, which says nothing about the tokens that were used.
+	// Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.
 	EventModelContextUpdated EventType = "ModelContextUpdated"
 	// EventModelMessage: the model said something; contentText is its text. Content: iteration, contentChars, toolCalls,
 	// stopReason.
@@ -72,14 +73,15 @@ const (
 // Events of tool calls. Arguments and results are in none of them.
 const (
 	// EventToolCallStarted: a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a
-	// call that was approved.
+	// call that was approved; kind and files of a call of a coding agent, which has no iteration.
 	EventToolCallStarted EventType = "ToolCallStarted"
 	// EventToolCallCompleted: the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs;
 	// approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a
-	// task that the call created.
+	// task that the call created; kind, files and changedFiles of a call of a coding agent.
 	EventToolCallCompleted EventType = "ToolCallCompleted"
 	// EventToolCallFailed: the call failed, and the model was given the error. Content: iteration, toolName, toolCallID,
-	// resultLength, durationMs, errorType; approvalID of a call that was approved.
+	// resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files and changedFiles of a call of a coding
+	// agent.
 	EventToolCallFailed EventType = "ToolCallFailed"
 )
 
@@ -102,15 +104,20 @@ const (
 
 // Events of a coding agent in a runtime of its own.
 const (
-	// EventAgentRuntimeStarted: the runtime was started. Content: that of the producer.
+	// EventAgentRuntimeStarted: the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox,
+	// protocol, agent, agentVersion; of another: that of the producer.
 	EventAgentRuntimeStarted EventType = "AgentRuntimeStarted"
-	// EventAgentRuntimeCommandStarted: the runtime started a command. Content: that of the producer.
+	// EventAgentRuntimeCommandStarted: the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of
+	// another: that of the producer.
 	EventAgentRuntimeCommandStarted EventType = "AgentRuntimeCommandStarted"
-	// EventAgentRuntimeCompleted: the runtime did its work. Content: that of the producer.
+	// EventAgentRuntimeCompleted: the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength,
+	// toolCalls, durationMs; of another: that of the producer.
 	EventAgentRuntimeCompleted EventType = "AgentRuntimeCompleted"
-	// EventAgentRuntimeFailed: the runtime failed. Content: that of the producer.
+	// EventAgentRuntimeFailed: the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls,
+	// durationMs; of another: that of the producer.
 	EventAgentRuntimeFailed EventType = "AgentRuntimeFailed"
-	// EventAgentRuntimeCancelled: the runtime was stopped. Content: that of the producer.
+	// EventAgentRuntimeCancelled: the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls,
+	// durationMs; of another: that of the producer.
 	EventAgentRuntimeCancelled EventType = "AgentRuntimeCancelled"
 )
 

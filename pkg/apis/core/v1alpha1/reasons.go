@@ -38,7 +38,8 @@ const (
 	ReasonInvalidSchedule = "InvalidSchedule"
 	// ReasonUnknownType: this version does not know spec.type. Use ai or container.
 	ReasonUnknownType = "UnknownType"
-	// ReasonRuntimeNotAvailable: tasks of type agent need an agent runtime, and none is installed. Use type ai or container.
+	// ReasonRuntimeNotAvailable: the coding agent of a task of type agent cannot be run here: its program is not installed, or this
+	// installation runs none. The message says how to install it; otherwise use type ai or container.
 	ReasonRuntimeNotAvailable = "RuntimeNotAvailable"
 	// ReasonIncompatibleAgent: the Agent has a runtime, and tasks of type ai need one with a provider. Name another Agent.
 	ReasonIncompatibleAgent = "IncompatibleAgent"
@@ -167,6 +168,14 @@ const (
 	ReasonCommandFailed = "CommandFailed"
 	// ReasonCommandNotRun: the command of a container task could not be started, for example because its program does not exist.
 	ReasonCommandNotRun = "CommandNotRun"
+	// ReasonAgentFailed: the coding agent of a task of type agent ended without an answer, answered with an error, or did not speak the
+	// protocol; the message says what, and the log says more.
+	ReasonAgentFailed = "AgentFailed"
+	// ReasonAgentRefused: the coding agent refused to do what its prompt asks for.
+	ReasonAgentRefused = "AgentRefused"
+	// ReasonAgentLimitReached: the coding agent stopped before it was done, because its model wrote as much as it may at once, or was
+	// asked as often as the agent allows.
+	ReasonAgentLimitReached = "AgentLimitReached"
 	// ReasonMaxIterations: the model still asked for tools after the last turn that it had. Raise maxIterations.
 	ReasonMaxIterations = "MaxIterations"
 	// ReasonToolCallsRepeated: the model called tools with the same arguments again and again, and used up its turns with

@@ -65,6 +65,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
@@ -111,6 +112,8 @@ type Options struct {
 	RepositoryAllow []string
 	// WorkspaceProgram is the program that prepares the repository of a task; empty if there is none.
 	WorkspaceProgram string
+	// AgentPrograms are the programs of coding agents that the operator named.
+	AgentPrograms agentprogram.Given
 	// SearchURL is the URL of the search service that the tool web_search uses; empty means none.
 	SearchURL string
 	// Exchange says how runs with a transaction token ask for those of children.

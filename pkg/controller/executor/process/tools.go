@@ -5,16 +5,29 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	code "github.com/platform-ai/platform/pkg/worker/tool/exec"
 )
 
-var _ executor.ToolHost = &Executor{}
+var (
+	_ executor.ToolHost  = &Executor{}
+	_ executor.AgentHost = &Executor{}
+)
+
+// LacksAgent implements executor.AgentHost: it looks for the program of a coding agent. The worker looks for it again, in the same PATH.
+func (e *Executor) LacksAgent(t v1alpha1.AgentRuntimeType) string {
+	if _, _, err := e.opts.AgentPrograms.Find(t, os.Getenv("PATH")); err != nil {
+		return err.Error()
+	}
+	return ""
+}
 
 // Lacks implements executor.ToolHost: it checks whether this machine has what a tool needs.
 func (e *Executor) Lacks(tool string) string {

@@ -24,6 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/ownplan"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
@@ -46,7 +47,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct{ *runner.Run }
 
 func (r *run) work(ctx context.Context) (runner.Result, error) {
-	p, err := r.plan(ctx)
+	p, err := ownplan.Of(ctx, r.Run)
 	if err != nil {
 		return runner.Result{}, err
 	}

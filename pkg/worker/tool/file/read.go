@@ -100,3 +100,25 @@ func regularSize(f *os.File, path string) (int64, error) {
 	}
 	return info.Size(), nil
 }
+
+// ReadText returns a whole text file of at most limit bytes.
+func (r *Roots) ReadText(path string, limit int64) (string, error) {
+	at, err := r.locate(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := open(at, os.O_RDONLY|syscall.O_NONBLOCK)
+	if err != nil {
+		return "", describe(err, path)
+	}
+	defer func() { _ = f.Close() }()
+	size, err := regularSize(f, path)
+	if err == nil && size > limit {
+		err = tool.InvalidArguments("%s is larger than %d bytes", path, limit)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit))
+	return string(text), describe(err, path)
+}

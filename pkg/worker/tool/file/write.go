@@ -110,3 +110,9 @@ func makeDirs(at place) error {
 	defer func() { _ = root.Close() }()
 	return root.MkdirAll(dir, 0o755)
 }
+
+// WriteText replaces the content of a text file, which need not exist.
+func (r *Roots) WriteText(path, text string) error {
+	_, err := r.write(builtin.WriteArguments{Path: path, Content: text})
+	return err
+}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ai
+package ownplan
 
 import (
 	"encoding/json"
@@ -84,6 +84,9 @@ func TestCasesOfPlans(t *testing.T) {
 		if tc.Task.Spec.Type == v1alpha1.TaskTypeContainer {
 			continue // see the runner of those tasks
 		}
+		if tc.Task.Spec.Type == v1alpha1.TaskTypeAgent {
+			continue // which have workers only where there are coding agents
+		}
 		r := runnertest.New(t, api.URL, tc.Task.Spec)
 		r.Task = tc.Task
 		// What the controller gives: the keys that it found.
@@ -104,7 +107,7 @@ func TestCasesOfPlans(t *testing.T) {
 		case want == v1alpha1.ReasonConfigMapNotFound:
 			want = v1alpha1.ReasonConfigMapKeyNotFound
 		}
-		_, err := (&run{r.Run}).plan(t.Context())
+		_, err := Of(t.Context(), r.Run)
 		f, ok := errors.AsType[*runner.Error](err)
 		if want == "" && err != nil || want != "" && (!ok || f.Reason != want) {
 			t.Errorf("%s: %v, want %q", tc.Name, err, want)
@@ -120,7 +123,7 @@ func TestSearchWithoutAService(t *testing.T) {
 		r := runnertest.New(t, api.URL, task.Spec)
 		r.Task, r.SearchURL = task, url
 		r.Credentials.ProviderKeys = map[string]string{"n/openai": "k"}
-		p, err := (&run{r.Run}).plan(t.Context())
+		p, err := Of(t.Context(), r.Run)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ai
+// Package ownplan makes the plan of a run, in its worker.
+package ownplan
 
 import (
 	"context"
@@ -19,26 +20,26 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// plan returns what the task runs with. The controller applied the same rules before it started the run. If something
+// Of returns what the task of a run runs with. The controller applied the same rules before it started the run. If something
 // has been deleted or changed since then so that the task cannot run, the error is a runner.Error with the reason that the
 // controller would give now.
 //
 // It allows references to other namespaces, because the controller has decided about them, and the API server lets the run
 // read nothing else.
-func (r *run) plan(ctx context.Context) (*plan.Plan, error) {
+func Of(ctx context.Context, r *runner.Run) (*plan.Plan, error) {
 	place := plan.Place{OtherNamespaces: true, Started: true, Lacks: func(tool string) string {
 		if tool == builtin.WebSearch.Name && r.SearchURL == "" { // the controller has said so
 			return "no search service is set up"
 		}
 		return ""
-	}}
+	}, Runtime: func(v1alpha1.AgentRuntimeType) string { return "" }} // the runner looks for the program itself
 	if err := r.Policy.Check(); err != nil {
 		place.NoPrograms = err.Error()
 	}
 	if err := r.Policy.CheckProxy(); err != nil {
 		place.NoNetwork = err.Error()
 	}
-	p, err := plan.Make(ctx, reader{r.Run}, place, r.Task)
+	p, err := plan.Make(ctx, reader{r}, place, r.Task)
 	if refused, ok := errors.AsType[*refusal.Error](err); ok {
 		return nil, runner.Fail(refused.Reason, "%w", err)
 	}

@@ -1,0 +1,114 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agentprogram is the list of the coding agents that the platform runs: for each type the program that speaks the Agent Client
+// Protocol. The server uses it to refuse tasks whose program is missing, and the worker to start it.
+package agentprogram
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
+
+// Program is the program of one type of coding agents.
+type Program struct {
+	// name is looked for in PATH.
+	name string
+	// Args are the arguments with which it speaks the protocol.
+	Args []string
+	// Env are variables that keep it from what a run has no use for, as NAME=VALUE.
+	Env []string
+	// install is the command that installs it.
+	install string
+}
+
+// programs are the known coding agents.
+func programs() map[v1alpha1.AgentRuntimeType]Program {
+	return map[v1alpha1.AgentRuntimeType]Program{
+		v1alpha1.RuntimeClaude:   {name: "claude-agent-acp", Env: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}, install: "npm install -g @agentclientprotocol/claude-agent-acp"},
+		v1alpha1.RuntimeCodex:    {name: "codex-acp", install: "npm install -g @agentclientprotocol/codex-acp"},
+		v1alpha1.RuntimeOpenCode: {name: "opencode", Args: []string{"acp"}, Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}, install: "npm install -g opencode-ai"},
+		v1alpha1.RuntimeCopilot:  {name: "copilot", Args: []string{"--acp"}, install: "npm install -g @github/copilot"},
+	}
+}
+
+// Given are the programs that the operator named, by type. They take precedence over PATH.
+type Given map[v1alpha1.AgentRuntimeType]string
+
+// ParseGiven reads a list of NAME=PATH. Whether there is such a program is not checked; see Check.
+func ParseGiven(list []string) (Given, error) {
+	g := Given{}
+	for _, item := range list {
+		name, path, ok := strings.Cut(item, "=")
+		t := v1alpha1.AgentRuntimeType(name)
+		switch _, known := programs()[t]; {
+		case !ok || !known:
+			return nil, fmt.Errorf("%q: must be NAME=PATH, with a NAME of %s", item, names())
+		case !filepath.IsAbs(path) || strings.Contains(path, ","):
+			return nil, fmt.Errorf("%q: the path must be absolute and without a comma", item)
+		case g[t] != "":
+			return nil, fmt.Errorf("%q: %s is named twice", item, name)
+		}
+		g[t] = path
+	}
+	return g, nil
+}
+
+func names() string {
+	var list []string
+	for _, t := range slices.Sorted(maps.Keys(programs())) {
+		list = append(list, string(t))
+	}
+	return strings.Join(list, ", ")
+}
+
+// List returns the list that ParseGiven reads.
+func (g Given) List() []string {
+	var list []string
+	for _, t := range slices.Sorted(maps.Keys(g)) {
+		list = append(list, string(t)+"="+g[t])
+	}
+	return list
+}
+
+// Check returns an error if one of the programs does not exist.
+func (g Given) Check() error {
+	for _, t := range slices.Sorted(maps.Keys(g)) {
+		if !executable(g[t]) {
+			return fmt.Errorf("%s=%s: there is no program that can be executed", t, g[t])
+		}
+	}
+	return nil
+}
+
+// Find returns the program of a type, and its file: the one that the operator named, or else the first in a list of folders like PATH.
+func (g Given) Find(t v1alpha1.AgentRuntimeType, list string) (p Program, file string, err error) {
+	p, ok := programs()[t]
+	if !ok {
+		return p, "", fmt.Errorf("the coding agent %q is not known; known are %s", t, names())
+	}
+	if file := g[t]; file != "" {
+		if !executable(file) {
+			return p, "", fmt.Errorf("the program of %s, %s, is gone or cannot be executed", t, file)
+		}
+		return p, file, nil
+	}
+	for _, dir := range filepath.SplitList(list) {
+		if file := filepath.Join(dir, p.name); filepath.IsAbs(file) && executable(file) {
+			return p, file, nil
+		}
+	}
+	return p, "", errors.New("the program " + p.name + " of " + string(t) + " is not installed on this machine: install it with " + p.install + ", or name another one with --agent-runtime " + string(t) + "=PATH")
+}
+
+func executable(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

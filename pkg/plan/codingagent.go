@@ -1,0 +1,52 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/refusal"
+	"github.com/platform-ai/platform/pkg/support"
+)
+
+// codingAgent plans a task of type agent: a coding agent of the type that the Agent names. It gets the system text as a part of its
+// prompt, and has tools and a model of its own.
+func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
+	p := m.plan
+	if t.Spec.SessionRef != nil {
+		return refusal.New(v1alpha1.ReasonNotSupported, "spec.sessionRef: not supported yet: coding agents read and write no sessions; leave it out, and say in the prompt what the agent has to know")
+	}
+	p.Prompt = Prompt(&t.Spec)
+	if err := m.agent(ctx, t); err != nil {
+		return err
+	}
+	if p.Agent == nil || p.Agent.Spec.Runtime == nil {
+		return refusal.New(v1alpha1.ReasonIncompatibleAgent, "a task of type agent needs an agent with spec.runtime")
+	}
+	kind := p.Agent.Spec.Runtime.Type
+	if kind == "" {
+		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.runtimeRef: registered runtimes are not asked yet; name a spec.runtime.type", p.Agent.Name)
+	}
+	if m.place.NoPrograms != "" {
+		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoPrograms)
+	}
+	if m.place.NoNetwork != "" && PublicNetwork(p.Agent) {
+		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoNetwork)
+	}
+	if why := m.place.Runtime(kind); why != "" {
+		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.type: %s", p.Agent.Name, why)
+	}
+	for _, tool := range p.Agent.Spec.Tools {
+		if tool.Enabled == nil || *tool.Enabled {
+			p.Notes = append(p.Notes, support.RuntimeTool(tool.Name))
+		}
+	}
+	if r := t.Spec.AgentRuntime; r != nil && r.MaxTurns != nil {
+		p.Notes = append(p.Notes, "agentRuntime.maxTurns: not supported yet: coding agents count their turns themselves, so this limit does not hold; set spec.timeout")
+	}
+	uses := UsesOf(t, p.Agent)
+	p.Gated = uses.Gated
+	return m.system(ctx, uses)
+}

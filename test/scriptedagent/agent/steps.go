@@ -1,0 +1,237 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/platform-ai/platform/test/acpschema"
+)
+
+// steps are what an agent can be told to do. Some of them break the protocol, as agents do.
+func steps() map[string]func(t *turn, args string) {
+	return map[string]func(t *turn, args string){
+		// What agents should do.
+		"say":   (*turn).say,
+		"think": func(t *turn, text string) { t.update(chunk("agent_thought_chunk", text)) },
+		"echo":  func(t *turn, _ string) { t.say(strings.Join(t.texts, "|")) },
+		"plan": func(t *turn, args string) {
+			entries := []any{}
+			for e := range strings.SplitSeq(args, ",") {
+				text, done := strings.CutSuffix(e, "+")
+				status := map[bool]string{true: "completed", false: "pending"}[done]
+				entries = append(entries, map[string]any{"content": text, "priority": "medium", "status": status})
+			}
+			t.update(map[string]any{"sessionUpdate": "plan", "entries": entries})
+		},
+		"tool": func(t *turn, args string) {
+			kind, title, _ := strings.Cut(args, " ")
+			t.callEnded(t.call(kind, title, map[string]any{"of": title}), false, "ok")
+		},
+		"tool-failed": func(t *turn, kind string) { t.callEnded(t.call(kind, "a call", nil), true, "no") },
+		"tool-open":   func(t *turn, kind string) { t.call(kind, "a call", map[string]any{}) },
+		"diff": func(t *turn, path string) {
+			id := t.call("edit", "Edit "+path, map[string]any{"path": path})
+			t.update(map[string]any{
+				"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed", "locations": []any{map[string]any{"path": path}},
+				"content": []any{map[string]any{"type": "diff", "path": filepath.Join(t.dir, path), "oldText": nil, "newText": "new\n"}},
+			})
+		},
+		"read": func(t *turn, path string) {
+			answer := <-t.ask("fs/read_text_file", map[string]any{"sessionId": session, "path": t.in(path)})
+			var r struct{ Content string }
+			if answer.Error == nil && json.Unmarshal(answer.Result, &r) == nil {
+				t.say(r.Content)
+				return
+			}
+			t.say(said(answer))
+		},
+		"read-line": func(t *turn, path string) {
+			t.say(said(<-t.ask("fs/read_text_file", map[string]any{"sessionId": session, "path": t.in(path), "line": 2, "limit": 1})))
+		},
+		"write": func(t *turn, args string) {
+			path, text, _ := strings.Cut(args, " ")
+			t.say(said(<-t.ask("fs/write_text_file", map[string]any{"sessionId": session, "path": t.in(path), "content": text})))
+		},
+		"touch": func(t *turn, args string) {
+			path, text, _ := strings.Cut(args, " ")
+			if err := os.WriteFile(t.in(path), []byte(text), 0o600); err != nil {
+				t.say(err.Error())
+			}
+		},
+		"shell": func(t *turn, command string) {
+			cmd := exec.Command("sh", "-c", command)
+			cmd.Dir = t.dir
+			out, err := cmd.CombinedOutput()
+			t.say(string(out))
+			if err != nil {
+				t.say(err.Error())
+			}
+		},
+		"permit": func(t *turn, args string) {
+			kind, title, _ := strings.Cut(args, " ")
+			input := map[string]any{"command": title}
+			id := t.call(kind, title, input)
+			got := t.permitted(id, kind, title, input)
+			t.callEnded(id, got != "yes", got)
+			t.say(got)
+		},
+		"permit-tool": func(t *turn, name string) {
+			t.say(decision(<-t.ask("session/request_permission", map[string]any{
+				"sessionId": session, "toolCall": map[string]any{"toolCallId": "named", "_meta": map[string]any{"vendor": map[string]any{"toolName": name}}},
+				"options": []any{map[string]any{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "no", "name": "No", "kind": "reject_always"}},
+			})))
+		},
+		"usage": func(t *turn, _ string) {
+			t.update(map[string]any{"sessionUpdate": "usage_update", "used": 10, "size": 100})
+		},
+		"mode": func(t *turn, id string) {
+			t.update(map[string]any{"sessionUpdate": "current_mode_update", "currentModeId": id})
+		},
+		"commands": func(t *turn, name string) { t.update(commands(name)) },
+		"end":      (*turn).end,
+		"await-cancel": func(t *turn, text string) {
+			if text != "" {
+				t.say(text)
+			}
+			<-t.cancelled
+		},
+
+		// What they do nevertheless.
+		"flood": func(t *turn, count string) {
+			n, _ := strconv.Atoi(count)
+			answers := make(chan string, n)
+			for i := range n {
+				go func() { answers <- t.permitted(fmt.Sprintf("f%d", i), "read", "a call", nil) }()
+			}
+			counted := map[string]int{}
+			for range n {
+				counted[<-answers]++
+			}
+			var words []string
+			for word, n := range counted {
+				words = append(words, fmt.Sprintf("%s=%d", word, n))
+			}
+			t.say(sorted(words))
+		},
+		"permit-late": func(t *turn, _ string) { // after the turn was cancelled
+			<-t.cancelled
+			t.say(t.permitted("late", "execute", "a call", nil))
+		},
+		"permit-abandoned": func(t *turn, _ string) { // the agent gives up its own request
+			answer := t.ask("session/request_permission", map[string]any{
+				"sessionId": session, "toolCall": map[string]any{"toolCallId": "held"}, "options": []any{map[string]any{"optionId": "yes", "name": "Yes", "kind": "allow_once"}},
+			})
+			t.mu.Lock()
+			id := fmt.Sprintf("a%d", t.next)
+			t.mu.Unlock()
+			t.send(message{Method: "$/cancel_request", Params: encoded(map[string]any{"requestId": id})})
+			t.say(said(<-answer))
+		},
+		"late": func(t *turn, text string) { // updates after the end of the turn
+			t.end("end_turn")
+			t.say(text)
+		},
+		"stop-twice": func(t *turn, _ string) {
+			t.end("end_turn")
+			t.raw(encode(message{ID: t.id, Result: encoded(map[string]any{"stopReason": "refusal"})}))
+		},
+		"error": func(t *turn, code string) {
+			n, _ := strconv.Atoi(code)
+			t.over()
+			t.send(message{ID: t.id, Error: &failure{n, "the agent failed"}})
+		},
+		"stop-strange": func(t *turn, reason string) {
+			t.over()
+			t.raw(encode(message{ID: t.id, Result: encoded(map[string]any{"stopReason": reason})}))
+		},
+		"unknown-request": func(t *turn, method string) {
+			t.mu.Lock()
+			waits := make(chan message, 1)
+			t.waiting[`"u"`] = waits
+			t.mu.Unlock()
+			t.talk.Extension(acpschema.Client, `"u"`, method)
+			t.raw([]byte(`{"jsonrpc":"2.0","id":"u","method":"` + method + `","params":{}}` + "\n"))
+			t.say(said(<-waits))
+		},
+		"terminal": func(t *turn, command string) {
+			t.say(said(<-t.ask("terminal/create", map[string]any{"sessionId": session, "command": command})))
+		},
+		"elicit": func(t *turn, _ string) {
+			t.say(said(<-t.ask("elicitation/create", map[string]any{"sessionId": session, "mode": "form", "message": "Who?", "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}}})))
+		},
+		"unknown-notification": func(t *turn, method string) {
+			t.raw([]byte(`{"jsonrpc":"2.0","method":"` + method + `","params":{}}` + "\n"))
+		},
+		"unknown-update": func(t *turn, kind string) {
+			t.raw([]byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"` + kind + `"}}}` + "\n"))
+		},
+		"strange-tool": func(t *turn, _ string) { // optional fields of other types, which clients must leave out
+			t.raw([]byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call","toolCallId":"x","title":"t","kind":7,"status":["a"],"content":"b","locations":3,"_meta":[]}}}` + "\n"))
+			t.callEnded("x", false, "ok")
+			t.callEnded("x", true, "again")
+		},
+		"broken-update": func(t *turn, _ string) {
+			t.raw([]byte(`{"jsonrpc":"2.0","method":"session/update","params":[1]}` + "\n"))
+		},
+		"bare": func(t *turn, line string) { t.raw([]byte(line + "\n")) },
+		"noise": func(t *turn, bytesOf string) {
+			n, _ := strconv.Atoi(bytesOf)
+			for written := 0; written < n; written += 100 {
+				t.raw([]byte(strings.Repeat("x", 99) + "\n"))
+			}
+		},
+		"stderr": func(t *turn, bytesOf string) {
+			n, _ := strconv.Atoi(bytesOf)
+			_, _ = t.err.Write(bytes.Repeat([]byte("e"), n))
+		},
+		"long-line": func(t *turn, bytesOf string) {
+			n, _ := strconv.Atoi(bytesOf)
+			t.raw([]byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`))
+			for written := 0; written < n; written += 1 << 16 {
+				t.raw(bytes.Repeat([]byte("y"), 1<<16))
+			}
+			t.raw([]byte("\"}}}}\n"))
+		},
+		"split": func(t *turn, text string) { // a character in two writes
+			line := encode(message{Method: "session/update", Params: encoded(map[string]any{"sessionId": session, "update": chunk("agent_message_chunk", text)})})
+			for _, b := range line {
+				t.raw([]byte{b})
+			}
+		},
+		"bad-utf8": func(t *turn, _ string) {
+			t.raw([]byte("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"s1\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"a\xe2\x82\"}}}}\n"))
+		},
+		"ignore-cancel": func(*turn, string) { select {} },
+		"exit": func(t *turn, code string) {
+			n, _ := strconv.Atoi(code)
+			t.agent.stop(n, "")
+			runtime.Goexit()
+		},
+	}
+}
+
+// in returns an absolute path in the working folder.
+func (t *turn) in(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(t.dir, path)
+}
+
+func chunk(update, text string) map[string]any {
+	return map[string]any{"sessionUpdate": update, "content": map[string]any{"type": "text", "text": text}}
+}
+
+func commands(name string) map[string]any {
+	return map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{map[string]any{"name": name, "description": "a command"}}}
+}
