@@ -248,7 +248,9 @@ func TestPlan(t *testing.T) {
 // TestConfiguredRepository: a repository that configures coding agents is refused before the agent is started.
 func TestConfiguredRepository(t *testing.T) {
 	for _, name := range []string{".mcp.json", ".Claude", "opencode.json", ".codex"} {
-		o := do(t, "do: say hello", func(s *v1alpha1.TaskSpec, _ *v1alpha1.AgentSpec) { s.Env = []corev1.EnvVar{{Name: "MAKE", Value: name}} })
+		o := do(t, "do: say hello", func(s *v1alpha1.TaskSpec, _ *v1alpha1.AgentSpec) {
+			s.Env = []corev1.EnvVar{{Name: "MAKE", Value: name}}
+		})
 		if o.reason() != v1alpha1.ReasonWorkspaceRefused || !strings.Contains(o.err.Error(), name) || len(o.Events()) > 0 {
 			t.Errorf("%s: %v, %s", name, o.err, o.types())
 		}
