@@ -221,7 +221,7 @@ func (o *ClusterOptions) publish(ctx context.Context, tasks *task.Options) error
 		return nil
 	}
 	dir := cmp.Or(o.PublicationsDir, os.TempDir())
-	tasks.Publisher, err = publisher.New(ctx, path, filepath.Join(dir, "platform-publications"))
+	tasks.Publisher, err = publisher.New(ctx, path, filepath.Join(dir, fmt.Sprintf("platform-publications-%d", os.Getpid())))
 	return err
 }
 

@@ -69,9 +69,10 @@ type running struct {
 	err    error
 }
 
-// New returns a publisher that starts a program, until ctx ends. The folder is emptied and gets what publications need.
+// New returns a publisher that starts a program, until ctx ends. The folder gets what publications need, and exists while there is one;
+// what an earlier process left in it is removed.
 func New(ctx context.Context, path, dir string) (*Publisher, error) {
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+	if err := os.RemoveAll(dir); err != nil {
 		return nil, fmt.Errorf("the folder of publications: %w", err)
 	}
 	return &Publisher{program: path, dir: dir, ctx: ctx, room: make(chan struct{}, maxSteps), builds: make(chan struct{}, maxBuilds), ofNamespace: map[string]*slots{}, steps: map[types.UID]*running{}}, nil
@@ -195,5 +196,9 @@ func (p *Publisher) Forget(uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	_ = os.Remove(p.dir) // fails while other publications have a folder in it
+	return nil
 }
