@@ -93,14 +93,10 @@ func taskDelivery(api *server, term *terminal) *cobra.Command {
 
 // publishedTo is the repository that a task publishes to; empty if it publishes nothing.
 func publishedTo(t *v1alpha1.Task) string {
-	w := t.Spec.Workspace
-	if w == nil || w.Intent != v1alpha1.WorkspaceWrite {
+	if !t.Spec.Workspace.Writes() {
 		return ""
 	}
-	if w.PublicationGitRepo != "" {
-		return w.PublicationGitRepo
-	}
-	return w.GitRepo
+	return t.Spec.Workspace.PublicationURL()
 }
 
 // deliveryOf says in one line what became of what a task changed; empty if nothing was to be published.

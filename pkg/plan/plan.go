@@ -136,7 +136,7 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 		if err := m.ai(ctx, t); err != nil {
 			return nil, err
 		}
-		if m.plan.Autonomous && t.Spec.Workspace != nil && t.Spec.Workspace.Intent == v1alpha1.WorkspaceWrite {
+		if m.plan.Autonomous && t.Spec.Workspace.Writes() {
 			return nil, refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.intent: not supported yet: each iteration of an autonomous agent begins with the same commit, so that "+
 				"only what the last one changed would be published; use an agent that is not autonomous")
 		}

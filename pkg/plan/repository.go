@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 
@@ -29,7 +28,7 @@ func ofWorkspace(t *v1alpha1.Task) *refusal.Error {
 			Message: "spec.workspace.gitRepo: not supported yet: repositories are fetched with https or http; use such an address, and a token in spec.workspace.readCredentialRef",
 		}
 	}
-	if w.Intent == v1alpha1.WorkspaceWrite && w.PublicationCredentialRef == nil {
+	if w.Writes() && w.PublicationCredentialRef == nil {
 		return &refusal.Error{
 			Reason: v1alpha1.ReasonNotSupported, Field: "spec.workspace.publicationCredentialRef",
 			Message: "spec.workspace.publicationCredentialRef: with intent write the branch is pushed with the token in this Secret, so it is required",
@@ -62,7 +61,7 @@ func (m *maker) repository(ctx context.Context, t *v1alpha1.Task) error {
 			return err
 		}
 	}
-	if w.Intent != v1alpha1.WorkspaceWrite {
+	if !w.Writes() {
 		return nil
 	}
 	return m.publication(ctx, t)
@@ -76,16 +75,13 @@ func WorkspaceSecret(t *v1alpha1.Task, use SecretUse, ref *v1alpha1.WorkspaceCre
 	}
 }
 
-// PublicationURL returns the repository that a task publishes to.
-func PublicationURL(w *v1alpha1.TaskWorkspace) string { return cmp.Or(w.PublicationGitRepo, w.GitRepo) }
-
 // publication checks that what the run changes could be published, before anything is paid for. The run does not get the credentials.
 func (m *maker) publication(ctx context.Context, t *v1alpha1.Task) error {
 	w := t.Spec.Workspace
 	if m.place.NoPublication != "" {
 		return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.intent: %s", m.place.NoPublication)
 	}
-	to, err := url.Parse(PublicationURL(w))
+	to, err := url.Parse(w.PublicationURL())
 	if err != nil {
 		return refusal.New(v1alpha1.ReasonNotSupported, "spec.workspace.publicationGitRepo: %v", err)
 	}

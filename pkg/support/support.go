@@ -78,7 +78,7 @@ func Task(t *v1alpha1.Task) []Gap {
 	return gaps(t, []row[*v1alpha1.Task]{
 		{
 			"spec.workspace", true, func(t *v1alpha1.Task) bool {
-				return hasWorkspace(t) && t.Spec.Workspace.Intent != v1alpha1.WorkspaceWrite && publishes(*t.Spec.Workspace)
+				return hasWorkspace(t) && !t.Spec.Workspace.Writes() && publishes(*t.Spec.Workspace)
 			},
 			"without intent write nothing is published; set spec.workspace.intent to write, or leave out the fields about publications: those that begin with publication, push, pr and reject, " +
 				"forgeCredentialRef, createPR, expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths",
@@ -107,7 +107,7 @@ func hasWorkspace(t *v1alpha1.Task) bool {
 
 // idlePR reports whether a workspace says how a pull request is to be, and asks for none.
 func idlePR(w *v1alpha1.TaskWorkspace) bool {
-	return w.Intent == v1alpha1.WorkspaceWrite && !w.CreatePR && (w.PRBaseBranch != "" || w.PRTitle != "" || w.PRBody != "")
+	return w.Writes() && !w.CreatePR && (w.PRBaseBranch != "" || w.PRTitle != "" || w.PRBody != "")
 }
 
 // publishes reports whether anything in a workspace is about a publication, other than its intent.

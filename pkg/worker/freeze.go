@@ -27,7 +27,7 @@ func (w *worker) baseline() string {
 // freeze keeps what the run changed in its workspace, if the task is to change its repository. The programs of the run are over. It
 // reports whether there is something to deliver, which may be that nothing changed.
 func (w *worker) freeze(ctx context.Context, task *v1alpha1.Task) (bool, error) {
-	if ws := task.Spec.Workspace; ws == nil || ws.Intent != v1alpha1.WorkspaceWrite {
+	if !task.Spec.Workspace.Writes() {
 		return false, nil
 	}
 	dir := w.config.SpoolDir

@@ -62,7 +62,7 @@ func (s cancel) do(ctx context.Context, t *v1alpha1.Task) error {
 // autonomous task would have gone on with another iteration, a task with children that have not ended waits for them, and what a task
 // changed in its repository would have been published.
 func hadFinished(ctx context.Context, t *v1alpha1.Task, state executor.State, children func(context.Context, *v1alpha1.Task) ([]v1alpha1.Task, error)) (bool, error) {
-	if !state.Succeeded() || changesRepository(t) || iterates(t) || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren) {
+	if !state.Succeeded() || t.Spec.Workspace.Writes() || iterates(t) || meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren) {
 		return false, nil
 	}
 	if !t.Status.HasChildren {

@@ -70,15 +70,10 @@ type publish struct {
 	lately *sightings
 }
 
-// changesRepository reports whether what a task changes is to be published.
-func changesRepository(t *v1alpha1.Task) bool {
-	return t.Spec.Workspace != nil && t.Spec.Workspace.Intent == v1alpha1.WorkspaceWrite
-}
-
 // freeze records the versions of the credentials that the attempt is started with. A Secret that is another one when the run is over is
 // not used.
 func (s publish) freeze(ctx context.Context, t *v1alpha1.Task) error {
-	if !changesRepository(t) {
+	if !t.Spec.Workspace.Writes() {
 		return nil
 	}
 	e := &v1alpha1.TaskExecutionStatus{Attempt: t.Status.Attempts + 1}
@@ -440,7 +435,7 @@ func (s publish) step(ctx context.Context, t *v1alpha1.Task, name string, order 
 
 // access returns how the publication repository is reached with one of the credentials, or why it may not be.
 func (s publish) access(ctx context.Context, t *v1alpha1.Task, use plan.SecretUse) (a workspace.Access, failed string, err error) {
-	a = workspace.Access{URL: plan.PublicationURL(t.Spec.Workspace), Allow: s.allow}
+	a = workspace.Access{URL: t.Spec.Workspace.PublicationURL(), Allow: s.allow}
 	for _, c := range credentialsOf(t) {
 		if c.use != use || c.ref == nil {
 			continue
@@ -489,7 +484,7 @@ func (s publish) advance(ctx context.Context, t *v1alpha1.Task, to v1alpha1.Task
 func (s publish) change(ctx context.Context, t *v1alpha1.Task, to v1alpha1.TaskDeliveryState, message string, before ...v1alpha1.ExecutionEvent) error {
 	d := t.Status.Delivery
 	content := map[string]any{
-		"from": string(d.State), "to": string(to), "publicationID": d.PublicationID, "repository": plan.PublicationURL(t.Spec.Workspace), "branch": d.Branch, "startingSHA": d.StartingSHA,
+		"from": string(d.State), "to": string(to), "publicationID": d.PublicationID, "repository": t.Spec.Workspace.PublicationURL(), "branch": d.Branch, "startingSHA": d.StartingSHA,
 	}
 	if d.PRReceipt != nil {
 		content["pullRequest"] = d.PRReceipt.Number

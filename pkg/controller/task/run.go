@@ -272,7 +272,7 @@ func (s run) settle(ctx context.Context, t *v1alpha1.Task, state executor.State)
 	switch {
 	case state.Succeeded() && iterates(t):
 		return s.iterate(ctx, t, succeeded(state))
-	case state.Succeeded() && changesRepository(t):
+	case state.Succeeded() && t.Spec.Workspace.Writes():
 		return s.deliverChanges(ctx, t, succeeded(state))
 	case state.Succeeded():
 		return s.finish(ctx, t, succeeded(state))

@@ -335,3 +335,14 @@ type TaskExecutionWorkspaceStatus struct {
 	// +k8s:optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }
+
+// Writes reports whether what a run changes in the workspace is to be published. A nil workspace writes nothing.
+func (w *TaskWorkspace) Writes() bool { return w != nil && w.Intent == WorkspaceWrite }
+
+// PublicationURL returns the repository that changes are published to: the source, unless another one is named.
+func (w *TaskWorkspace) PublicationURL() string {
+	if w.PublicationGitRepo != "" {
+		return w.PublicationGitRepo
+	}
+	return w.GitRepo
+}

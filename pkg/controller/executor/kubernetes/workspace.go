@@ -57,7 +57,7 @@ func (e *Executor) prepare(run executor.Run, p *podBuilder, worker corev1.Resour
 	}
 	own.emptyDir("prepared", preparedDir, "1Mi")
 	p.mounts = append(p.mounts, corev1.VolumeMount{Name: "prepared", MountPath: preparedDir, ReadOnly: true})
-	if writes(run.Task) {
+	if run.Task.Spec.Workspace.Writes() {
 		order.Keep = baselineDir
 		own.emptyDir("baseline", baselineDir, fetchedSize)
 		p.mounts = append(p.mounts, corev1.VolumeMount{Name: "baseline", MountPath: baselineDir, ReadOnly: true})
@@ -81,17 +81,12 @@ func (e *Executor) prepare(run executor.Run, p *podBuilder, worker corev1.Resour
 	}
 }
 
-// writes reports whether what the run changes in its repository is kept.
-func writes(t *v1alpha1.Task) bool {
-	return t.Spec.Workspace != nil && t.Spec.Workspace.Intent == v1alpha1.WorkspaceWrite
-}
-
 // workspaceEnv returns the variables with which the worker finds what the init container left, and the program that compares.
 func (e *Executor) workspaceEnv(t *v1alpha1.Task) (answer, baseline, program string) {
 	if t.Spec.Workspace == nil {
 		return "", "", ""
 	}
-	if writes(t) {
+	if t.Spec.Workspace.Writes() {
 		baseline, program = baselineDir, workspace.ProgramPath
 		if e.image(t) != e.opts.WorkerImage {
 			program = path.Join(programDir, workspace.ProgramName)

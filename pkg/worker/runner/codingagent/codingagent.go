@@ -244,7 +244,6 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk
 
 // failure returns why the run failed; nil if it did not.
 func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err error, t *talk) error {
-	w := r.Task.Spec.Workspace
 	switch {
 	case ctx.Err() != nil:
 		return stopped()
@@ -268,7 +267,7 @@ func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err 
 		return runner.Fail(v1alpha1.ReasonAgentLimitReached, "the coding agent stopped because it asked its model as often as it may")
 	case stop == acp.StopCancelled:
 		return runner.Fail(v1alpha1.ReasonAgentFailed, "the coding agent ended its turn as cancelled, and nobody had cancelled it")
-	case t.last == "" && (w == nil || w.Intent != v1alpha1.WorkspaceWrite): // an agent whose model failed may end like this
+	case t.last == "" && !r.Task.Spec.Workspace.Writes(): // an agent whose model failed may end like this
 		return runner.Fail(v1alpha1.ReasonBlankAnswer, "the coding agent ended its turn without saying anything")
 	}
 	return nil

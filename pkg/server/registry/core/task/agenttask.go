@@ -20,7 +20,7 @@ func completeAgentTask(t *v1alpha1.Task) {
 	if t.Spec.Timeout == nil {
 		t.Spec.Timeout = new(agentTimeout)
 	}
-	if w := t.Spec.Workspace; w != nil && w.PushBranch == "" && w.Intent == v1alpha1.WorkspaceWrite && t.Spec.Schedule == "" {
+	if w := t.Spec.Workspace; w.Writes() && w.PushBranch == "" && t.Spec.Schedule == "" {
 		w.PushBranch = stored.OwnBranch(t)
 	}
 }
