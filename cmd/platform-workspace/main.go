@@ -39,10 +39,7 @@ func do(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		name = args[0]
 	}
-	switch name {
-	case workspace.Prepare:
-		return prepare.Main(ctx, os.Stdin, os.Stdout)
-	case workspace.InitVerb:
+	if name == workspace.InitVerb {
 		memlimit.Set(ctx) // what its container may use
 		return prepare.InPod(ctx, os.Getenv)
 	}

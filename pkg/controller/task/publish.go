@@ -288,18 +288,28 @@ const maxSubject = 72
 
 // commitMessage returns the message of the commit: the first line of the prompt, unless it looks like a secret, and the task.
 func commitMessage(t *v1alpha1.Task) string {
-	subject := "Changes by task " + t.Namespace + "/" + t.Name
-	for line := range strings.Lines(plan.Prompt(&t.Spec)) {
-		line = strings.Join(strings.Fields(line), " ")
-		if line == "" {
-			continue
-		}
+	subject := generatedTitle(t)
+	if line := firstLine(t, func(line string) string { return strings.Join(strings.Fields(line), " ") }); line != "" {
 		if _, secret := redact.Text(line); !secret {
 			subject = clip.Text(line, maxSubject)
 		}
-		break
 	}
 	return fmt.Sprintf("%s\n\nPlatform-Task: %s/%s\nPlatform-Publication: %s\n", subject, t.Namespace, t.Name, t.Status.Delivery.PublicationID)
+}
+
+// generatedTitle names what a task changed, where its prompt does not.
+func generatedTitle(t *v1alpha1.Task) string {
+	return "Changes by task " + t.Namespace + "/" + t.Name
+}
+
+// firstLine returns the first line of the prompt that is not empty once it is shaped; empty if there is none.
+func firstLine(t *v1alpha1.Task, shape func(line string) string) string {
+	for line := range strings.Lines(plan.Prompt(&t.Spec)) {
+		if line = shape(line); line != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // push moves the branch. What becomes of it is for verify to see.

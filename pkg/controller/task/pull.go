@@ -119,16 +119,12 @@ func pullTitle(t *v1alpha1.Task) string {
 	if title := t.Spec.Workspace.PRTitle; title != "" {
 		return oneLine(title)
 	}
-	for line := range strings.Lines(plan.Prompt(&t.Spec)) {
-		if line = oneLine(line); line == "" {
-			continue
-		}
+	if line := firstLine(t, oneLine); line != "" {
 		if _, secret := redact.Output(line); !secret {
 			return line
 		}
-		break
 	}
-	return "Changes by task " + t.Namespace + "/" + t.Name
+	return generatedTitle(t)
 }
 
 // oneLine returns a text without control characters and spaces at its ends, of at most maxTitle characters.

@@ -12,7 +12,6 @@ import (
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/checkout"
-	"github.com/platform-ai/platform/pkg/workspace/commit"
 	"github.com/platform-ai/platform/pkg/workspace/delta"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
@@ -24,10 +23,8 @@ func Of(err error) *workspace.FailedError {
 	case errors.Is(err, egress.ErrRefused), errors.Is(err, repository.ErrNotFound), errors.Is(err, repository.ErrCredential), errors.Is(err, repository.ErrNoRef),
 		errors.Is(err, repository.ErrEmpty), errors.Is(err, repository.ErrRedirect), errors.Is(err, repository.ErrUnusable):
 		f.Reason = v1alpha1.ReasonRepositoryNotRead
-	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge), errors.Is(err, syscall.EFBIG), errors.Is(err, delta.ErrRefused), errors.Is(err, delta.ErrTooLarge):
+	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge), errors.Is(err, syscall.EFBIG), errors.Is(err, delta.ErrRefused):
 		f.Reason = v1alpha1.ReasonWorkspaceRefused
-	case errors.Is(err, commit.ErrPolicy):
-		f.Reason = v1alpha1.ReasonPublicationRefused
 	case errors.Is(err, repository.ErrUnavailable):
 		f.Reason, f.Temporary = v1alpha1.ReasonRepositoryUnreachable, true
 	}

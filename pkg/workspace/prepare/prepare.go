@@ -1,44 +1,19 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prepare carries out the orders of package workspace.
+// Package prepare carries out the orders of package workspace that precede a run: it writes the files of a commit into its folder.
 package prepare
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/checkout"
-	"github.com/platform-ai/platform/pkg/workspace/fault"
 	"github.com/platform-ai/platform/pkg/workspace/reach"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
-
-// maxOrder bounds an order, in bytes.
-const maxOrder = 1 << 20
-
-// Main reads an order, carries it out and writes the answer. An error means that there was no order, or that nobody took the answer.
-func Main(ctx context.Context, in io.Reader, out io.Writer) error {
-	var o workspace.Order
-	raw, err := io.ReadAll(io.LimitReader(in, maxOrder))
-	if err != nil {
-		return fmt.Errorf("read the order: %w", err)
-	}
-	if json.Unmarshal(raw, &o) != nil {
-		return errors.New("standard input has no order: the program is started by workers")
-	}
-	var answer workspace.Answer
-	if answer.Report, err = Do(ctx, o); err != nil {
-		answer.Failure = fault.Of(err)
-	}
-	return json.NewEncoder(out).Encode(answer)
-}
 
 // Do carries out an order. After an error the folder may have files.
 func Do(ctx context.Context, o workspace.Order) (*workspace.Report, error) {

@@ -348,18 +348,11 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestCommandLine: the program answers on standard output, whatever becomes of the order.
-func TestCommandLine(t *testing.T) {
+// TestStopped: a preparation that is stopped says why.
+func TestStopped(t *testing.T) {
 	t.Parallel()
 	h := githost.New(t, "")
 	h.Create(t, "r")
-	var out strings.Builder
-	if err := Main(t.Context(), strings.NewReader("{}"), &out); err != nil || !strings.Contains(out.String(), `"failure"`) {
-		t.Errorf("an empty order: %v, %s", err, out.String())
-	}
-	if err := Main(t.Context(), strings.NewReader("no order"), &out); err == nil {
-		t.Errorf("no order: %v", err)
-	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	cancel(stopped)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package publish carries out the orders of package workspace that follow a run: it freezes what changed, makes a commit of it, moves
-// the branch, and looks where the branch is.
+// the branch, and looks where the branch is. Steps has these and the one that precedes a run.
 //
 // A branch is moved by compare-and-swap: the request names the exact commit that the branch must be at, or that it must not exist, and
 // the server compares and moves in one step. There is no force and no lease from a remembered ref. What the server says about a push
@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace/commit"
 	"github.com/platform-ai/platform/pkg/workspace/delta"
 	"github.com/platform-ai/platform/pkg/workspace/fault"
+	"github.com/platform-ai/platform/pkg/workspace/prepare"
 	"github.com/platform-ai/platform/pkg/workspace/reach"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
@@ -38,19 +39,20 @@ const (
 	maxReport = 1 << 20
 )
 
-// Steps are the steps of this package by their names.
+// Steps are the steps of the program by their names.
 func Steps() map[string]func(ctx context.Context, in io.Reader, out io.Writer) error {
 	return map[string]func(ctx context.Context, in io.Reader, out io.Writer) error{
-		workspace.Freeze: step(Freeze, func(a *workspace.Answer, f *workspace.Frozen) { a.Frozen = f }),
-		workspace.Build:  step(Build, func(a *workspace.Answer, b *workspace.Built) { a.Built = b }),
-		workspace.Push:   step(Push, func(a *workspace.Answer, p *workspace.Pushed) { a.Pushed = p }),
-		workspace.Pull:   step(Pull, func(a *workspace.Answer, p *workspace.Pulled) { a.Pulled = p }),
-		workspace.Look:   step(Look, func(a *workspace.Answer, s *workspace.Seen) { a.Seen = s }),
+		workspace.Prepare: step(prepare.Do, fault.Of, func(a *workspace.Answer, r *workspace.Report) { a.Report = r }),
+		workspace.Freeze:  step(Freeze, failure, func(a *workspace.Answer, f *workspace.Frozen) { a.Frozen = f }),
+		workspace.Build:   step(Build, failure, func(a *workspace.Answer, b *workspace.Built) { a.Built = b }),
+		workspace.Push:    step(Push, failure, func(a *workspace.Answer, p *workspace.Pushed) { a.Pushed = p }),
+		workspace.Pull:    step(Pull, failure, func(a *workspace.Answer, p *workspace.Pulled) { a.Pulled = p }),
+		workspace.Look:    step(Look, failure, func(a *workspace.Answer, s *workspace.Seen) { a.Seen = s }),
 	}
 }
 
-// step reads an order, carries it out and writes the answer. An error means that there was no order, or that nobody took the answer.
-func step[O, R any](do func(context.Context, O) (*R, error), put func(*workspace.Answer, *R)) func(context.Context, io.Reader, io.Writer) error {
+// step reads an order, carries it out and writes the answer; failed says what an error of the order means. An error means that there was no order, or that nobody took the answer.
+func step[O, R any](do func(context.Context, O) (*R, error), failed func(error) *workspace.FailedError, put func(*workspace.Answer, *R)) func(context.Context, io.Reader, io.Writer) error {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		raw, err := io.ReadAll(io.LimitReader(in, maxOrder))
 		if err != nil {
@@ -62,7 +64,7 @@ func step[O, R any](do func(context.Context, O) (*R, error), put func(*workspace
 		}
 		var answer workspace.Answer
 		if result, err := do(ctx, order); err != nil {
-			answer.Failure = failure(err)
+			answer.Failure = failed(err)
 		} else {
 			put(&answer, result)
 		}

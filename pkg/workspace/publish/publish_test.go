@@ -275,7 +275,7 @@ func TestServersOfPushes(t *testing.T) {
 	}
 }
 
-// TestSteps: each step reads an order and answers, and an order that is none is no crash.
+// TestSteps: each step answers an order with its failure. Input that is no order is an error, without an answer.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -291,10 +291,11 @@ func TestSteps(t *testing.T) {
 		reason    string
 		temporary bool
 	}{
-		workspace.Build:  {workspace.BuildOrder{Delta: delta, Policy: workspace.Policy{}}, v1alpha1.ReasonPublicationRefused, false},
-		workspace.Push:   {workspace.PushOrder{Access: access}, v1alpha1.ReasonRepositoryUnreachable, true},
-		workspace.Look:   {workspace.LookOrder{Access: access}, v1alpha1.ReasonRepositoryUnreachable, true},
-		workspace.Freeze: {workspace.FreezeOrder{Baseline: dir, Commit: strings.Repeat("a", 40)}, v1alpha1.ReasonRepositoryNotRead, false},
+		workspace.Prepare: {workspace.Order{}, v1alpha1.ReasonRepositoryNotRead, false},
+		workspace.Build:   {workspace.BuildOrder{Delta: delta, Policy: workspace.Policy{}}, v1alpha1.ReasonPublicationRefused, false},
+		workspace.Push:    {workspace.PushOrder{Access: access}, v1alpha1.ReasonRepositoryUnreachable, true},
+		workspace.Look:    {workspace.LookOrder{Access: access}, v1alpha1.ReasonRepositoryUnreachable, true},
+		workspace.Freeze:  {workspace.FreezeOrder{Baseline: dir, Commit: strings.Repeat("a", 40)}, v1alpha1.ReasonRepositoryNotRead, false},
 	} {
 		raw, err := json.Marshal(tc.order)
 		if err != nil {
