@@ -33,6 +33,7 @@ NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm,$d/node_modules/.pa
 
 # The clients that strangers use, in a folder of their own, because they take 1.7 GB: coding agents, frameworks, and the Node that they need.
 NPM_STRANGERS := test/compat/clients/node_modules/.package-lock.json
+NPM_AGENTS    := test/codingagents/npm/node_modules/.package-lock.json
 
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone platform-worker-command platform-workspace,$(notdir $(wildcard cmd/platform-*)))
@@ -56,7 +57,7 @@ NEEDS_FORGE   := test/integration/pullrequest test/forge pkg/codehost/gitea pkg/
 WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'
 WALK_BROWSER  := -run '^TestViews$$'
 # The parts of "make acceptance", in their order: part-NAME is how one is run. PARTS selects some.
-ACCEPTANCE    := code quick modules race clients forge control node robustness console fuzz demo release
+ACCEPTANCE    := code quick modules race clients forge agents control node robustness console fuzz demo release
 PARTS         ?=
 
 quick = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v $(NEEDS_CONTROL:%=-e /%$$) $(NEEDS_NODE:%=-e /%$$) $(NEEDS_BROWSER:%=-e /%$$) $(NEEDS_MINUTES:%=-e /%$$))
@@ -72,7 +73,7 @@ export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build kubectl etcd scriptedmodel tier generate kind verify fmt lint test test-quick test-unit acceptance modules race fuzz bench robustness console figures figures-long e2e demo run debug release clean
-.PHONY: images programs clients forge control cluster cluster-up cluster-down npm walk-node walk-browser
+.PHONY: images programs clients agents forge control cluster cluster-up cluster-down npm walk-node walk-browser
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -128,13 +129,16 @@ test: build kubectl scriptedmodel tier ## all tests that need neither a Kubernet
 test-quick:
 	$(call with,$(if $(wildcard $(OUT)/forge/gitea),forge)) quick "$(quick)" $(TESTFLAGS) $(ARGS)
 
-$(NPM_CLIENTS) $(NPM_STRANGERS): %/node_modules/.package-lock.json: %/package-lock.json
+$(NPM_CLIENTS) $(NPM_STRANGERS) $(NPM_AGENTS): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
 npm: $(NPM_CLIENTS) ## install the JavaScript clients of the tests, and what checks the console's page
 
 clients: build kubectl scriptedmodel tier $(NPM_STRANGERS) ## coding agents and frameworks from npm on the vendors' APIs; prints what works
 	$(call with,clients) clients ./test/compat $(TESTFLAGS) -count=1 -v -run 'TestClients|TestCodingAgent' $(ARGS)
+
+agents: build kubectl scriptedmodel tier forge $(NPM_AGENTS) ## coding agents from npm as the programs of tasks, on a real code host
+	$(call with,agents$(comma)forge) agents ./test/codingagents $(TESTFLAGS) -count=1 $(ARGS)
 
 # The packages that hack/raced.sh finds: those in which things happen at once.
 race: build kubectl scriptedmodel tier ## the packages where things happen at once, under the race detector
@@ -168,6 +172,8 @@ part-race: race # and of the integration tests those in which many act at once
 part-clients: clients
 part-forge: forge tier
 	$(call with,forge) forge "$(NEEDS_FORGE:%=./%)" $(TESTFLAGS) -count=1
+part-agents: agents $(NPM_STRANGERS)
+	$(call with,clients$(comma)forge) agents-of-clients ./test/codingagents $(TESTFLAGS) -count=1
 part-control: build kubectl scriptedmodel tier control
 	$(call with,control-plane) control "$(NEEDS_CONTROL:%=./%) ./test/router" $(TESTFLAGS) -count=1 -p 1
 part-node: e2e

@@ -25,17 +25,29 @@ type Program struct {
 	Args []string
 	// Env are variables that keep it from what a run has no use for, as NAME=VALUE.
 	Env []string
+	// SignIn is the way in which it is signed in to with the key of its models, by the protocol's id; empty for none.
+	SignIn string
+	// Mode is the mode in which it asks for permission, by its own id; empty if it does so anyway, or never.
+	Mode string
 	// install is the command that installs it.
 	install string
+	// setup tells it where its models are.
+	setup func(Models) setup
 }
 
 // programs are the known coding agents.
 func programs() map[v1alpha1.AgentRuntimeType]Program {
 	return map[v1alpha1.AgentRuntimeType]Program{
-		v1alpha1.RuntimeClaude:   {name: "claude-agent-acp", Env: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}, install: "npm install -g @agentclientprotocol/claude-agent-acp"},
-		v1alpha1.RuntimeCodex:    {name: "codex-acp", install: "npm install -g @agentclientprotocol/codex-acp"},
-		v1alpha1.RuntimeOpenCode: {name: "opencode", Args: []string{"acp"}, Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}, install: "npm install -g opencode-ai"},
-		v1alpha1.RuntimeCopilot:  {name: "copilot", Args: []string{"--acp"}, install: "npm install -g @github/copilot"},
+		v1alpha1.RuntimeClaude: {
+			name: "claude-agent-acp", Env: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}, install: "npm install -g @agentclientprotocol/claude-agent-acp", setup: claude,
+			Mode: "default",
+		},
+		v1alpha1.RuntimeCodex: {name: "codex-acp", install: "npm install -g @agentclientprotocol/codex-acp", SignIn: "api-key", setup: codex},
+		v1alpha1.RuntimeOpenCode: {
+			name: "opencode", Args: []string{"acp"}, install: "npm install -g opencode-ai", setup: openCode,
+			Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1"},
+		},
+		v1alpha1.RuntimeCopilot: {name: "copilot", Args: []string{"--acp"}, install: "npm install -g @github/copilot", setup: copilot},
 	}
 }
 

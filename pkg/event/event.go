@@ -143,6 +143,11 @@ func WrittenBy(t v1alpha1.EventType) Writer { return table[t].by }
 // ControllerOwned reports whether t is a known type that workers may not append.
 func ControllerOwned(t v1alpha1.EventType) bool { return Known(t) && table[t].by != Worker }
 
+// ModelRequest reports whether t begins or ends a model request.
+func ModelRequest(t v1alpha1.EventType) bool {
+	return t == v1alpha1.EventModelRequestStarted || t == v1alpha1.EventModelRequestCompleted || t == v1alpha1.EventModelRequestFailed
+}
+
 // Approval reports whether t concerns an approval.
 func Approval(t v1alpha1.EventType) bool { return table[t].trait&approval != 0 }
 

@@ -32,7 +32,7 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	if m.place.NoPrograms != "" {
 		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoPrograms)
 	}
-	if m.place.NoNetwork != "" && PublicNetwork(p.Agent) {
+	if m.place.NoNetwork != "" { // it reaches its models through a port of its worker, and nothing else
 		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoNetwork)
 	}
 	if why := m.place.Runtime(kind); why != "" {
@@ -42,9 +42,6 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 		if tool.Enabled == nil || *tool.Enabled {
 			p.Notes = append(p.Notes, support.RuntimeTool(tool.Name))
 		}
-	}
-	if r := t.Spec.AgentRuntime; r != nil && r.MaxTurns != nil {
-		p.Notes = append(p.Notes, "agentRuntime.maxTurns: not supported yet: coding agents count their turns themselves, so this limit does not hold; set spec.timeout")
 	}
 	uses := UsesOf(t, p.Agent)
 	p.Gated = uses.Gated

@@ -13,8 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/plan/refusal"
 )
 
-// Question is a request to a model that does not belong to a task: one turn of a chat, or a request to one of the
-// vendors' APIs that the server offers.
+// Question is a request to a model that no worker plans: one turn of a chat, a request to one of the vendors' APIs that the server
+// offers, or one of a coding agent.
 type Question struct {
 	// Namespace is where Provider and Agent are, and where the request is made from.
 	Namespace string
@@ -22,6 +22,8 @@ type Question struct {
 	Provider, Model string
 	// Agent supplies what Provider and Model leave open, and the fallbacks; it may be empty.
 	Agent string
+	// Coding is set for a request of a coding agent, which is what the Agent then must be.
+	Coding bool
 	// DefaultProvider is used if neither Provider nor the Agent names one, and DefaultModel if the Provider has no
 	// default either. Both may be empty.
 	DefaultProvider, DefaultModel string
@@ -33,6 +35,9 @@ type Question struct {
 func (q *Question) task() *v1alpha1.Task {
 	t := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, AI: &v1alpha1.TaskAI{Model: q.Model}}}
 	t.Namespace = q.Namespace
+	if q.Coding {
+		t.Spec.Type = v1alpha1.TaskTypeAgent
+	}
 	if q.Provider != "" {
 		t.Spec.AI.ProviderRef = &v1alpha1.NamespacedReference{Name: q.Provider}
 	}

@@ -4,7 +4,7 @@
 // Package runspec is the contract between an executor, which starts a worker, and the worker:
 // environment names, the credentials document, exit codes and the termination message. Both
 // executors (Kubernetes Job, local process), the worker program and the init container of
-// package workspace use it; no other package does.
+// package workspace use it; the server has HeaderReason from it, and nothing else.
 package runspec
 
 // Environment variables that an executor sets. They override the task's own.
@@ -189,3 +189,6 @@ const DefaultDiskBytes = 10 << 30
 
 // ProgramName is the file name of the worker program when it is copied into a container of another image.
 const ProgramName = "platform-worker"
+
+// HeaderReason is the header of a refused model request of a coding agent that has the reason, such as ReasonBudgetExhausted.
+const HeaderReason = "X-Platform-Reason"

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -181,6 +182,13 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Tools: tools, Limits: o.Chat, DropClientTools: o.CompatClientTools == ClientToolsDrop, Judge: stored.Judge().Call, Reach: compat.Reach{FetchAllow: o.WebFetchAllow, SearchURL: o.SearchURL, SearchKey: o.SearchKey, NotSelf: !o.LocalRuns},
 			Models: access, Meter: requests, Metrics: o.Metrics, Origins: o.CORSOrigins, WriteTimeout: o.StreamWriteTimeout, Clock: o.Clock,
 			TokenHeaders: o.Identity.TokenHeaders(), External: callers.Peek,
+			Task: func(ctx context.Context, name string) (*compat.Run, error) {
+				run, err := stored.Asking(ctx, name)
+				if err != nil {
+					return nil, err
+				}
+				return &compat.Run{Query: run.Query(), Meter: requests.Of(run.Meter()), Share: "task/" + string(run.UID)}, nil
+			},
 		},
 	}, nil
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
+	"github.com/platform-ai/platform/test/realvendor"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
@@ -52,7 +53,7 @@ type client struct {
 	// asks are addresses outside that the client asks for, although all that it has a switch for is off.
 	asks []string
 	// plays are what the model does with the client's tools in a folder.
-	plays func(dir string) map[string]play
+	plays func(dir string) map[string]realvendor.Play
 	// errands carries out the steps.
 	errands func(r *clientRun) map[string]error
 }
@@ -60,7 +61,7 @@ type client struct {
 // clientRun is one row of the table.
 type clientRun struct {
 	t                         *testing.T
-	v                         *realVendor
+	v                         *realvendor.Vendor
 	base, token, model, agent string
 	// header is the value of X-Platform-Tools, or empty for none.
 	header    string
@@ -126,16 +127,16 @@ func lastLine(s string) string {
 }
 
 // libraryPlays are the plays for the scripts of the folder clients.
-func libraryPlays(string) map[string]play {
+func libraryPlays(string) map[string]realvendor.Play {
 	look := func(name string) script.ToolCall {
 		return script.ToolCall{Name: "look", Arguments: json.RawMessage(`{"name":"` + name + `"}`)}
 	}
 	const failed = "no such thing|An error occurred" // some clients do not show the model what an error says
-	return map[string]play{
-		"do errand one":   {calls: []script.ToolCall{look("missing"), look("something")}, result: failed, text: "Errand one is done."},
-		"do errand two":   {recalls: []string{"do errand one", failed, "Errand one is done."}, calls: []script.ToolCall{look("again")}, text: "Errand two is done."},
-		"do errand three": {form: `{"city":"Bonn","degrees":21}`},
-		"do errand four":  {calls: []script.ToolCall{look("more")}, text: "Errand four is done."},
+	return map[string]realvendor.Play{
+		"do errand one":   {Calls: []script.ToolCall{look("missing"), look("something")}, Result: failed, Text: "Errand one is done."},
+		"do errand two":   {Recalls: []string{"do errand one", failed, "Errand one is done."}, Calls: []script.ToolCall{look("again")}, Text: "Errand two is done."},
+		"do errand three": {Form: `{"city":"Bonn","degrees":21}`},
+		"do errand four":  {Calls: []script.ToolCall{look("more")}, Text: "Errand four is done."},
 	}
 }
 
@@ -239,7 +240,7 @@ type row struct {
 func TestClients(t *testing.T) {
 	kit.Needs(t, kit.Clients)
 	strangers(t)
-	v, down, out := newRealVendor(t), newVendor(t, says(http.StatusServiceUnavailable, jsonKind, `{"error":{"message":"try later","type":"server_error"}}`)), newOutside(t)
+	v, down, out := realvendor.New(t), newVendor(t, says(http.StatusServiceUnavailable, jsonKind, `{"error":{"message":"try later","type":"server_error"}}`)), newOutside(t)
 	s := start(t)
 	s.namespace("team")
 	s.provider("team", "openai", v1alpha1.ProviderOpenAI, v.URL+"/v1", "m")
@@ -256,7 +257,7 @@ func TestClients(t *testing.T) {
 		}
 	}
 	token := s.Token(t, "team", "client", "chat-agents")
-	v.secret = token
+	v.Secret = token
 	work := t.TempDir()
 	kit.EndRunsAfter(t, work) // daemons that a client leaves
 	var table []row
@@ -323,9 +324,9 @@ func (c client) row(r *clientRun, provider string) row {
 		}
 		return out
 	}
-	r.v.begin(c.plays(r.dir))
+	r.v.Begin(c.plays(r.dir))
 	done := c.errands(r)
-	refused := r.v.refusals()
+	refused := r.v.Refusals()
 	for _, step := range steps {
 		err, ok := done[step]
 		switch {
@@ -335,7 +336,7 @@ func (c client) row(r *clientRun, provider string) row {
 			out.steps[step] = "was not tried"
 		case err != nil:
 			out.steps[step] = reason(r, err.Error())
-		case step == "cache" && c.marks && provider == "claude" && !r.v.marked:
+		case step == "cache" && c.marks && provider == "claude" && !r.v.Marked():
 			out.steps[step] = "the vendor got no mark of the cache"
 		default:
 			out.steps[step] = ""
@@ -344,8 +345,8 @@ func (c client) row(r *clientRun, provider string) row {
 	for _, text := range refused {
 		r.t.Logf("the vendor refused: %s", text)
 	}
-	if len(r.v.beside) > 0 {
-		r.t.Logf("a request beside the conversation had the tools %q", r.v.beside)
+	if len(r.v.Beside()) > 0 {
+		r.t.Logf("a request beside the conversation had the tools %q", r.v.Beside())
 	}
 	return out
 }

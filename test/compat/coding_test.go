@@ -13,20 +13,21 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/platform-ai/platform/test/realvendor"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
 // filing returns the plays for a coding agent: it reads a file that does not exist, writes one, and remembers that. Read and write
 // make the calls of its tools.
-func filing(read func(path string) script.ToolCall, write func(path, content string) script.ToolCall) func(dir string) map[string]play {
-	return func(dir string) map[string]play {
+func filing(read func(path string) script.ToolCall, write func(path, content string) script.ToolCall) func(dir string) map[string]realvendor.Play {
+	return func(dir string) map[string]realvendor.Play {
 		hello := func(n string) script.ToolCall { return write(filepath.Join(dir, n+".txt"), "hello from "+n+"\n") }
 		const missing = `(?i)no such file|not exist|not found|cannot find|ENOENT`
-		return map[string]play{
-			"do errand one":   {calls: []script.ToolCall{read(filepath.Join(dir, "missing.txt")), hello("one")}, result: missing, text: "Errand one is done."},
-			"do errand two":   {recalls: []string{"do errand one", missing, "Errand one is done."}, calls: []script.ToolCall{hello("two")}, text: "Errand two is done."},
-			"do errand three": {form: `{"city":"Bonn","degrees":21}`, text: "Errand three is done."},
-			"do errand four":  {calls: []script.ToolCall{hello("four")}, text: "Errand four is done."},
+		return map[string]realvendor.Play{
+			"do errand one":   {Calls: []script.ToolCall{read(filepath.Join(dir, "missing.txt")), hello("one")}, Result: missing, Text: "Errand one is done."},
+			"do errand two":   {Recalls: []string{"do errand one", missing, "Errand one is done."}, Calls: []script.ToolCall{hello("two")}, Text: "Errand two is done."},
+			"do errand three": {Form: `{"city":"Bonn","degrees":21}`, Text: "Errand three is done."},
+			"do errand four":  {Calls: []script.ToolCall{hello("four")}, Text: "Errand four is done."},
 		}
 	}
 }

@@ -23,10 +23,11 @@ import (
 	core "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
+	"github.com/platform-ai/platform/test/realvendor"
 )
 
 // vendorKey is the key that only the server knows.
-const vendorKey = "sk-key-of-the-vendor-0123456789"
+const vendorKey = realvendor.Key
 
 // seen is a request as the vendor received it.
 type seen struct {

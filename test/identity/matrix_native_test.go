@@ -52,7 +52,7 @@ func (w *world) bodies() map[string]string {
 }
 
 // connected are the subresources that know no dry run.
-var connected = []string{"tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "tasks/delta", "tasks/transactiontoken", "sessions/transcript"}
+var connected = []string{"tasks/events", "tasks/log", "tasks/result", "tasks/artifacts", "tasks/delta", "tasks/proxy", "tasks/transactiontoken", "sessions/transcript"}
 
 // native returns a question for each verb of each resource and subresource that the server has.
 func (w *world) native() []question {

@@ -28,6 +28,8 @@ const (
 	NPM Need = "npm"
 	// Clients is the coding agents and frameworks that "make clients" installs: clients that strangers use.
 	Clients Need = "clients"
+	// Agents is the coding agents that "make agents" installs.
+	Agents Need = "agents"
 	// Forge is the code host that "make forge" builds.
 	Forge Need = "forge"
 	// Minutes is time: the test works through many or large inputs, and a short one beside it covers the same code.

@@ -39,10 +39,13 @@
 //	list.go      the list of models
 //	estimate.go  counts of tokens where the vendor does not count them
 //	home.go      credentials, and the namespaces that they name
+//	task.go      requests of the coding agents of tasks
 //
 // The paths are outside the Kubernetes API. Wrap gives each request to the handler chain as a create of chats (or a
 // list of providers) in its namespace, so that the chain authenticates and authorizes it, audits it and opens its body.
 // Inner, the innermost handler, then recognises the request by its context and serves it.
+//
+// The coding agent of a task has the same paths below the subresource proxy of its task, which its worker alone may use (task.go).
 //
 // What becomes of a request, in the order in which it is decided:
 //
@@ -124,6 +127,9 @@ type Options struct {
 	Origins []string
 	// TokenHeaders are the headers in which pages may send transaction tokens.
 	TokenHeaders []string
+	// Task, if set, lets the coding agent of a task ask its models. ctx has the namespace and the caller, for whom the guard of tasks
+	// decides. Errors are API errors.
+	Task func(ctx context.Context, name string) (*Run, error)
 	// Namespace, if set, is the only namespace that is served.
 	Namespace string
 	// External, if set, returns the type of a request's credential if it is none of this host, and the namespace of its
@@ -226,6 +232,7 @@ type call struct {
 	path      string // as the client wrote it
 	query     url.Values
 	namespace string
+	task      string // empty for a request of no task
 	id        string
 	header    http.Header // of the client
 	served    bool        // the request has reached Inner
@@ -270,6 +277,9 @@ func (h *Handler) begin(r *http.Request, id string) (*call, error) {
 		return nil, err
 	}
 	c := &call{route: found, path: r.URL.Path, query: wellformed.Query(r), id: id, header: r.Header}
+	if c.namespace, c.task, _, _ = ofTask(c.path); c.task != "" {
+		return c, nil
+	}
 	c.namespace, err = h.namespace(r, c.query)
 	return c, err
 }
@@ -292,6 +302,9 @@ func (c *call) native(r *http.Request) *http.Request {
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("Audit-ID", c.id)
 	out.URL = &url.URL{Path: "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/" + c.namespace + "/" + c.route.resource}
+	if c.task != "" {
+		out.URL.Path = c.path
+	}
 	out.RequestURI = out.URL.RequestURI()
 	return out
 }
@@ -310,7 +323,7 @@ func (h *Handler) Inner(next http.Handler) http.Handler {
 			h.fail(r.Context(), w, c.route.style, problem{code: http.StatusUnauthorized})
 			return
 		}
-		x := &exchange{h: h, w: w, r: r, call: c, caller: caller}
+		x := &exchange{h: h, w: w, r: r, call: c, caller: caller, meter: h.meter}
 		if err := x.serve(); err != nil { //nolint:contextcheck // an exchange has the context of its request
 			h.fail(r.Context(), w, c.route.style, err)
 		}

@@ -94,7 +94,7 @@ func TestDrain(t *testing.T) {
 			w := &leaving{ResponseRecorder: httptest.NewRecorder(), flushed: make(chan struct{}, 8)}
 			x := &exchange{
 				h: &Handler{o: Options{Clock: clock, WriteTimeout: time.Hour}, meter: ended}, w: w, caller: &user.DefaultInfo{},
-				r: httptest.NewRequestWithContext(client, http.MethodPost, "/anthropic/v1/messages", nil), call: &call{},
+				r: httptest.NewRequestWithContext(client, http.MethodPost, "/anthropic/v1/messages", nil), call: &call{}, meter: ended,
 			}
 			in, err := read(opMessages, []byte(`{"model":"m","max_tokens":9,"stream":true,"messages":[1]}`))
 			if err != nil {

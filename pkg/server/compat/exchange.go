@@ -25,12 +25,16 @@ type exchange struct {
 	r      *http.Request
 	call   *call
 	caller user.Info
+	meter  models.Meter
 }
 
 // serve carries out the request. It returns an error only if nothing was written.
 func (x *exchange) serve() error {
 	ctx := x.r.Context()
 	audit.AddAuditAnnotation(ctx, "compat."+v1alpha1.GroupName+"/path", x.call.path)
+	if x.call.task != "" {
+		return x.serveTask()
+	}
 	needs := models.Discover() // the chain has authorized the create of chats
 	agent := x.call.query.Get("agent")
 	if agent != "" {
@@ -43,13 +47,8 @@ func (x *exchange) serve() error {
 	if x.call.route.op == opModels {
 		return x.list()
 	}
-	if !x.h.slots.Acquire(x.caller.GetName(), 1) {
-		return problem{code: http.StatusTooManyRequests, message: "too many requests are being answered, in total or for you; try again later", after: "1"}
-	}
-	release := sync.OnceFunc(func() { x.h.slots.Release(x.caller.GetName(), 1) })
-	in, err := x.read()
+	in, release, err := x.begin(x.caller.GetName())
 	if err != nil {
-		release()
 		return err
 	}
 	tools, err := x.tools(in)
@@ -67,6 +66,19 @@ func (x *exchange) serve() error {
 		return x.act(in, choice)
 	}
 	return x.forward(in, choice, release)
+}
+
+// begin takes a slot of those that are shared by who, and reads the request.
+func (x *exchange) begin(who string) (in *incoming, release func(), err error) {
+	if !x.h.slots.Acquire(who, 1) {
+		return nil, nil, problem{code: http.StatusTooManyRequests, message: "too many requests are being answered, in total or for you; try again later", after: "1"}
+	}
+	release = sync.OnceFunc(func() { x.h.slots.Release(who, 1) })
+	if in, err = x.read(); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return in, release, nil
 }
 
 // read reads and checks the body, which the chain has opened.

@@ -177,7 +177,7 @@ func (a *attempt) start() error {
 	a.tally.op = a.in.op
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	var err error
-	a.measured, err = a.h.meter.Start(client, models.Asked{
+	a.measured, err = a.meter.Start(client, models.Asked{
 		Namespace: a.call.namespace, Provider: a.candidate.Provider.Name, Read: a.candidate.Provider, Model: a.candidate.Model, Caller: a.caller,
 		ID: a.call.id, Candidate: a.number, Agent: a.call.query.Get("agent"), MaxTokens: a.maxTokens(), MaxInput: a.maxInput(), Outside: a.in.maxOutside, Cancel: cancel, Said: a.hear(),
 	})

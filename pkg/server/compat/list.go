@@ -47,11 +47,7 @@ func (x *exchange) known() ([]listed, error) {
 			return
 		}
 		seen[id] = true
-		created := of.CreationTimestamp.UTC()
-		all = append(all, listed{
-			ID: id, Object: "model", Created: created.Unix(), OwnedBy: string(of.Spec.Type),
-			Type: "model", DisplayName: id, CreatedAt: created.Format(time.RFC3339),
-		})
+		all = append(all, listedAs(id, of))
 	}
 	for i := range providers {
 		if of := &providers[i]; of.Spec.DefaultModel != "" {
@@ -62,19 +58,33 @@ func (x *exchange) known() ([]listed, error) {
 	return all, nil
 }
 
+// listedAs returns a model of a Provider under a name.
+func listedAs(id string, of *v1alpha1.Provider) listed {
+	created := of.CreationTimestamp.UTC()
+	return listed{
+		ID: id, Object: "model", Created: created.Unix(), OwnedBy: string(of.Spec.Type),
+		Type: "model", DisplayName: id, CreatedAt: created.Format(time.RFC3339),
+	}
+}
+
 // list answers with the models that are known, or with the one that the path names.
 func (x *exchange) list() error {
 	all, err := x.known()
 	if err != nil {
 		return err
 	}
+	return x.answerList(all)
+}
+
+// answerList answers with models, or with the one of them that the path names.
+func (x *exchange) answerList(all []listed) error {
 	var body any
 	if id := x.call.route.model; id != "" {
 		i := slices.IndexFunc(all, func(m listed) bool { return m.ID == id })
 		if i < 0 {
 			return problem{
 				code: http.StatusNotFound, param: "model", reason: "model_not_found",
-				message: fmt.Sprintf("model: %.256q is not the default model of a Provider of namespace %q", id, x.call.namespace),
+				message: fmt.Sprintf("model: %.256q is none of those that are listed here for namespace %q", id, x.call.namespace),
 			}
 		}
 		body = all[i]

@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/server/models"
 )
 
@@ -173,6 +174,9 @@ func (p problem) write(w http.ResponseWriter, style llm.Protocol) {
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
+	}
+	if p.reason != "" {
+		h.Set(runspec.HeaderReason, p.reason)
 	}
 	w.WriteHeader(p.code)
 	_, _ = w.Write(body) //nolint:gosec // JSON, which browsers do not render; if the client is gone, nobody is left to report an error to

@@ -34,7 +34,7 @@ func (x *exchange) passesOver(c models.Candidate, number int, err error) bool {
 	if err == nil {
 		return false
 	}
-	if x.h.o.Meter != nil {
+	if x.h.o.Meter != nil && x.call.task == "" { // the events of a task say what was asked
 		m, err := x.h.o.Meter.Start(x.r.Context(), models.Asked{
 			Namespace: x.call.namespace, Provider: c.Provider.Name, Read: c.Provider, Model: c.Model, Caller: x.caller, ID: x.call.id, Candidate: number,
 			Agent: x.call.query.Get("agent"), PassedOver: true,

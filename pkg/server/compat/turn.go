@@ -83,7 +83,7 @@ func (x *exchange) act(in *incoming, choice *models.Choice) error {
 		candidates[i].Model = observed{candidates[i].Model, t.looks}
 	}
 	t.answer = agentloop.Config{
-		Candidates: models.Metered(candidates, models.Metering{Meter: x.h.meter, Clock: x.h.o.Clock, Asked: models.Asked{
+		Candidates: models.Metered(candidates, models.Metering{Meter: x.meter, Clock: x.h.o.Clock, Asked: models.Asked{
 			Namespace: x.call.namespace, Caller: x.caller, ID: x.call.id, Candidate: passed, Agent: x.call.query.Get("agent"),
 		}}),
 		Tools: catalogue, MaxTokens: req.MaxTokens, Temperature: req.Temperature, Format: req.Format, ReminderEvery: summaryEvery, Clock: x.h.o.Clock,

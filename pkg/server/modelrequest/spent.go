@@ -90,7 +90,7 @@ func (r *Tasks) spentBy(ctx context.Context, t *v1alpha1.Task, all *modelgate.Sp
 			c := callOf(e)
 			call := modelgate.Call{Task: t.UID, ID: c.id}
 			if e.Type == v1alpha1.EventModelRequestStarted {
-				all.Open[call] = most + cmp.Or(input, llm.LikelyInput(c.most))
+				all.Open[call] = cmp.Or(c.mostOut, most) + cmp.Or(input, llm.LikelyInput(c.most))
 				all.Tokens += all.Open[call]
 				continue
 			}

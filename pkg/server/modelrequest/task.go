@@ -4,6 +4,7 @@
 package modelrequest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/budget"
+	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
@@ -99,9 +101,7 @@ func (r *Tasks) startsAndEnds(ctx context.Context, t *v1alpha1.Task, events even
 	return list
 }
 
-func startsOrEnds(e *v1alpha1.ExecutionEvent) bool {
-	return e.Type == v1alpha1.EventModelRequestStarted || e.Type == v1alpha1.EventModelRequestCompleted || e.Type == v1alpha1.EventModelRequestFailed
-}
+func startsOrEnds(e *v1alpha1.ExecutionEvent) bool { return event.ModelRequest(e.Type) }
 
 // call is what a model event says about its request.
 type call struct {
@@ -110,8 +110,9 @@ type call struct {
 	id string
 	// input is the number of tokens of the input; nil if it is not known.
 	input *int64
-	// most is how many tokens the input may have at most, as the worker says.
-	most int64
+	// most is how many tokens the input may have at most, as the worker says. mostOut is how many the output may have, which only
+	// this server says, for the agent of a task of type agent; 0 if it is not said.
+	most, mostOut int64
 	// out is what is known of its end.
 	out usage.Outcome
 	// class is how the request failed, empty if it did not. retried is set if its worker sends it again, and retryAfter
@@ -126,6 +127,7 @@ func callOf(e *v1alpha1.ExecutionEvent) call {
 	var c struct {
 		RetryInMs, RetryAfterMs int64
 		MaxInputTokens          int64
+		MaxOutputTokens         int64
 		ErrorClass              llm.Class
 		Unsent                  bool
 		CacheWriteInputTokens   *int64
@@ -133,7 +135,7 @@ func callOf(e *v1alpha1.ExecutionEvent) call {
 	if e.Content != nil {
 		_ = json.Unmarshal(e.Content.Raw, &c) // content of another form has none of these
 	}
-	call := call{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens, most: min(max(0, c.MaxInputTokens), maxInput)}
+	call := call{provider: e.Provider, model: e.Model, id: spending.Call(e), input: e.InputTokens, most: min(max(0, c.MaxInputTokens), maxInput), mostOut: min(max(0, c.MaxOutputTokens), maxInput)}
 	if e.Type == v1alpha1.EventModelRequestFailed {
 		call.class, call.retried = c.ErrorClass, c.RetryInMs > 0
 		call.retryAfter = time.Duration(min(max(c.RetryAfterMs, 0), longestCoolDown.Milliseconds())) * time.Millisecond
@@ -231,6 +233,11 @@ func (r *Tasks) ask(ctx context.Context, t *v1alpha1.Task, c call, agentOf func(
 		return nil, err
 	}
 	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
+	most := plan.MaxTokens(t, a)
+	if t.Spec.Type == v1alpha1.TaskTypeAgent && a != nil { // this server says what it asks for the agent
+		p, err = unlessGone(r.all.o.Provider(request.WithNamespace(ctx, a.Namespace), c.provider))
+		most = cmp.Or(c.mostOut, most)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +246,7 @@ func (r *Tasks) ask(ctx context.Context, t *v1alpha1.Task, c call, agentOf func(
 		return nil, err
 	}
 	q := &ask{
-		Request: modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, MaxTokens: plan.MaxTokens(t, a)}, maxInput: c.most, model: c.model, provider: p,
+		Request: modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, MaxTokens: most}, maxInput: c.most, model: c.model, provider: p,
 		use: budget.Use{Namespace: t.Namespace, Labels: map[string]string{}, User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: requester.GroupsOf(t)},
 	}
 	if a != nil {

@@ -129,7 +129,7 @@ func EndOf(u llm.Usage, err error) Ended {
 	return Ended{Usage: u, Status: usage.StatusFailed}
 }
 
-// LimitReason returns the reason, RateLimited, BudgetExhausted or BudgetUnpriced, if limits refused a request (package modelrequest); otherwise an empty string.
+// LimitReason returns the reason, RateLimited, BudgetExhausted, BudgetUnpriced or TokenBudgetExhausted, if limits refused a request (package modelrequest); otherwise an empty string.
 func LimitReason(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -137,7 +137,7 @@ func LimitReason(err error) string {
 	}
 	for _, c := range status.Status().Details.Causes {
 		switch c.Type {
-		case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced, v1alpha1.ReasonRateLimited:
+		case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBudgetUnpriced, v1alpha1.ReasonRateLimited, v1alpha1.ReasonTokenBudgetExhausted:
 			return string(c.Type)
 		}
 	}

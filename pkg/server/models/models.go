@@ -129,8 +129,9 @@ type Query struct {
 	Namespace string
 	// Provider is the name of a Provider, and Model the vendor's name of a model. Both override those of the Agent.
 	Provider, Model string
-	// Agent is the name of an Agent that supplies the Provider, the model and its fallbacks.
-	Agent string
+	// Agent is the name of an Agent that supplies the Provider, the model and its fallbacks. Coding says that it is a coding agent.
+	Agent  string
+	Coding bool
 }
 
 // Choice is what answers a request.
@@ -161,7 +162,7 @@ func (m *Models) Resolve(ctx context.Context, q Query) (*Choice, error) {
 func (m *Models) resolve(ctx context.Context, q Query) (*Choice, error) {
 	r := &reader{models: m, keys: map[types.NamespacedName]key{}}
 	p, err := plan.Answering(ctx, r, &plan.Question{
-		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent,
+		Namespace: q.Namespace, Provider: q.Provider, Model: q.Model, Agent: q.Agent, Coding: q.Coding,
 		DefaultProvider: m.o.Provider, DefaultModel: m.o.Model,
 		RequireHosts: m.o.RequireSecretHosts,
 	})

@@ -38,6 +38,20 @@ func NewRequests(m Meter, keeper *Keeper) *Requests {
 	return &Requests{meter: m, keeper: keeper, open: map[*openRequest]struct{}{}, over: make(chan struct{}), ended: make(chan struct{})}
 }
 
+// Of returns a Meter whose requests are recorded by another one, and are among the open requests like all others.
+func (r *Requests) Of(m Meter) Meter { return requestsOf{r, m} }
+
+// requestsOf are requests that a meter of their own records.
+type requestsOf struct {
+	*Requests
+	meter Meter
+}
+
+// Start starts a request, unless the server is stopping.
+func (r requestsOf) Start(ctx context.Context, a Asked) (Measurement, error) {
+	return r.start(ctx, a, r.meter)
+}
+
 // openRequest is a request that is being started, or was.
 type openRequest struct {
 	of     *Requests
@@ -47,6 +61,10 @@ type openRequest struct {
 
 // Start starts a request, unless the server is stopping.
 func (r *Requests) Start(ctx context.Context, a Asked) (Measurement, error) {
+	return r.start(ctx, a, r.meter)
+}
+
+func (r *Requests) start(ctx context.Context, a Asked, by Meter) (Measurement, error) {
 	one := &openRequest{of: r, cancel: a.Cancel}
 	r.mu.Lock()
 	if r.stopped {
@@ -56,7 +74,7 @@ func (r *Requests) Start(ctx context.Context, a Asked) (Measurement, error) {
 	r.open[one] = struct{}{}
 	r.mu.Unlock()
 	var err error
-	if one.Measurement, err = r.meter.Start(ctx, a); err != nil {
+	if one.Measurement, err = by.Start(ctx, a); err != nil {
 		one.close()
 		return nil, err
 	}

@@ -11,7 +11,7 @@
 // Updates become Events, which do not depend on the version of the protocol. The decoder of version 1 is in decode.go.
 //
 // The client offers the agent the text files that its user serves, and nothing else: terminals are not offered, because the agent
-// runs its programs where it runs itself. It never signs in to an agent.
+// runs its programs where it runs itself. It signs in to an agent only in the way that its user names.
 package acp
 
 import (
@@ -86,7 +86,7 @@ type Client struct {
 // Agent is what an agent says of itself.
 type Agent struct {
 	Name, Version string
-	// signIn are the ways to sign in that it offers.
+	// signIn are the ways to sign in that it offers, by their ids.
 	signIn []string
 	close  bool
 	delete bool
@@ -117,7 +117,7 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 			} `json:"sessionCapabilities"`
 		} `json:"agentCapabilities"`
 		AuthMethods []struct {
-			Name string `json:"name"`
+			ID string `json:"id"`
 		} `json:"authMethods"`
 		AgentInfo struct {
 			Name    string `json:"name"`
@@ -139,9 +139,18 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 		close: r.AgentCapabilities.SessionCapabilities.Close != nil, delete: r.AgentCapabilities.SessionCapabilities.Delete != nil,
 	}
 	for _, m := range r.AuthMethods {
-		c.agent.signIn = append(c.agent.signIn, shown([]byte(m.Name)))
+		c.agent.signIn = append(c.agent.signIn, clip.Text(m.ID, maxReported))
 	}
 	return c.agent, nil
+}
+
+// SignIn signs in to the agent in one of the ways that it offers. If it does not offer that one, nothing is done: agents offer none when
+// they have what they need.
+func (c *Client) SignIn(ctx context.Context, method string) error {
+	if !slices.Contains(c.agent.signIn, method) {
+		return nil
+	}
+	return c.call(ctx, "authenticate", map[string]any{"methodId": method}, &struct{}{})
 }
 
 // ErrSignIn is in the chain of the error of an agent that wants to be signed in to.
@@ -290,6 +299,9 @@ func (c *Client) inTurn() bool {
 func (c *Client) odd(what string) { c.o.Handler.Odd(what) }
 
 func (c *Client) notified(method string, params json.RawMessage) {
+	if strings.HasPrefix(method, "_") { // an extension
+		return
+	}
 	if method != "session/update" {
 		c.odd("an unknown notification: " + shown([]byte(method)))
 		return

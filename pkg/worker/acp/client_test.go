@@ -327,7 +327,7 @@ func TestRefusals(t *testing.T) {
 	for _, tc := range []struct{ initialize, session, want string }{
 		{`{"protocolVersion":2}`, `{}`, "version 2"},
 		{`{"protocolVersion":"1"}`, `{}`, "the answer to initialize"},
-		{`{"protocolVersion":1,"authMethods":[{"id":"x","name":"Sign in with X"}]}`, `-32000`, "Sign in with X"},
+		{`{"protocolVersion":1,"authMethods":[{"id":"x","name":"Sign in with X"}]}`, `-32000`, "is not done (x)"},
 		{`{"protocolVersion":1}`, `-32603`, "code -32603"},
 		{`{"protocolVersion":1}`, ``, "ended without"},
 	} {

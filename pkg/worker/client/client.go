@@ -48,7 +48,10 @@ type Config struct {
 
 // API reads and writes the objects of the API server. Reads are repeated until the server
 // answers. For the errors of writes see Temporary.
-type API struct{ group Group }
+type API struct {
+	group Group
+	relay relay
+}
 
 // CoreV1alpha1 returns the resources of the platform.
 func (a *API) CoreV1alpha1() Group { return a.group }
@@ -62,6 +65,8 @@ func New(c Config, clk clock.Clock) (*API, error) {
 		// No client-side limit: one worker cannot overload a server, and waiting would delay events.
 		QPS: -1,
 	}
+	// Ignore proxies from the environment.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	var until time.Time
 	if c.TokenPath != "" {
 		// Re-read by client-go as the token rotates.
@@ -70,18 +75,20 @@ func New(c Config, clk clock.Clock) (*API, error) {
 		config.BearerToken = c.Token
 		until = expiry(c.Token)
 	}
+	relay, err := newRelay(config)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
+	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &patience{next: next, clock: clk, until: until, folder: c.Folder}
 	})
-	// Ignore proxies from the environment.
-	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.GroupVersion, config.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"
 	config.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()
 	group, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
 	}
-	return &API{Group{group}}, nil
+	return &API{Group{group}, relay}, nil
 }
 
 // Temporary reports whether a retry may succeed after an error of the API: the server is

@@ -77,8 +77,8 @@ func newRuleset(p Policy, k Kernel, grants []grant) (*os.File, error) {
 	if err := addGrants(int(ruleset), grants, allRights(k.Landlock)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if !p.Network && p.ProxyPort != 0 {
-		if err := allowPort(ruleset, p.ProxyPort); err != nil {
+	for _, port := range p.ports() {
+		if err := allowPort(ruleset, port); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}

@@ -41,7 +41,7 @@ func filterRules(p Policy, k Kernel) []rule {
 	if p.Network {
 		rules = append(rules, networkRules()...)
 	} else {
-		rules = append(append(rules, sharedRules()...), socketRules(p.ProxyPort != 0)...)
+		rules = append(append(rules, sharedRules()...), socketRules(len(p.ports()) > 0)...)
 	}
 	if k.Landlock < truncateVersion {
 		rules = append(rules, rule{call: unix.SYS_TRUNCATE, errno: unix.EACCES})

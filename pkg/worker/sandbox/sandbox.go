@@ -63,6 +63,8 @@ type Policy struct {
 	// for none. The rule has no address, so the port must be one that no other service has, as that of a listener chosen by the
 	// kernel is. CheckProxy says whether this can be enforced.
 	ProxyPort uint16 `json:"proxyPort,omitempty"`
+	// DoorPort is another such port, that of the listener with which the worker gives a coding agent its models; 0 for none.
+	DoorPort uint16 `json:"doorPort,omitempty"`
 	// Groups is where each program gets a control group, which bounds its processes.
 	Groups cgroup.Place `json:"groups,omitzero"`
 	// Kernel says which features of the kernel may be used; nil means all that Probe finds. Tests set fewer.
@@ -138,10 +140,20 @@ func (p Policy) Check() error {
 	switch {
 	case p.Off:
 		return nil
-	case p.ProxyPort != 0:
+	case len(p.ports()) > 0:
 		return p.CheckProxy()
 	}
 	return p.kernel().Check()
+}
+
+// ports returns the TCP ports to which the program may connect although it has no network.
+func (p Policy) ports() (list []uint16) {
+	for _, port := range []uint16{p.ProxyPort, p.DoorPort} {
+		if port != 0 && !p.Network {
+			list = append(list, port)
+		}
+	}
+	return list
 }
 
 // CheckProxy returns an error that says why programs cannot be given a proxy here; nil if they can, or if the policy is Off.

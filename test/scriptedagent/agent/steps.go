@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/platform-ai/platform/test/acpschema"
 )
@@ -90,6 +91,16 @@ func steps() map[string]func(t *turn, args string) {
 				"sessionId": session, "toolCall": map[string]any{"toolCallId": "named", "_meta": map[string]any{"vendor": map[string]any{"toolName": name}}},
 				"options": []any{map[string]any{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "no", "name": "No", "kind": "reject_always"}},
 			})))
+		},
+		"ask": func(t *turn, prompt string) { t.say(ask(prompt) + "\n") },
+		"asks": func(t *turn, args string) { // N times, at once
+			count, prompt, _ := strings.Cut(args, " ")
+			n, _ := strconv.Atoi(count)
+			var all sync.WaitGroup
+			for range n {
+				all.Go(func() { ask(prompt) })
+			}
+			all.Wait()
 		},
 		"usage": func(t *turn, _ string) {
 			t.update(map[string]any{"sessionUpdate": "usage_update", "used": 10, "size": 100})

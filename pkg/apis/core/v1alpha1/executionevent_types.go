@@ -105,7 +105,7 @@ const (
 // Events of a coding agent in a runtime of its own.
 const (
 	// EventAgentRuntimeStarted: the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox,
-	// protocol, agent, agentVersion; of another: that of the producer.
+	// protocol, agent, agentVersion, model; of another: that of the producer.
 	EventAgentRuntimeStarted EventType = "AgentRuntimeStarted"
 	// EventAgentRuntimeCommandStarted: the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of
 	// another: that of the producer.

@@ -84,6 +84,7 @@ func All(o Options) []resource.Resource {
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
 		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests,
 	}, workers.Tasks())
+	st.tasks = tasks
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 		return guard.RecallScope(ctx, workers, t)
 	}

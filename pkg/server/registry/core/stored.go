@@ -4,9 +4,13 @@
 package core
 
 import (
+	"context"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/asking"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -23,6 +27,13 @@ type Stored struct {
 	Budgets   *resource.Stored[*v1alpha1.Budget]
 	Memories  *resource.Stored[*v1alpha1.Memory]
 	Proposals *resource.Stored[*v1alpha1.MemoryProposal]
+
+	tasks *task.Resource
+}
+
+// Asking returns the task whose agent asks a model. It is for the time after All.
+func (s *Stored) Asking(ctx context.Context, name string) (*asking.Run, error) {
+	return s.tasks.Asking(ctx, name)
 }
 
 // NewStored returns what is stored of the resources of one server, which All binds.

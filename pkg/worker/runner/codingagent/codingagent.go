@@ -82,11 +82,18 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	defer closeNetwork()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := r.openDoor(ctx, end); err != nil {
+		return runner.Result{}, err
+	}
+	defer r.door.Close()
+	r.program = found
 	r.Policy.Read = append(slices.Clip(r.Policy.Read), path)
 	if r.Policy, err = r.Policy.Resolved(); err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
 	}
-	env, err := r.env(found, network)
+	env, err := r.env(found, append(network, r.door.without()...))
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -101,6 +108,9 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 type run struct {
 	*runner.Run
 	plan *plan.Plan
+	door models
+	// program is the coding agent.
+	program agentprogram.Program
 }
 
 func stopped() error {
@@ -124,6 +134,14 @@ func (r *run) env(p agentprogram.Program, network []string) ([]string, error) {
 		}
 		env = append(env, "XDG_"+name+"_HOME="+dir)
 	}
+	told, files := p.Setup(r.door.models())
+	for name, text := range files {
+		path := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			return nil, fail(err)
+		}
+	}
+	env = append(env, told...)
 	for _, name := range []string{"LANG", "LC_ALL", "TZ"} {
 		if v := r.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
@@ -215,13 +233,23 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk
 	if err != nil {
 		return "", fmt.Errorf("initialize: %w", err)
 	}
+	if how := r.program.SignIn; how != "" && r.door.name != "" {
+		if err := client.SignIn(starting, how); err != nil {
+			return "", fmt.Errorf("authenticate: %w", err)
+		}
+	}
 	session, err := client.NewSession(starting, r.WorkDir)
 	if err != nil {
 		return "", fmt.Errorf("new session: %w", err)
 	}
+	if mode := r.program.Mode; slices.Contains(session.Modes, mode) {
+		if err := session.SetMode(starting, mode); err != nil {
+			return "", fmt.Errorf("the mode %s: %w", mode, err)
+		}
+	}
 	kind := r.plan.Agent.Spec.Runtime.Type
 	t.record(event.New(v1alpha1.EventAgentRuntimeStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("coding agent %s", kind), map[string]any{
-		"runtime": kind, "program": name, "sandbox": r.Policy.String(), "protocol": "acp/1", "agent": agent.Name, "agentVersion": agent.Version,
+		"runtime": kind, "program": name, "sandbox": r.Policy.String(), "protocol": "acp/1", "agent": agent.Name, "agentVersion": agent.Version, "model": r.door.name,
 	}))
 	var texts []string
 	chars := 0
@@ -246,6 +274,9 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk
 func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err error, t *talk) error {
 	switch {
 	case ctx.Err() != nil:
+		if ended, ok := errors.AsType[*runner.Error](context.Cause(ctx)); ok {
+			return ended
+		}
 		return stopped()
 	case errors.Is(p.err, program.ErrSandbox):
 		return runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", p.err)
@@ -277,8 +308,9 @@ func (r *run) recordEnd(ctx context.Context, stop acp.StopReason, err error, res
 	content := map[string]any{"stopReason": stop, "toolCalls": result.Content["toolCalls"], "durationMs": took.Milliseconds()}
 	kind, severity, summary := v1alpha1.EventAgentRuntimeCompleted, v1alpha1.SeverityInfo, "the coding agent is done"
 	failed, ok := errors.AsType[*runner.Error](err)
+	_, ended := errors.AsType[*runner.Error](context.Cause(ctx))
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !ended:
 		kind, summary = v1alpha1.EventAgentRuntimeCancelled, "the coding agent was stopped"
 	case ok:
 		kind, severity, summary = v1alpha1.EventAgentRuntimeFailed, v1alpha1.SeverityError, failed.Error()

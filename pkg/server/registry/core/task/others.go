@@ -6,13 +6,17 @@ package task
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/asking"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
 
 // This file has what other resources use of tasks.
@@ -56,6 +60,17 @@ func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(a
 		change(now.Annotations)
 		return nil
 	})
+}
+
+// Asking returns the task whose agent asks a model; see asking.Requests.
+func (r *Resource) Asking(ctx context.Context, name string) (*asking.Run, error) {
+	return r.asking.Of(ctx, name)
+}
+
+// noModels answers requests below the subresource proxy that are none of the vendors' APIs. Those are answered before they reach the
+// resources, because an answer of a model has no deadline.
+func noModels(context.Context, stored.Parent, rest.Responder) (http.Handler, error) {
+	return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks/"+asking.Subresource), "the path: below it are openai/v1 and anthropic/v1")
 }
 
 // KeepCall keeps a call that a worker of the task asks about; see content.Contents.

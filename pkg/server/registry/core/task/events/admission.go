@@ -28,6 +28,18 @@ func (r *Events) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 	return r.append(ctx, t, events, dryRun)
 }
 
+// Add appends an event that this server made on behalf of the task's worker, as if the worker had posted it.
+func (r *Events) Add(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	_, err := r.admitted(ctx, t, []*v1alpha1.ExecutionEvent{e}, false)
+	return err
+}
+
+// AddEnd appends the event of the end of something that Add began. Admission is not asked, because what happened has happened.
+func (r *Events) AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
+	_, err := r.append(ctx, t, []*v1alpha1.ExecutionEvent{e}, false)
+	return err
+}
+
 // Report appends an event that the server itself made, if admission allows it.
 func (r *Events) Report(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
 	if err := r.Admit(ctx, t, e, false); err != nil {

@@ -84,6 +84,9 @@ func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task
 		if err != nil {
 			return nil, err
 		}
+		if err := countedHere(t, o); err != nil {
+			return nil, err
+		}
 		stored, err := r.admitted(ctx, t, []*v1alpha1.ExecutionEvent{o}, dryRun)
 		if err != nil {
 			return nil, err
@@ -96,6 +99,9 @@ func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task
 		events := make([]*v1alpha1.ExecutionEvent, len(o.Items))
 		for i := range o.Items {
 			events[i] = &o.Items[i]
+		}
+		if err := countedHere(t, events...); err != nil {
+			return nil, err
 		}
 		ctx, err := r.recorded(req.Context(), events...)
 		if err != nil {
@@ -112,6 +118,17 @@ func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task
 		return list, nil
 	}
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %s", obj.GetObjectKind().GroupVersionKind().Kind))
+}
+
+// countedHere refuses events about the model requests of a coding agent, which this server makes (package asking): otherwise who runs
+// the agent could begin and end requests that were not made.
+func countedHere(t *v1alpha1.Task, events ...*v1alpha1.ExecutionEvent) error {
+	for _, e := range events {
+		if t.Spec.Type == v1alpha1.TaskTypeAgent && event.ModelRequest(e.Type) {
+			return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name, fmt.Errorf("%s: of a task of type %s the server itself writes such events", e.Type, t.Spec.Type))
+		}
+	}
+	return nil
 }
 
 // decodeEvents reads the body, JSON or YAML. A body without a kind is an ExecutionEvent.

@@ -1,7 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package compat
+// Package realvendor is a stand-in for model vendors that real clients are tried with: it speaks the protocols of both, is as strict as
+// they are, and plays what a test tells it. Package script is what answers.
+package realvendor
 
 import (
 	"bytes"
@@ -21,40 +23,47 @@ import (
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
 
-// play is what the model does after a message of the user that contains a phrase: calls, one a request, each followed by its
+// Play is what the model does after a message of the user that contains a phrase: calls, one a request, each followed by its
 // result, and a text.
-type play struct {
-	calls []script.ToolCall
-	// result must match the result of the first call, otherwise the model complains.
-	result string
-	// recalls must match parts of the conversation before the message, otherwise the model complains.
-	recalls []string
-	text    string
-	// form is what the model answers where the request has a form for the answer: as a text, or as the arguments of the tool whose
+type Play struct {
+	Calls []script.ToolCall
+	// Result must match the result of the first call, otherwise the model complains.
+	Result string
+	// Recalls must match parts of the conversation before the message, otherwise the model complains.
+	Recalls []string
+	Text    string
+	// Form is what the model answers where the request has a form for the answer: as a text, or as the arguments of the tool whose
 	// schema has a member "degrees".
-	form string
+	Form string
 }
 
-// realVendor is a vendor's API, as strict as the real one: it refuses what the vendor's documentation does not have and
+// Vendor is a vendor's API, as strict as the real one: it refuses what the vendor's documentation does not have and
 // conversations in a wrong order. What it answers is decided by the plays.
-type realVendor struct {
+type Vendor struct {
 	*httptest.Server
 
-	// secret is what must not reach a vendor.
-	secret string
+	// Secret is what must not reach a vendor; empty for nothing.
+	Secret string
 
 	mu      sync.Mutex
-	plays   map[string]play
-	refused []string // why requests were refused, since begin
-	marked  bool     // a request since begin had a mark of the cache
+	plays   map[string]Play
+	refused []string // why requests were refused, since Begin
+	marked  bool
 	number  int
-	beside  []string // the tools of the last request that lacks those of the play
+	beside  []string
+	used    int
 }
 
-// newRealVendor starts a vendor that answers both protocols.
-func newRealVendor(t testing.TB) *realVendor {
+// Key is the key that every request must have.
+const Key = "sk-key-of-the-vendor-0123456789"
+
+// Input and Output are the tokens that each answer reports.
+const Input, Output = 1000, 20
+
+// New starts a vendor that answers both protocols.
+func New(t testing.TB) *Vendor {
 	t.Helper()
-	v := &realVendor{}
+	v := &Vendor{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", v.handle(readChat, `{"model":%q,"stream":%v%s,"messages":[{"role":"user","content":"x"}]}`))
 	mux.HandleFunc("POST /v1/responses", v.handle(readResponse, `{"model":%q,"stream":%v%s,"store":false,"input":"x"}`))
@@ -67,18 +76,39 @@ func newRealVendor(t testing.TB) *realVendor {
 	return v
 }
 
-// begin has the vendor forget what it saw and play something else.
-func (v *realVendor) begin(plays map[string]play) {
+// Begin has the vendor forget what it saw and play something else.
+func (v *Vendor) Begin(plays map[string]Play) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.plays, v.refused, v.marked, v.beside = plays, nil, false, nil
+	v.plays, v.refused, v.marked, v.beside, v.used = plays, nil, false, nil, 0
 }
 
-// refusals returns why requests were refused since begin.
-func (v *realVendor) refusals() []string {
+// Refusals returns why requests were refused since Begin.
+func (v *Vendor) Refusals() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.refused)
+}
+
+// Marked reports whether a request since Begin had a mark of the cache.
+func (v *Vendor) Marked() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.marked
+}
+
+// Beside returns the tools of the last request that lacked those of its play.
+func (v *Vendor) Beside() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.beside)
+}
+
+// Answered returns how many requests were answered since Begin.
+func (v *Vendor) Answered() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.used
 }
 
 // heard is a request in a form that all protocols have in common.
@@ -93,7 +123,7 @@ type heard struct {
 // line is one part of a conversation: of the roles system, user, assistant, call and result.
 type line struct{ role, text, id string }
 
-func (v *realVendor) handle(read func(object, *http.Request) (*heard, error), plain string) http.HandlerFunc {
+func (v *Vendor) handle(read func(object, *http.Request) (*heard, error), plain string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -105,11 +135,11 @@ func (v *realVendor) handle(read func(object, *http.Request) (*heard, error), pl
 			v.refuse(w, r, err)
 			return
 		}
-		if key := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization"); !strings.Contains(key, vendorKey) {
+		if key := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization"); !strings.Contains(key, Key) {
 			v.refuse(w, r, errors.New("invalid API key"))
 			return
 		}
-		if sent := fmt.Sprint(r.Header, string(body)); strings.Contains(sent, v.secret) {
+		if sent := fmt.Sprint(r.Header, string(body)); v.Secret != "" && strings.Contains(sent, v.Secret) {
 			v.refuse(w, r, errors.New("the client's token reached the vendor"))
 			return
 		}
@@ -151,7 +181,7 @@ func (v *realVendor) handle(read func(object, *http.Request) (*heard, error), pl
 var errThread = errors.New("message threads are not available for this request")
 
 // refuse answers with an error in the form of the API.
-func (v *realVendor) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (v *Vendor) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	v.mu.Lock()
 	v.refused = append(v.refused, err.Error())
 	v.mu.Unlock()
@@ -162,13 +192,13 @@ func (v *realVendor) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errThread) {
 		body["error"].(object)["details"] = object{"error_code": "thread_unsupported_request", "unsupported": []string{}}
 	}
-	w.Header().Set("Content-Type", jsonKind)
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
 	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // texts, and the client may have gone
 }
 
 // renamed gives an answer and its parts names of their own: clients tell answers apart by them.
-func (v *realVendor) renamed(answer []byte) []byte {
+func (v *Vendor) renamed(answer []byte) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.number++
@@ -179,17 +209,18 @@ func (v *realVendor) renamed(answer []byte) []byte {
 }
 
 // reply is what the model says.
-func (v *realVendor) reply(h *heard, marked bool) script.Reply {
+func (v *Vendor) reply(h *heard, marked bool) script.Reply {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.marked = v.marked || marked
+	v.used++
 	cached := int64(800)
-	reply := script.Reply{Text: "A title.", Usage: &script.Usage{Input: 1000, Output: 20, Cached: &cached}}
+	reply := script.Reply{Text: "A title.", Usage: &script.Usage{Input: Input, Output: Output, Cached: &cached}}
 	p, at := v.playing(h)
 	if p == nil {
 		return reply
 	}
-	for _, text := range p.recalls {
+	for _, text := range p.Recalls {
 		if !slices.ContainsFunc(h.said[:at], func(l line) bool { return regexp.MustCompile(text).MatchString(l.text) }) {
 			reply.Text = fmt.Sprintf("The conversation lacks %q.", text)
 			return reply
@@ -202,18 +233,18 @@ func (v *realVendor) reply(h *heard, marked bool) script.Reply {
 		}
 	}
 	step := len(results)
-	if p.form != "" {
+	if p.Form != "" {
 		return v.formed(h, p, reply, step)
 	}
-	if step > 0 && !regexp.MustCompile(p.result).MatchString(results[0]) {
+	if step > 0 && !regexp.MustCompile(p.Result).MatchString(results[0]) {
 		reply.Text = fmt.Sprintf("The result of the first call is %q.", results[0])
 		return reply
 	}
-	if step >= len(p.calls) {
-		reply.Text = p.text
+	if step >= len(p.Calls) {
+		reply.Text = p.Text
 		return reply
 	}
-	call := p.calls[step]
+	call := p.Calls[step]
 	if h.tools[call.Name] == "" {
 		v.beside = slices.Sorted(maps.Keys(h.tools))
 		return reply // a request beside the conversation, such as for its title
@@ -224,7 +255,7 @@ func (v *realVendor) reply(h *heard, marked bool) script.Reply {
 }
 
 // playing returns the play for the last message of the user that has one, and where that is in the conversation.
-func (v *realVendor) playing(h *heard) (*play, int) {
+func (v *Vendor) playing(h *heard) (*Play, int) {
 	for i, l := range slices.Backward(h.said) {
 		for phrase, p := range v.plays {
 			if l.role == "user" && strings.Contains(l.text, phrase) {
@@ -236,26 +267,26 @@ func (v *realVendor) playing(h *heard) (*play, int) {
 }
 
 // formed answers in the form that the request asks for.
-func (v *realVendor) formed(h *heard, p *play, reply script.Reply, step int) script.Reply {
+func (v *Vendor) formed(h *heard, p *Play, reply script.Reply, step int) script.Reply {
 	for name, schema := range h.tools {
 		if strings.Contains(schema, `"degrees"`) && step == 0 {
 			reply.Text = ""
-			v.call(h, &reply, script.ToolCall{Name: name, Arguments: json.RawMessage(p.form)})
+			v.call(h, &reply, script.ToolCall{Name: name, Arguments: json.RawMessage(p.Form)})
 			return reply
 		}
 	}
 	reply.Text = "The request has no form for the answer."
 	if h.form {
-		reply.Text = p.form
+		reply.Text = p.Form
 	}
 	if step > 0 {
-		reply.Text = p.text
+		reply.Text = p.Text
 	}
 	return reply
 }
 
 // call adds a call to a reply. A model that thinks does so before it.
-func (v *realVendor) call(h *heard, reply *script.Reply, call script.ToolCall) {
+func (v *Vendor) call(h *heard, reply *script.Reply, call script.ToolCall) {
 	v.number++
 	call.ID = fmt.Sprintf("call_%d", v.number)
 	reply.ToolCalls = []script.ToolCall{call}

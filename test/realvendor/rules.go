@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package compat
+package realvendor
 
 import (
 	"encoding/json"
@@ -117,14 +117,14 @@ func parts(where string, content any, allowed map[string]string) (string, error)
 				return "", fmt.Errorf("'%s[%d]' must be an object", where, i)
 			}
 			p := object(m)
-			members, ok := allowed[p.text("type")]
+			members, ok := allowed[p.Text("type")]
 			if !ok {
-				return "", fmt.Errorf("invalid value '%s' of '%s[%d].type'", p.text("type"), where, i)
+				return "", fmt.Errorf("invalid value '%s' of '%s[%d].type'", p.Text("type"), where, i)
 			}
 			if err := p.only(fmt.Sprintf("%s[%d].", where, i), "type "+members); err != nil {
 				return "", err
 			}
-			all.WriteString(p.text("text") + p.text("refusal"))
+			all.WriteString(p.Text("text") + p.Text("refusal"))
 		}
 		return all.String(), nil
 	}

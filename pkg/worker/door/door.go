@@ -1,0 +1,293 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package door gives the coding agent of a run its models: an HTTP listener on the loopback interface with the APIs of both vendors,
+// which passes each request on to the API server, as the run. The server chooses the model, has the vendor's key, applies limits and
+// budgets, and records what is used (package server/compat), so that neither the agent nor this process knows a key, and what an agent
+// uses does not depend on what it says.
+//
+// Programs of other runs share the loopback interface, so the door demands a key of its own, which only the agent's environment has. It
+// opens nothing but this run's models, while the run lasts.
+//
+// While the server is away, or a rate limit applies, a request waits, because agents give up after a few attempts of their own. One
+// that may have reached a vendor is not sent again: that is the agent's to decide, and both are counted. The run is told of a refusal
+// that no waiting changes, such as a budget that is spent.
+package door
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/llm/wire"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/client"
+)
+
+const (
+	// maxBody is the maximum size of a request, in bytes. It is that of the server.
+	maxBody = 15 << 20
+	// maxConnections is how many connections the agent may have at a time. Others wait.
+	maxConnections = 128
+	// headerTimeout is how long the agent may take to say what it wants, and idleTimeout how long an unused connection is kept.
+	headerTimeout, idleTimeout = 10 * time.Second, 5 * time.Minute
+	// maxHeader bounds the header of a request, in bytes.
+	maxHeader = 64 << 10
+	// firstPause is before a request is sent again that the server did not get. Pauses double up to longPause.
+	firstPause, longPause = 200 * time.Millisecond, 5 * time.Second
+)
+
+// Options are what a door needs. All fields are required.
+type Options struct {
+	API   *client.API
+	Task  *v1alpha1.Task
+	Clock clock.Clock
+	// MaxRequests is how many requests may be answered; 0 for any number.
+	MaxRequests int
+	// Ended is called when no model will answer the agent any more, with the reason of the run's end. It is called at most once.
+	Ended func(reason, message string)
+}
+
+// Door is an open door. Its methods may be called concurrently.
+type Door struct {
+	o        Options
+	listener net.Listener
+	server   *http.Server
+	key      string
+	work     sync.WaitGroup
+	answered atomic.Int64
+	over     sync.Once
+}
+
+// Open opens a door on a port that the kernel chooses.
+func Open(o Options) (*Door, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it does not wait
+	if err != nil {
+		return nil, fmt.Errorf("the door of the run: %w", err)
+	}
+	d := &Door{o: o, listener: l, key: "sk-run-" + rand.Text()} // a form that package redact knows
+	mux := http.NewServeMux()
+	mux.HandleFunc("/openai/v1/", d.models)
+	mux.HandleFunc("/anthropic/v1/", d.models)
+	d.server = &http.Server{
+		Handler: d.guarded(mux), ErrorLog: log.New(io.Discard, "", 0), // what the agent does wrong is for the agent to see
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+	d.work.Go(func() { _ = d.server.Serve(netutil.LimitListener(l, maxConnections)) })
+	return d, nil
+}
+
+// Close closes the door, and ends all requests.
+func (d *Door) Close() {
+	_ = d.server.Close()
+	d.work.Wait()
+}
+
+// Port returns the TCP port.
+func (d *Door) Port() uint16 {
+	address, _ := d.listener.Addr().(*net.TCPAddr)
+	return uint16(address.Port)
+}
+
+// Key returns what opens the door.
+func (d *Door) Key() string { return d.key }
+
+// URL returns the address of a path.
+func (d *Door) URL(path string) string {
+	return "http://127.0.0.1:" + strconv.Itoa(int(d.Port())) + path
+}
+
+// guarded refuses requests without the key, and those that a page in a browser could send.
+func (d *Door) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.Header.Get("X-Api-Key")
+		if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+			given = bearer
+		}
+		if subtle.ConstantTimeCompare([]byte(given), []byte(d.key)) != 1 || r.Header.Get("Origin") != "" {
+			refuse(w, r, http.StatusUnauthorized, "authentication_error", "this door is for the coding agent of one run, whose environment has its key")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// models passes a request on.
+func (d *Door) models(w http.ResponseWriter, r *http.Request) {
+	if path.Clean(r.URL.Path) != r.URL.Path { // what is between here and the server could make another path of it
+		refuse(w, r, http.StatusNotFound, "not_found_error", "unknown path")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		code := http.StatusBadRequest
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			code = http.StatusRequestEntityTooLarge
+		}
+		refuse(w, r, code, "invalid_request_error", fmt.Sprintf("the body could not be read: %v", err))
+		return
+	}
+	asks := r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/count_tokens")
+	if most := int64(d.o.MaxRequests); asks && most > 0 && d.answered.Load() >= most {
+		message := fmt.Sprintf("the coding agent asked its model %d times, which is as often as it may (maxTurns)", most)
+		d.end(v1alpha1.ReasonAgentLimitReached, message)
+		refuse(w, r, http.StatusForbidden, "permission_error", message)
+		return
+	}
+	answer, err := d.send(r.Context(), r.Method, r.URL.Path, r.URL.RawQuery, r.Header, body)
+	if err != nil {
+		refuse(w, r, http.StatusBadGateway, "api_error", "the model request could not be passed on: "+err.Error())
+		return
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read, or is of no use
+	if asks && wire.IsSuccess(answer.StatusCode) {
+		d.answered.Add(1)
+	}
+	if reason := answer.Header.Get(runspec.HeaderReason); answer.StatusCode == http.StatusForbidden && reason != "" {
+		d.refused(w, answer, reason)
+		return
+	}
+	head(w, answer)
+	flush := http.NewResponseController(w)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := answer.Body.Read(buf)
+		if n > 0 {
+			if _, gone := w.Write(buf[:n]); gone != nil || flush.Flush() != nil {
+				return // the agent has left; the server learns it by the end of this request
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // the agent must see that the answer broke off
+		}
+	}
+}
+
+// refused passes on a refusal that no waiting changes.
+func (d *Door) refused(w http.ResponseWriter, answer *http.Response, reason string) {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, wire.MaxErrorBody)) // what there is of it
+	d.end(reason, messageOf(answer.StatusCode, text))
+	answer.Header.Del("Content-Length")
+	head(w, answer)
+	_, _ = w.Write(text) // the agent may be gone
+}
+
+func (d *Door) end(reason, message string) {
+	d.over.Do(func() { d.o.Ended(reason, message) })
+}
+
+// head sends the begin of an answer.
+func head(w http.ResponseWriter, answer *http.Response) {
+	for name, values := range answer.Header {
+		switch name {
+		case "Connection", "Transfer-Encoding", "Date", "Audit-Id": // of the connection to the server
+		default:
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+}
+
+// passed are the members of a header that are the vendor's business.
+var passed = []string{"Accept", "Content-Type", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "Idempotency-Key"}
+
+// send sends a request until the server has it, and no rate limit applies.
+func (d *Door) send(ctx context.Context, method, name, query string, from http.Header, body []byte) (*http.Response, error) {
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		header := http.Header{}
+		for _, name := range passed {
+			if v := from[name]; len(v) > 0 {
+				header[name] = v
+			}
+		}
+		answer, err := d.o.API.Relay(ctx, d.o.Task, method, name, query, header, body)
+		wait := pause
+		switch {
+		case err != nil && !wire.Unsent(err):
+			return nil, err
+		case err != nil:
+		case answer.StatusCode == http.StatusUnauthorized: // the server does not know the worker's token yet
+		case answer.StatusCode == http.StatusTooManyRequests && answer.Header.Get(runspec.HeaderReason) == v1alpha1.ReasonRateLimited:
+			if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+				wait = max(wait, time.Duration(seconds)*time.Second)
+			}
+		default:
+			return answer, nil
+		}
+		if answer != nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, wire.MaxErrorBody)) // so that the connection can be used again
+			_ = answer.Body.Close()
+		}
+		if !client.Sleep(ctx, d.o.Clock, wait) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Models returns the names of the run's models, first the one that is asked first. The error says why there is none.
+func (d *Door) Models(ctx context.Context) ([]string, error) {
+	answer, err := d.send(ctx, http.MethodGet, "/openai/v1/models", "", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
+	if err != nil {
+		return nil, err
+	}
+	if !wire.IsSuccess(answer.StatusCode) {
+		return nil, errors.New(messageOf(answer.StatusCode, text))
+	}
+	var list struct{ Data []struct{ ID string } }
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("the list of models: %w", err)
+	}
+	var names []string
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+	}
+	return names, nil
+}
+
+// messageOf returns what an error says, in the form of either vendor.
+func messageOf(code int, text []byte) string {
+	var e struct{ Error struct{ Message string } }
+	if json.Unmarshal(text, &e) != nil || e.Error.Message == "" {
+		return fmt.Sprintf("the server answered %d %s", code, http.StatusText(code))
+	}
+	return e.Error.Message
+}
+
+// maxList bounds a list of models, in bytes.
+const maxList = 1 << 20
+
+// refuse answers with an error in the form of the vendor whose path was called.
+func refuse(w http.ResponseWriter, r *http.Request, code int, kind, message string) {
+	body := map[string]any{"error": map[string]any{"type": kind, "message": message}}
+	if strings.HasPrefix(r.URL.Path, "/anthropic/") {
+		body["type"] = "error"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // the agent may be gone
+}

@@ -1,0 +1,65 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codingagent
+
+import (
+	"context"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/platform-ai/platform/pkg/agentprogram"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/door"
+	"github.com/platform-ai/platform/pkg/worker/runner"
+)
+
+// models are what the agent of a run finds behind its door.
+type models struct {
+	*door.Door
+	// name is the model that is asked first; empty if there is none.
+	name string
+}
+
+// openDoor opens the door to the run's models, and lets the agent reach it. end ends the run.
+func (r *run) openDoor(ctx context.Context, end context.CancelCauseFunc) error {
+	d, err := door.Open(door.Options{
+		API: r.API, Task: r.Task, Clock: r.Clock, MaxRequests: r.maxTurns(),
+		Ended: func(reason, message string) { end(runner.Fail(reason, "%s", message)) },
+	})
+	if err != nil {
+		return runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%w", err)
+	}
+	r.door = models{Door: d}
+	names, err := d.Models(ctx)
+	switch {
+	case ctx.Err() != nil:
+		d.Close()
+		return stopped()
+	case err != nil: // the agent may have one of its own
+		r.Log.Line("the coding agent has no model: %v", err)
+	case len(names) > 0:
+		r.door.name = names[0]
+	}
+	if !r.Policy.Off {
+		r.Policy.DoorPort = d.Port()
+	}
+	return nil
+}
+
+// maxTurns returns how often the agent may ask its model.
+func (r *run) maxTurns() int {
+	most := ptr.Deref(r.plan.Agent.Spec.Runtime.DefaultMaxTurns, 0)
+	if own := r.Task.Spec.AgentRuntime; own != nil {
+		most = ptr.Deref(own.MaxTurns, most)
+	}
+	return int(most)
+}
+
+// models returns what the agent is told of its models.
+func (m models) models() agentprogram.Models {
+	return agentprogram.Models{URL: m.URL(""), Key: m.Key(), Name: m.name}
+}
+
+// without returns the variables that keep requests to the door out of a proxy.
+func (models) without() []string { return []string{"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"} }
