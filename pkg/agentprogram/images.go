@@ -32,7 +32,7 @@ func (i Images) AddFlags(fs *pflag.FlagSet) {
 func (i Images) Check() error {
 	for _, t := range types() {
 		if image := i.Of(t); image != "" && !Pinned(image) {
-			return fmt.Errorf("--%s: %q: must be pinned by its digest, as NAME@sha256:DIGEST, so that nobody can replace what coding agents are", imageFlag(t), image)
+			return fmt.Errorf("--%s: %q: must be pinned by its digest, as NAME@sha256:DIGEST, so that nobody can replace it", imageFlag(t), image)
 		}
 	}
 	return nil
