@@ -61,24 +61,28 @@ func TestSameAsKustomize(t *testing.T) {
 func TestValues(t *testing.T) {
 	text, err := render(filepath.Join(manifests, "chart"), "elsewhere", []string{
 		"apiserver.image.tag=v9", "controller.image.pullPolicy=Always", "workers.image.repository=registry.example.com/worker", "workers.runsImage=runs:1",
-		"apiserver.extraArgs={--event-retention=720h}", "router.routes.team-a=https://a.example.com", "store.persistence.storageClass=fast", "store.persistence.size=7Gi",
+		"workers.agentImages.codex=registry.example.com/codex@sha256:"+strings.Repeat("0a", 32), "apiserver.extraArgs={--event-retention=720h}", "router.routes.team-a=https://a.example.com", "store.persistence.storageClass=fast", "store.persistence.size=7Gi",
 		"nodeSelector.disk=ssd", "imagePullSecrets[0].name=pull", "podAnnotations.note=x", "controller.resources.limits.memory=1Gi", "tolerations[0].key=only",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"image: platform.ai/platform-apiserver:v9", "imagePullPolicy: Always", "value: registry.example.com/worker:dev", "value: runs:1", `- "--event-retention=720h"`,
+		"image: platform.ai/platform-apiserver:v9", "imagePullPolicy: Always", "value: registry.example.com/worker:dev", "value: runs:1",
+		"- name: PLATFORM_ACP_CODEX_RUNTIME_IMAGE\n          value: \"registry.example.com/codex@sha256:" + strings.Repeat("0a", 32) + "\"\n", `- "--event-retention=720h"`,
 		"team-a: https://a.example.com", "storageClassName: fast", "storage: 7Gi", "disk: ssd", "- name: pull", "note: x", `"memory":"1Gi"`, "- key: only", "namespace: elsewhere",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the chart lacks %q", want)
 		}
 	}
+	if strings.Contains(text, "PLATFORM_ACP_CLAUDE") {
+		t.Error("the chart names an image of coding agents that no value names")
+	}
 	if strings.Contains(text, system) {
 		t.Errorf("the chart names %s for a release in another namespace", system)
 	}
-	for _, set := range []string{"apiserver.replica=2", "controller.watchNamespace=A B", "apiserver.extraArgs={x}", "store.persistence.enabled=false"} {
+	for _, set := range []string{"apiserver.replica=2", "controller.watchNamespace=A B", "apiserver.extraArgs={x}", "store.persistence.enabled=false", "workers.agentImages.codex=codex:1", "workers.agentImages.strange="} {
 		if _, err := render(filepath.Join(manifests, "chart"), system, []string{set}); err == nil {
 			t.Errorf("%s is accepted", set)
 		}

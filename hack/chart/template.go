@@ -207,6 +207,7 @@ func workload(o object, program string) error {
 				e.(object)["value"] = value("{{ .Values.workers.runsImage }}")
 			}
 		}
+		c["env"] = append(c["env"].([]any), block(agentImages))
 	}
 	if program != "apiserver" { // whose metrics are at its own port
 		args = append(args, block("{{- if .Values.metrics.enabled }}\n- --metrics-bind-address=:9090\n{{- end }}"))
@@ -220,6 +221,10 @@ func workload(o object, program string) error {
 	}
 	return nil
 }
+
+// agentImages are the variables with the images of coding agents that have one.
+const agentImages = "{{- range $type, $image := .Values.workers.agentImages }}\n{{- with $image }}\n" +
+	"- name: PLATFORM_ACP_{{ upper $type }}_RUNTIME_IMAGE\n  value: {{ . | quote }}\n{{- end }}\n{{- end }}"
 
 // annotations are those of a Pod. A change of the routes starts new routers.
 func annotations(program string) string {

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package agentprogram is the list of the coding agents that the platform runs: for each type the program that speaks the Agent Client
-// Protocol. The server uses it to refuse tasks whose program is missing, and the worker to start it.
+// Protocol. The server uses it to refuse tasks whose program is missing, and the worker to start it. On a machine a program is looked for
+// in PATH, or the operator names its file (Given). In a cluster it is in an image that the operator names (Images), and what is in an
+// image is known only where it runs: the controller asks whether an image is named, and the worker looks for the program.
 package agentprogram
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -73,9 +74,12 @@ func ParseGiven(list []string) (Given, error) {
 	return g, nil
 }
 
+// types are those of the known coding agents, in order.
+func types() []v1alpha1.AgentRuntimeType { return slices.Sorted(maps.Keys(programs())) }
+
 func names() string {
 	var list []string
-	for _, t := range slices.Sorted(maps.Keys(programs())) {
+	for _, t := range types() {
 		list = append(list, string(t))
 	}
 	return strings.Join(list, ", ")
@@ -100,24 +104,38 @@ func (g Given) Check() error {
 	return nil
 }
 
-// Find returns the program of a type, and its file: the one that the operator named, or else the first in a list of folders like PATH.
-func (g Given) Find(t v1alpha1.AgentRuntimeType, list string) (p Program, file string, err error) {
+// Where is where programs of coding agents are looked for.
+type Where struct {
+	// Given are the programs that the operator named. They are looked for first.
+	Given Given
+	// Path is a list of folders like PATH.
+	Path string
+	// Image is the image whose files these are; empty on a machine.
+	Image string
+}
+
+// Find returns the program of a type, and its file.
+func (w Where) Find(t v1alpha1.AgentRuntimeType) (p Program, file string, err error) {
 	p, ok := programs()[t]
 	if !ok {
 		return p, "", fmt.Errorf("the coding agent %q is not known; known are %s", t, names())
 	}
-	if file := g[t]; file != "" {
+	if file := w.Given[t]; file != "" {
 		if !executable(file) {
 			return p, "", fmt.Errorf("the program of %s, %s, is gone or cannot be executed", t, file)
 		}
 		return p, file, nil
 	}
-	for _, dir := range filepath.SplitList(list) {
+	for _, dir := range filepath.SplitList(w.Path) {
 		if file := filepath.Join(dir, p.name); filepath.IsAbs(file) && executable(file) {
 			return p, file, nil
 		}
 	}
-	return p, "", errors.New("the program " + p.name + " of " + string(t) + " is not installed on this machine: install it with " + p.install + ", or name another one with --agent-runtime " + string(t) + "=PATH")
+	if w.Image != "" {
+		return p, "", fmt.Errorf("the image %s lacks the program %s of %s in its PATH (%s): build one in which it is installed with %s, and name that one with the controller's --%s",
+			w.Image, p.name, t, w.Path, p.install, imageFlag(t))
+	}
+	return p, "", fmt.Errorf("the program %s of %s is not installed on this machine: install it with %s, or name another one with --agent-runtime %s=PATH", p.name, t, p.install, t)
 }
 
 func executable(file string) bool {

@@ -39,8 +39,14 @@ func TestFind(t *testing.T) {
 		if err != nil || !slices.Equal(g.List(), tc.given) {
 			t.Fatal(g.List(), err)
 		}
-		if _, file, err := g.Find(tc.kind, "relative:"+dir); file != tc.file || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+		if _, file, err := (Where{Given: g, Path: "relative:" + dir}).Find(tc.kind); file != tc.file || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%v, %s: %s, %v", tc.given, tc.kind, file, err)
+		}
+	}
+	_, _, err := Where{Path: dir, Image: "registry.example/agents:1"}.Find(v1alpha1.RuntimeOpenCode)
+	for _, want := range []string{"registry.example/agents:1", "opencode", dir, "npm install -g opencode-ai", "--acp-opencode-runtime-image"} {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "--agent-runtime") {
+			t.Errorf("an image without the program: %v, want %q", err, want)
 		}
 	}
 	for _, list := range [][]string{{"codex"}, {"strange=/x"}, {"codex=x"}, {"codex=/a,b"}, {"codex=/a", "codex=/b"}} {

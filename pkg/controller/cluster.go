@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
@@ -78,6 +79,7 @@ type ClusterOptions struct {
 func NewClusterOptions() *ClusterOptions {
 	o := &ClusterOptions{LeaderElect: true, LeaderElectNamespace: ownNamespace(), HealthProbeBindAddress: ":8081", Runs: kubernetes.Options{
 		SearchSecret: kubernetes.DefaultSearchSecret, UnreachableTimeout: kubernetes.DefaultUnreachableTimeout, StartTimeout: kubernetes.DefaultStartTimeout,
+		AgentImages: agentprogram.Images{},
 	}, RunMemoryLimit: resource.QuantityValue{Quantity: kubernetes.DefaultMemoryLimit()}}
 	if strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") { // an IPv6 cluster
 		o.Runs.APIURL = "https://[$(KUBERNETES_SERVICE_HOST)]:$(KUBERNETES_SERVICE_PORT)"
@@ -105,6 +107,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Runs.WorkerImage, "worker-image", "", "image with the worker program as its entrypoint, and /platform-workspace (required)")
 	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
+	o.Runs.AgentImages.AddFlags(fs)
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; slots that become free go round the namespaces, and within one by priority and age. 0 is no limit")
 	fs.StringToIntVar(&o.Shares.Weights, "namespace-weight", nil, "NAMESPACE=WEIGHT: how many of the running tasks a namespace gets, in relation to others, which have 1; give the server the same flag for its chats and rate limits. Repeatable")
 	fs.StringToIntVar(&o.Shares.Reserved, "reserved-tasks", nil, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
@@ -130,6 +133,9 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	memlimit.Set(ctx)
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
+	}
+	if err := o.Runs.AgentImages.Check(); err != nil {
+		return err
 	}
 	var err error
 	if o.Runs.RepositoryAllow, err = egress.ParseAllow(strings.Join(o.Runs.RepositoryAllow, ",")); err != nil {

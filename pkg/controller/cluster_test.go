@@ -48,6 +48,19 @@ func TestClusterNeedsAnImage(t *testing.T) {
 	}
 }
 
+// TestClusterNeedsPinnedImages: an image of coding agents that can be replaced is refused before anything is done.
+func TestClusterNeedsPinnedImages(t *testing.T) {
+	o := NewClusterOptions()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := fs.Parse([]string{"--worker-image=w", "--acp-codex-runtime-image=registry.example/codex:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := RunCluster(t.Context(), *o); err == nil || !strings.Contains(err.Error(), `--acp-codex-runtime-image: "registry.example/codex:1": must be pinned`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // reserve returns an address that no other process is assigned while the test runs, but on which the test can listen:
 // a socket that does not listen is bound to it.
 func reserve(t *testing.T) string {

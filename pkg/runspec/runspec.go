@@ -101,6 +101,8 @@ const (
 	EnvWorkspaceBaseline = "PLATFORM_WORKSPACE_BASELINE"
 	// EnvAgentPrograms lists, separated by commas, the programs of coding agents that the operator named, as NAME=PATH.
 	EnvAgentPrograms = "PLATFORM_AGENT_PROGRAMS"
+	// EnvAgentImage is the image that a coding agent and its worker run in; empty where runs are processes, and for other runs.
+	EnvAgentImage = "PLATFORM_AGENT_IMAGE"
 	// EnvSearchURL is the URL of the search service that web_search uses; empty means none.
 	EnvSearchURL = "SEARCH_API_URL"
 	// EnvMemoryContextEnabled is false for runs that start without memories. EnvMemoryContextLimit and
@@ -158,7 +160,7 @@ const (
 
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
-	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvAgentPrograms, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
+	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvAgentPrograms, EnvAgentImage, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
 }
 
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs

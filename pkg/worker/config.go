@@ -168,7 +168,8 @@ func (c *Config) readLists(getenv func(string) string) (err error) {
 	if c.repositoryAllow, err = egress.ParseAllow(getenv(runspec.EnvRepositoryAllow)); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRepositoryAllow, err)
 	}
-	if c.AgentPrograms, err = agentprogram.ParseGiven(split(getenv(runspec.EnvAgentPrograms), ",")); err != nil {
+	c.Agents.Path, c.Agents.Image = getenv("PATH"), getenv(runspec.EnvAgentImage)
+	if c.Agents.Given, err = agentprogram.ParseGiven(split(getenv(runspec.EnvAgentPrograms), ",")); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvAgentPrograms, err)
 	}
 	return nil

@@ -159,7 +159,7 @@ func try(t *testing.T, spec v1alpha1.TaskSpec) *trial {
 	}))
 	t.Cleanup(api.Close)
 	made := newTestWorker(t, func(c *Config) {
-		c.ServerURL, c.HostCommands, c.AgentPrograms = api.URL, true, agentprogram.Given{v1alpha1.RuntimeCodex: program}
+		c.ServerURL, c.HostCommands, c.Agents.Given = api.URL, true, agentprogram.Given{v1alpha1.RuntimeCodex: program}
 		c.Credentials.ProviderKeys = map[string]string{"ns/p": providerKey}
 	})
 	a, err := newAPI(made.config, clock.RealClock{})

@@ -8,6 +8,7 @@
 #   cluster.sh node               a node, ready to run pods (needs root, and NETNS from "up" on)
 #   cluster.sh node-down          the node's end, with all that runs on it, as when a machine dies
 #   cluster.sh load IMAGE.tar...  images for the node, from tarballs
+#   cluster.sh pin IMAGE...       names loaded images by their digests, too, as if they came from a registry; prints these names
 #   cluster.sh kubectl ARGS...    kubectl as the administrator
 #   cluster.sh exec COMMAND...    a command where the cluster's addresses can be reached
 #   cluster.sh status             which programs run, and their memory
@@ -372,12 +373,22 @@ load() {
   done
 }
 
+pin() {
+  local image digest ctr=("$bin/ctr" -a "$dir/node/containerd.sock" -n k8s.io images)
+  for image in "$@"; do
+    digest=$("${ctr[@]}" list "name==$image" | awk 'NR == 2 {print $3}')
+    [[ $digest == sha256:* ]] || { echo "no image $image is loaded" >&2; return 1; }
+    "${ctr[@]}" tag --force "$image" "${image%:*}@$digest" >/dev/null
+    echo "${image%:*}@$digest"
+  done
+}
+
 command=${1:-}
 shift || true
 case $command in
   up | node | down | delete | status) "$command" ;;
   node-down) node_down ;;
-  load | kubectl | follow) "$command" "$@" ;;
+  load | pin | kubectl | follow) "$command" "$@" ;;
   exec) inside "$@" ;;
-  *) echo "usage: $0 up|node|node-down|load|kubectl|exec|status|down|delete|follow" >&2; exit 2 ;;
+  *) echo "usage: $0 up|node|node-down|load|pin|kubectl|exec|status|down|delete|follow" >&2; exit 2 ;;
 esac

@@ -99,6 +99,7 @@ func install(t *testing.T, c *cluster.Cluster) (data string, err error) {
 	p := team{cluster: c, kubeconfig: c.Kubeconfig, home: t.TempDir()}
 	for _, line := range []string{
 		"kubectl apply -k testdata/cluster",
+		"kubectl -n " + system + " set env deployment/platform-controller " + agentImages(t, c),
 		"kubectl -n " + system + " rollout status --timeout=300s statefulset/platform-apiserver",
 		"kubectl wait --for=condition=Available --timeout=300s " + apiService,
 		"kubectl -n " + system + " rollout status --timeout=300s deployment/platform-controller",

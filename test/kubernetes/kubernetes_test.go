@@ -384,7 +384,7 @@ func TestDoesNotStart(t *testing.T) {
 			r.Task.Spec.Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Key: "k"}}}}
 		}},
 		{"node", v1alpha1.ReasonUnschedulable, "node", func(r *executor.Run) { r.Placement.NodeSelector = map[string]string{"no": "such"} }},
-		{"account", v1alpha1.ReasonPodNotCreated, "platform-agent-worker", func(r *executor.Run) { r.Task.Spec.Type = v1alpha1.TaskTypeAgent }},
+		{"account", v1alpha1.ReasonPodNotCreated, "platform-ai-worker", func(r *executor.Run) { r.Task.Spec.Type = v1alpha1.TaskTypeAI }},
 	}
 	f.stranger(t)
 	runs := make([]executor.Run, len(cases))

@@ -97,6 +97,8 @@ type Run struct {
 	Absent []v1alpha1.KeyReference
 	// ConfigMaps are the keys whose values Credentials lacks because the executor works ByReference.
 	ConfigMaps []plan.ConfigMap
+	// Runtime is the type of coding agent that the task's Agent is; empty for none.
+	Runtime v1alpha1.AgentRuntimeType
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
 	AgentSecret string
 	// TransactionSecret is the Secret with the task's transaction token, to be mounted; empty for none.

@@ -27,6 +27,8 @@ type resolved struct {
 	// placement and agentSecret come from the Agent.
 	placement   *v1alpha1.ExecutionPlacement
 	agentSecret string
+	// runtime is the type of coding agent that the Agent is; empty for none.
+	runtime v1alpha1.AgentRuntimeType
 	// credentials holds the values that the run needs. If the executor works by reference, secrets holds references
 	// instead.
 	credentials runspec.Credentials
@@ -106,6 +108,9 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 		res.agentName, res.resources, res.placement = a.Name, a.Spec.Resources, a.Spec.Execution
 		if a.Spec.SecretRef != nil {
 			res.agentSecret = a.Spec.SecretRef.Name
+		}
+		if a.Spec.Runtime != nil {
+			res.runtime = a.Spec.Runtime.Type
 		}
 	}
 	if len(p.Candidates) > 0 {

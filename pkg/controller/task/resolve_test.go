@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
 	"github.com/platform-ai/platform/pkg/plan"
@@ -282,6 +283,22 @@ func TestResolveByReference(t *testing.T) {
 	noCommand := task(func(t *v1alpha1.Task) { t.Spec.Image, t.Spec.Command = "alpine", nil })
 	if _, err := r.resolve(t.Context(), noCommand); err == nil || !strings.Contains(err.Error(), "spec.command") {
 		t.Errorf("an image without a command: %v", err)
+	}
+}
+
+// TestRuntimeOfACodingAgent: a run is told which coding agent its Agent is, if the place has that one.
+func TestRuntimeOfACodingAgent(t *testing.T) {
+	c := testClient(t, &v1alpha1.Agent{ObjectMeta: in("n", "coder"), Spec: v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeCodex}}})
+	images := agentprogram.Images{v1alpha1.RuntimeCodex: new("codex")}
+	r := resolver{cached: c, live: c, byReference: true, place: plan.Place{Runtime: images.Lacks}}
+	coding := aiTask(func(s *v1alpha1.TaskSpec) { s.Type, s.AgentRef = v1alpha1.TaskTypeAgent, ref("coder") })
+	if got, err := r.resolve(t.Context(), coding); err != nil || got.runtime != v1alpha1.RuntimeCodex {
+		t.Errorf("%+v, %v", got, err)
+	}
+	r.place.Runtime = agentprogram.Images{}.Lacks
+	_, err := r.resolve(t.Context(), coding)
+	if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Reason != v1alpha1.ReasonRuntimeNotAvailable || !strings.Contains(err.Error(), "--acp-codex-runtime-image") {
+		t.Errorf("without an image: %v", err)
 	}
 }
 

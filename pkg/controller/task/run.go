@@ -187,7 +187,8 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 		return executor.State{}, err
 	}
 	r := executor.Run{
-		Ref: runRef(t), Task: t, ID: string(t.Status.JobUID), Credentials: creds, Secrets: res.secrets, Absent: res.absent, ConfigMaps: res.configMaps, AgentSecret: res.agentSecret, TransactionSecret: res.transactionSecret,
+		Ref: runRef(t), Task: t, ID: string(t.Status.JobUID), Credentials: creds, Secrets: res.secrets, Absent: res.absent, ConfigMaps: res.configMaps, TransactionSecret: res.transactionSecret,
+		Runtime: res.runtime, AgentSecret: res.agentSecret,
 		Resources: t.Spec.Resources, Placement: placement(t.Spec.Execution, res.placement),
 		Timeout: timeout, MemoryBytes: memoryLimit(t, res),
 	}

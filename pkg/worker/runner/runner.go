@@ -106,8 +106,8 @@ type Config struct {
 	Contained bool
 	// FetchAllow lists host:port that web_fetch may reach although their addresses are private.
 	FetchAllow []string
-	// AgentPrograms are the programs of coding agents that the operator named.
-	AgentPrograms agentprogram.Given
+	// Agents is where programs of coding agents are looked for.
+	Agents agentprogram.Where
 	// SearchURL is the URL of the search service that web_search uses; empty for none.
 	SearchURL string
 	// CodeLimits are the limits of code_exec; zero fields have defaults. Those of processes and of deleted files

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -192,6 +193,18 @@ func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 func (c *Cluster) LoadImages(t testing.TB, tarballs ...string) {
 	t.Helper()
 	c.run(t, append([]string{"load"}, tarballs...)...)
+}
+
+// Pin gives an image of the node the name that it would have in a registry, by its digest, and returns that name.
+func (c *Cluster) Pin(t testing.TB, image string) string {
+	t.Helper()
+	cmd := script(c.Dir, "pin", image)
+	cmd.Stdout = nil
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("cluster.sh pin %s: %v", image, err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // StopNode ends the node as if its machine died: none of its processes and

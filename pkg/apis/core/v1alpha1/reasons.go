@@ -38,8 +38,9 @@ const (
 	ReasonInvalidSchedule = "InvalidSchedule"
 	// ReasonUnknownType: this version does not know spec.type. Use ai or container.
 	ReasonUnknownType = "UnknownType"
-	// ReasonRuntimeNotAvailable: the coding agent of a task of type agent cannot be run here: its program is not installed, or this
-	// installation runs none. The message says how to install it; otherwise use type ai or container.
+	// ReasonRuntimeNotAvailable: the coding agent of a task of type agent cannot be run here: its program is not installed, or in a
+	// cluster no image is named for it or the image lacks its program. The message says how to install or name it; otherwise use type ai or
+	// container.
 	ReasonRuntimeNotAvailable = "RuntimeNotAvailable"
 	// ReasonIncompatibleAgent: the Agent has a runtime, and tasks of type ai need one with a provider. Name another Agent.
 	ReasonIncompatibleAgent = "IncompatibleAgent"

@@ -20,6 +20,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/egress"
@@ -30,7 +31,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
 
-const workerImage = "platform.ai/platform-worker:dev"
+const (
+	workerImage = "platform.ai/platform-worker:dev"
+	agentImage  = "registry.example/codex@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+)
 
 func testExecutor(t *testing.T, change func(*Options)) *Executor {
 	t.Helper()
@@ -123,6 +127,28 @@ func jobCases() map[string]struct {
 				r.Attempt = 2
 				r.Task.Status.Delivery = &v1alpha1.TaskDelivery{StartingSHA: "0123456789abcdef0123456789abcdef01234567"}
 				r.Secrets = []plan.Secret{{Use: plan.ForRepository, For: types.NamespacedName{Namespace: "team", Name: "count"}, Ref: v1alpha1.KeyReference{Name: "reader", Key: "token"}, Hosts: egress.Hosts{Rule: "git.internal", Set: true}}}
+			}),
+		},
+		"agent": {
+			options: func(o *Options) {
+				o.AIImage, o.SearchURL = "registry.example/tools:1", "https://search.example"
+				o.AgentImages = agentprogram.Images{v1alpha1.RuntimeCodex: new(agentImage)}
+			},
+			run: runOf("mend", v1alpha1.TaskSpec{
+				Type: v1alpha1.TaskTypeAgent, Prompt: "mend it", AgentRef: &v1alpha1.NamespacedReference{Name: "coder"},
+				Env: []corev1.EnvVar{{Name: "PLAIN", Value: "x"}, {Name: runspec.EnvAgentImage, Value: "forged"}},
+				Workspace: &v1alpha1.TaskWorkspace{
+					GitRepo: "https://git.example/shop", Branch: "main", Intent: v1alpha1.WorkspaceWrite, ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "reader"},
+					PublicationReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "reader"}, PublicationCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "pusher"},
+				},
+			}, func(r *executor.Run) {
+				r.Runtime, r.AgentSecret = v1alpha1.RuntimeCodex, "agent-files"
+				of := types.NamespacedName{Namespace: "team", Name: "mend"}
+				r.Secrets = []plan.Secret{
+					{Use: plan.ForRepository, For: of, Ref: v1alpha1.KeyReference{Name: "reader", Key: "token"}},
+					{Use: plan.ForPublicationRead, For: of, Ref: v1alpha1.KeyReference{Name: "reader", Key: "token"}},
+					{Use: plan.ForPublication, For: of, Ref: v1alpha1.KeyReference{Name: "pusher", Key: "token"}},
+				}
 			}),
 		},
 		"ai-own-image": {

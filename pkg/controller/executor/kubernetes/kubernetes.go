@@ -54,6 +54,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
@@ -89,6 +90,8 @@ type Options struct {
 	// AIImage runs tasks of type ai, and GeneralImage those of type container that name no image.
 	// Default: WorkerImage. The worker program is copied into containers of other images.
 	AIImage, GeneralImage string
+	// AgentImages run tasks of type agent, by the type of the coding agent.
+	AgentImages agentprogram.Images
 	// APIURL is the address of the API server, as seen from pods. Default: DefaultAPIURL.
 	APIURL string
 	// SandboxOff runs the programs of all runs without a sandbox in their pods.

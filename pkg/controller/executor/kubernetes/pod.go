@@ -75,7 +75,7 @@ func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 		p.secret("transaction-files", transactionDir, run.TransactionSecret)
 	}
 	worker := corev1.Container{
-		Name: containerName, Image: e.image(run.Task), ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: containerName, Image: e.image(run), ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: e.environ(run), Resources: e.resources(run), SecurityContext: hardened(),
 		TerminationMessagePath: terminationLog, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
@@ -109,11 +109,15 @@ func (e *Executor) pod(run executor.Run) corev1.PodSpec {
 }
 
 // image is that of the worker's container.
-func (e *Executor) image(t *v1alpha1.Task) string {
-	if t.Spec.Type == v1alpha1.TaskTypeContainer {
-		return cmp.Or(t.Spec.Image, e.opts.GeneralImage)
+func (e *Executor) image(run executor.Run) string {
+	switch spec := run.Task.Spec; spec.Type {
+	case v1alpha1.TaskTypeContainer:
+		return cmp.Or(spec.Image, e.opts.GeneralImage)
+	case v1alpha1.TaskTypeAgent:
+		return e.opts.AgentImages.Of(run.Runtime)
+	default:
+		return e.opts.AIImage
 	}
-	return e.opts.AIImage
 }
 
 // install returns the init container that copies the worker program to where the image of the run can start it.
@@ -211,7 +215,7 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 }
 
 // environ returns the worker's environment. It contains the variables of a task of type container, which the platform's
-// override. Those of a task of type ai are for the programs that it runs and not for the worker, which has the keys of the
+// override. Those of other tasks are for the programs that they run and not for the worker, which has the keys of the
 // run, so they have other names here.
 func (e *Executor) environ(run executor.Run) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: "HOME", Value: homeDir}, {Name: "TMPDIR", Value: tempDir}}
@@ -261,7 +265,11 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	if run.TransactionSecret != "" {
 		secretDirs = append(secretDirs, transactionDir)
 	}
-	answer, baseline, program := e.workspaceEnv(run.Task)
+	answer, baseline, program := e.workspaceEnv(run)
+	agentImage := ""
+	if run.Task.Spec.Type == v1alpha1.TaskTypeAgent {
+		agentImage = e.image(run)
+	}
 	env := []corev1.EnvVar{
 		{Name: runspec.EnvTaskName, Value: run.Name},
 		{Name: runspec.EnvTaskNamespace, Value: run.Namespace},
@@ -291,7 +299,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	for _, name := range runspec.OperatorEnv() {
 		value := map[string]string{
 			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL, runspec.EnvWorkspaceAnswer: answer,
-			runspec.EnvWorkspaceBaseline: baseline, runspec.EnvWorkspaceProgram: program,
+			runspec.EnvWorkspaceBaseline: baseline, runspec.EnvWorkspaceProgram: program, runspec.EnvAgentImage: agentImage,
 		}[name]
 		env = append(env, corev1.EnvVar{Name: name, Value: value})
 	}

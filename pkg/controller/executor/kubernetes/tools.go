@@ -4,11 +4,18 @@
 package kubernetes
 
 import (
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
-var _ executor.ToolHost = &Executor{}
+var (
+	_ executor.ToolHost  = &Executor{}
+	_ executor.AgentHost = &Executor{}
+)
+
+// LacksAgent implements executor.AgentHost from the options alone. The worker looks for the program in the image.
+func (e *Executor) LacksAgent(t v1alpha1.AgentRuntimeType) string { return e.opts.AgentImages.Lacks(t) }
 
 // Lacks implements executor.ToolHost from the options alone: the worker's own image has no interpreter, and nothing
 // is known about other images.

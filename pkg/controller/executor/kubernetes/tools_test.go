@@ -6,6 +6,9 @@ package kubernetes
 import (
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/pkg/agentprogram"
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // TestLacks: what a tool lacks in the Pods of this executor, which depends on its options.
@@ -31,5 +34,19 @@ func TestLacks(t *testing.T) {
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s lacks %q, want %q", tc.tool, got, tc.want)
 		}
+	}
+}
+
+// TestLacksAgent: a coding agent needs an image that the operator named for its type.
+func TestLacksAgent(t *testing.T) {
+	e := testExecutor(t, func(o *Options) { o.AgentImages = agentprogram.Images{v1alpha1.RuntimeCodex: new(agentImage)} })
+	if why := e.LacksAgent(v1alpha1.RuntimeCodex); why != "" {
+		t.Errorf("codex lacks %q", why)
+	}
+	if why := e.LacksAgent(v1alpha1.RuntimeClaude); !strings.Contains(why, "--acp-claude-runtime-image") {
+		t.Errorf("claude lacks %q", why)
+	}
+	if why := testExecutor(t, nil).LacksAgent(v1alpha1.RuntimeCodex); !strings.Contains(why, "--acp-codex-runtime-image") {
+		t.Errorf("without any image codex lacks %q", why)
 	}
 }

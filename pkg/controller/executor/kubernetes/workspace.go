@@ -82,13 +82,14 @@ func (e *Executor) prepare(run executor.Run, p *podBuilder, worker corev1.Resour
 }
 
 // workspaceEnv returns the variables with which the worker finds what the init container left, and the program that compares.
-func (e *Executor) workspaceEnv(t *v1alpha1.Task) (answer, baseline, program string) {
-	if t.Spec.Workspace == nil {
+func (e *Executor) workspaceEnv(run executor.Run) (answer, baseline, program string) {
+	ws := run.Task.Spec.Workspace
+	if ws == nil {
 		return "", "", ""
 	}
-	if t.Spec.Workspace.Writes() {
+	if ws.Writes() {
 		baseline, program = baselineDir, workspace.ProgramPath
-		if e.image(t) != e.opts.WorkerImage {
+		if e.image(run) != e.opts.WorkerImage {
 			program = path.Join(programDir, workspace.ProgramName)
 		}
 	}

@@ -322,6 +322,7 @@ func (e *Executor) environ() map[string]string {
 		runspec.EnvWorkspaceProgram: e.opts.WorkspaceProgram,
 		runspec.EnvWorkspaceAnswer:  "", // the worker has its repository prepared
 		runspec.EnvAgentPrograms:    strings.Join(e.opts.AgentPrograms.List(), ","),
+		runspec.EnvAgentImage:       "",
 		runspec.EnvSearchURL:        e.opts.SearchURL,
 		runspec.EnvHostCommands:     strconv.FormatBool(e.opts.AllowHostCommands),
 		runspec.EnvSandbox:          e.sandbox,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
@@ -23,7 +24,7 @@ var (
 
 // LacksAgent implements executor.AgentHost: it looks for the program of a coding agent. The worker looks for it again, in the same PATH.
 func (e *Executor) LacksAgent(t v1alpha1.AgentRuntimeType) string {
-	if _, _, err := e.opts.AgentPrograms.Find(t, os.Getenv("PATH")); err != nil {
+	if _, _, err := (agentprogram.Where{Given: e.opts.AgentPrograms, Path: os.Getenv("PATH")}).Find(t); err != nil {
 		return err.Error()
 	}
 	return ""

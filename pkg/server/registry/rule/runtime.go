@@ -10,17 +10,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-var (
-	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	pinned = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$`)
-)
+var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // PinnedImage checks that an image is named by its digest, so that what runs cannot be replaced.
 func PinnedImage(image string, p *field.Path) field.ErrorList {
-	if image == "" || pinned.MatchString(image) { // an empty one has an error already
+	if image == "" || agentprogram.Pinned(image) { // an empty one has an error already
 		return nil
 	}
 	return field.ErrorList{field.Invalid(p, image, "must be pinned by its digest: NAME@sha256:DIGEST")}

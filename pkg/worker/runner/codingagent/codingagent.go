@@ -70,7 +70,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	}
 	r.plan = p
 	kind := p.Agent.Spec.Runtime.Type
-	found, path, err := r.AgentPrograms.Find(kind, r.Getenv("PATH"))
+	found, path, err := r.Agents.Find(kind)
 	if err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "%w", err)
 	}

@@ -117,7 +117,7 @@ func do(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v1alpha
 			t.Fatal(err)
 		}
 	}
-	o.AgentPrograms = agentprogram.Given{v1alpha1.RuntimeCodex: program}
+	o.Agents.Given = agentprogram.Given{v1alpha1.RuntimeCodex: program}
 	o.Policy = sandbox.Policy{Read: sandbox.System(), Write: []string{o.WorkDir, o.TempDir}}
 	if err := os.WriteFile(filepath.Join(o.WorkDir, "README"), []byte("about\n"), 0o600); err != nil {
 		t.Fatal(err)
