@@ -48,7 +48,8 @@ const (
 // fields of the event.
 const (
 	// EventModelRequestStarted: a request to a model begins. Content: iteration, provider, model, attempt, messageCount,
-	// toolCount, and maxInputTokens, which is how many tokens the input may have at most.
+	// toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens
+	// of a coding agent.
 	EventModelRequestStarted EventType = "ModelRequestStarted"
 	// EventModelRequestCompleted: the model answered. Content: iteration, provider, model, attempt, durationMs,
 	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.
