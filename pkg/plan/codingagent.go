@@ -47,6 +47,6 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 		p.Notes = append(p.Notes, "agentRuntime.maxTurns: not supported yet: coding agents count their turns themselves, so this limit does not hold; set spec.timeout")
 	}
 	uses := UsesOf(t, p.Agent)
-	p.Gated = uses.Gated
+	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
 	return m.system(ctx, uses)
 }
