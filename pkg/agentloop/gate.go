@@ -138,7 +138,7 @@ func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool
 		return tool.Result{}, err
 	}
 	if d.State != v1alpha1.ApprovalApproved {
-		return tool.Failure(refused(c.Name, d)), nil
+		return tool.Failure(Refused(c.Name, d)), nil
 	}
 	if err := l.commitStart(ctx, c, d.ApprovalID); err != nil {
 		return tool.Result{}, err
@@ -181,8 +181,8 @@ func (l *loop) gate(c llm.ToolCall, f func() (tool.Result, error)) (tool.Result,
 	return result, nil
 }
 
-// refused tells the model that a call was not made.
-func refused(name string, d approval.Answer) *tool.Error {
+// Refused tells the model that a call was not made, because people did not approve it.
+func Refused(name string, d approval.Answer) *tool.Error {
 	switch d.State {
 	case v1alpha1.ApprovalExpired:
 		return tool.Errorf(tool.TypeApprovalExpired, "nobody approved this call of %s in time; it was not made", name).

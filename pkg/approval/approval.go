@@ -5,7 +5,7 @@
 // it and add no rule of their own. It has no clock and no store, so the same input gives the same result
 // everywhere.
 //
-// agentloop holds gated calls back, and worker/runner/ai asks for them and waits in its process by watching the
+// agentloop and worker/runner/codingagent hold gated calls back, and worker/asking asks for them and waits in the worker by watching the
 // approval. Meanwhile controller/task stops the clock of the run and ends what nobody decides. registry/core/task
 // admits the events, registry/core/approval serves approvals and decisions, and cli is where people decide.
 //

@@ -105,6 +105,7 @@ func judgeAll(ctx context.Context, clock clock.Clock, c typed.CoreV1alpha1Interf
 type testedCall struct {
 	Task   string `json:"task"`
 	Tool   string `json:"tool"`
+	Kind   string `json:"kind,omitempty"`
 	CallID string `json:"callID,omitempty"`
 	// Source is where the arguments come from: record, approval, transcript or file; empty if they were not kept.
 	Source string `json:"source,omitempty"`
@@ -126,7 +127,7 @@ func (t *testedCall) judge(ctx context.Context, c typed.CoreV1alpha1Interface, n
 		return nil
 	}
 	out, err := c.ToolCalls(namespace).Create(ctx, &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
-		TaskName: t.Task, ToolName: t.Tool, CallID: t.CallID, Arguments: &apiextensionsv1.JSON{Raw: t.arguments}, Policies: policies,
+		TaskName: t.Task, ToolName: t.Tool, Kind: t.Kind, CallID: t.CallID, Arguments: &apiextensionsv1.JSON{Raw: t.arguments}, Policies: policies,
 	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return fmt.Errorf("call of %s of task %s: %w", t.Tool, t.Task, err)

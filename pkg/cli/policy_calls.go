@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,6 +55,7 @@ func callsOfTask(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, 
 			calls[i].NotJudged = k.partly
 		default:
 			calls[i].Source, calls[i].arguments = k.source, k.arguments
+			calls[i].Kind = cmp.Or(calls[i].Kind, k.kind)
 		}
 	}
 	return calls, nil
@@ -98,7 +100,7 @@ func callsOfEvents(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1a
 			if !seen {
 				at = len(calls)
 				place[key] = at
-				calls = append(calls, testedCall{Task: task.Name, Tool: e.ToolName, CallID: e.ToolCallID, key: key})
+				calls = append(calls, testedCall{Task: task.Name, Tool: e.ToolName, Kind: contentOf(e).Kind, CallID: e.ToolCallID, key: key})
 			}
 			if !seen || e.Type == v1alpha1.EventToolCallJudged {
 				calls[at].Recorded = verdict
@@ -110,10 +112,12 @@ func callsOfEvents(ctx context.Context, c typed.CoreV1alpha1Interface, task *v1a
 	}
 }
 
-// eventContent is what events say about attempts and verdicts.
+// eventContent is what events say about attempts, verdicts and tools.
 type eventContent struct {
 	Attempt int32                    `json:"attempt"`
 	Verdict v1alpha1.ToolCallVerdict `json:"verdict"`
+	// Kind is that of a coding agent's tool.
+	Kind string `json:"kind"`
 }
 
 func contentOf(e *v1alpha1.ExecutionEvent) (content eventContent) {
@@ -128,6 +132,7 @@ type keptArguments map[callKey]kept
 
 type kept struct {
 	source    string
+	kind      string
 	arguments json.RawMessage
 	// partly is set if only a part of the arguments was kept.
 	partly string
@@ -158,7 +163,7 @@ func (k keptArguments) ofRecord(ctx context.Context, c typed.CoreV1alpha1Interfa
 		if call.Arguments == nil {
 			continue
 		}
-		one := kept{source: "record", arguments: call.Arguments.Raw}
+		one := kept{source: "record", kind: call.Kind, arguments: call.Arguments.Raw}
 		if call.Redacted {
 			one.partly = "its arguments are kept without secrets"
 		}

@@ -71,7 +71,7 @@ func callsOfFile(term *terminal, name, task string) ([]testedCall, error) {
 		case call.Spec.TaskName == "" && task == "":
 			return nil, fmt.Errorf("%s: spec.taskName: is required without --task, because policies see the task of a call", name)
 		}
-		t := testedCall{Task: call.Spec.TaskName, Tool: call.Spec.ToolName, CallID: call.Spec.CallID, Source: "file", arguments: json.RawMessage("{}")}
+		t := testedCall{Task: call.Spec.TaskName, Tool: call.Spec.ToolName, Kind: call.Spec.Kind, CallID: call.Spec.CallID, Source: "file", arguments: json.RawMessage("{}")}
 		if t.Task == "" {
 			t.Task = task
 		}

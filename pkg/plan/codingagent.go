@@ -44,6 +44,6 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 		}
 	}
 	uses := UsesOf(t, p.Agent)
-	p.Gated = uses.Gated
+	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
 	return m.system(ctx, uses)
 }

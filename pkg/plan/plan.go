@@ -278,9 +278,7 @@ func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 		p.Temperature = ai.Temperature
 	}
 	c := a.Coordination
-	if c != nil && c.ApprovalTimeout != nil {
-		p.ApprovalTimeout = c.ApprovalTimeout.Value()
-	}
+	p.ApprovalTimeout = approvalTimeout(c)
 	switch {
 	case c == nil || !c.Enabled:
 		p.MaxIterations = DefaultMaxIterations
@@ -289,6 +287,14 @@ func (p *Plan) limit(ai *v1alpha1.TaskAI) {
 	default:
 		p.MaxIterations = CoordinationMaxIterations
 	}
+}
+
+// approvalTimeout returns how long a decision may take; 0 means no limit.
+func approvalTimeout(c *v1alpha1.AgentCoordination) time.Duration {
+	if c == nil || c.ApprovalTimeout == nil {
+		return 0
+	}
+	return c.ApprovalTimeout.Value()
 }
 
 // mount checks the Secret that the task wants as files.

@@ -38,6 +38,8 @@ const (
 	TypeApprovalDeclined  ErrorType = "approval_declined"
 	TypeApprovalExpired   ErrorType = "approval_expired"
 	TypeApprovalCancelled ErrorType = "approval_cancelled"
+	// TypeApprovalRequired means that a call had begun before it was known to need a person's approval, and was held back.
+	TypeApprovalRequired ErrorType = "approval_required"
 	// TypePolicyDenied means that a policy denied the call, which was not made.
 	TypePolicyDenied ErrorType = "policy_denied"
 	// TypeToolChanged means that the server of a remote tool no longer offers what was reviewed. The call was not made.
@@ -60,6 +62,7 @@ var advice = map[ErrorType]string{
 	TypeApprovalDeclined:  "do not make this call; try another way, or say in your answer what was declined",
 	TypeApprovalExpired:   "go on without it, or say in your answer that nobody decided",
 	TypeApprovalCancelled: "go on without it, or say in your answer what was not decided",
+	TypeApprovalRequired:  "wait for the approval",
 	TypePolicyDenied:      "do not repeat the call; try another way, or say in your answer what was denied",
 	TypeToolChanged:       "go on without it; a person has to review the tool",
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/tool"
-	"github.com/platform-ai/platform/pkg/worker/runner/ai"
+	"github.com/platform-ai/platform/pkg/worker/asking"
 	"github.com/platform-ai/platform/pkg/worker/runners"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/quickclock"
@@ -211,7 +211,7 @@ func (d *desk) decide(id string, t v1alpha1.EventType, reason string) {
 }
 
 // asker is a worker that asks a desk. Its timers fire at once if quick is set.
-func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*ai.Approvals, *quickclock.Clock) {
+func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*asking.Approvals, *quickclock.Clock) {
 	t.Helper()
 	w := newTestWorker(t, func(c *Config) { c.ServerURL = d.URL })
 	clk, fast := clock.WithDelayedExecution(clock.RealClock{}), quickclock.New()
@@ -227,7 +227,7 @@ func asker(t *testing.T, d *desk, quick bool, timeout time.Duration) (*ai.Approv
 	_, ctx := ktesting.NewTestContext(t)
 	w.events.out.start(ctx)
 	t.Cleanup(func() { w.events.out.close(0) })
-	return &ai.Approvals{Run: w.given(theTask()), Timeout: timeout}, fast
+	return &asking.Approvals{Run: w.given(theTask()), Timeout: timeout}, fast
 }
 
 // theTask is the task that the configuration of a test worker names.
@@ -247,7 +247,7 @@ type reaction struct {
 	err error
 }
 
-func asks(ctx context.Context, a *ai.Approvals, r agentloop.ApprovalRequest) <-chan reaction {
+func asks(ctx context.Context, a *asking.Approvals, r agentloop.ApprovalRequest) <-chan reaction {
 	out := make(chan reaction, 1)
 	go func() {
 		d, err := a.Ask(ctx, r)
@@ -299,7 +299,7 @@ func TestEqualCallsHaveTheirOwnApprovals(t *testing.T) {
 	}
 	again := *a.Run
 	again.Attempt = 3
-	a = &ai.Approvals{Run: &again}
+	a = &asking.Approvals{Run: &again}
 	answer := asks(t.Context(), a, aCall())
 	d.decide(d.pending(3), v1alpha1.EventApprovalCancelled, "")
 	if r := <-answer; r.State != v1alpha1.ApprovalCancelled {

@@ -43,19 +43,30 @@ const (
 type Handler interface {
 	// Event is called for each event, in order, also after the end of a turn. It must return soon.
 	Event(e Event)
-	// Permit decides whether a tool call may be made. It is called on a goroutine of its own, for several calls at once. ctx ends
-	// when the turn does; what is returned then is not used.
-	Permit(ctx context.Context, call *Call) Permission
-	// ReadTextFile and WriteTextFile serve text files. An error of InvalidParams or NotFound reaches the agent as it is.
-	ReadTextFile(path string) (string, error)
-	WriteTextFile(path, text string) error
+	// Permit is called for each request for a permission, in their order and that of the events. It must return soon. What it
+	// returns decides; it is called on a goroutine of its own, for several calls at once. ctx ends when the turn does; what is
+	// decided then is not used.
+	Permit(r Request) func(ctx context.Context) Permission
+	// ReadTextFile and WriteTextFile serve text files, on goroutines of their own. ctx ends with the connection. An error of
+	// InvalidParams or NotFound reaches the agent as it is.
+	ReadTextFile(ctx context.Context, path string) (string, error)
+	WriteTextFile(ctx context.Context, path, text string) error
 	// Odd is called with a description of something that the agent sent and that was left out. It must return soon.
 	Odd(what string)
+}
+
+// Request is a request for a permission to make a tool call.
+type Request struct {
+	Call *Call
+	// Once is set if the agent offers to have this call allowed and no other.
+	Once bool
 }
 
 // Permission is the decision on a tool call.
 type Permission struct {
 	Allowed bool
+	// Once allows this call and no other. If the agent does not offer that, the request is answered as cancelled.
+	Once bool
 	// Reason says why not.
 	Reason string
 }
@@ -315,25 +326,31 @@ func (c *Client) notified(method string, params json.RawMessage) {
 	}
 }
 
-// serve answers the requests of the agent.
-func (c *Client) serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
+// serve returns what answers a request of the agent.
+func (c *Client) serve(method string, params json.RawMessage) func(context.Context) (any, error) {
 	switch method {
 	case requestPermission:
-		return c.permission(ctx, params)
+		return c.permission(params)
 	case "fs/read_text_file":
-		return c.readFile(params)
+		return func(ctx context.Context) (any, error) { return c.readFile(ctx, params) }
 	case "fs/write_text_file":
-		var p struct{ Path, Content string }
-		if err := json.Unmarshal(params, &p); err != nil {
-			return nil, InvalidParams(err.Error())
+		return func(ctx context.Context) (any, error) {
+			var p struct{ Path, Content string }
+			if err := json.Unmarshal(params, &p); err != nil {
+				return nil, InvalidParams(err.Error())
+			}
+			return struct{}{}, c.o.Handler.WriteTextFile(ctx, p.Path, p.Content)
 		}
-		return struct{}{}, c.o.Handler.WriteTextFile(p.Path, p.Content)
 	}
 	c.odd("an unknown request: " + shown([]byte(method)))
-	return nil, &Error{Code: codeMethodNotFound, Message: "this client does not offer " + clip.Text(method, maxReported)}
+	return failing(&Error{Code: codeMethodNotFound, Message: "this client does not offer " + clip.Text(method, maxReported)})
 }
 
-func (c *Client) readFile(params json.RawMessage) (any, error) {
+func failing(err error) func(context.Context) (any, error) {
+	return func(context.Context) (any, error) { return nil, err }
+}
+
+func (c *Client) readFile(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Path        string
 		Line, Limit *int
@@ -341,7 +358,7 @@ func (c *Client) readFile(params json.RawMessage) (any, error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, InvalidParams(err.Error())
 	}
-	text, err := c.o.Handler.ReadTextFile(p.Path)
+	text, err := c.o.Handler.ReadTextFile(ctx, p.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -371,45 +388,65 @@ func lines(text string, line, limit *int) string {
 }
 
 // permission decides on a request for a permission. One that comes outside of a turn is cancelled.
-func (c *Client) permission(ctx context.Context, params json.RawMessage) (any, error) {
+func (c *Client) permission(params json.RawMessage) func(context.Context) (any, error) {
 	var p struct {
 		ToolCall json.RawMessage `json:"toolCall"`
-		Options  []struct {
-			OptionID string `json:"optionId"`
-			Kind     string `json:"kind"`
-		} `json:"options"`
+		Options  []option        `json:"options"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, InvalidParams(err.Error())
+		return failing(InvalidParams(err.Error()))
 	}
 	call, err := c.v1.asked(p.ToolCall)
 	if err != nil {
-		return nil, InvalidParams(err.Error())
+		return failing(InvalidParams(err.Error()))
 	}
-	outcome := map[string]any{"outcome": "cancelled"}
 	if !c.inTurn() {
-		return map[string]any{"outcome": outcome}, nil
+		return func(context.Context) (any, error) { return outcome(nil, ""), nil }
 	}
-	decision := c.o.Handler.Permit(ctx, call)
-	select {
-	case <-ctx.Done():
-		return map[string]any{"outcome": outcome}, nil
-	default:
+	decide := c.o.Handler.Permit(Request{Call: call, Once: chosen(p.Options, allowOnce) != nil})
+	return func(ctx context.Context) (any, error) {
+		d := decide(ctx)
+		kinds := []string{"reject_once", "reject_always"}
+		switch {
+		case ctx.Err() != nil:
+			kinds, d.Reason = nil, ""
+		case d.Allowed && d.Once:
+			kinds = []string{allowOnce}
+		case d.Allowed:
+			kinds = []string{allowOnce, "allow_always"} // the session ends with this process
+		}
+		return outcome(chosen(p.Options, kinds...), d.Reason), nil
 	}
-	kinds := []string{"reject_once", "reject_always"}
-	if decision.Allowed {
-		kinds = []string{"allow_once", "allow_always"} // the session ends with this process
-	}
+}
+
+// option is an answer to a request for a permission that the agent offers.
+type option struct {
+	OptionID string `json:"optionId"`
+	Kind     string `json:"kind"`
+}
+
+const allowOnce = "allow_once"
+
+// chosen returns the first option of the first kind that is offered; nil if there is none.
+func chosen(options []option, kinds ...string) *option {
 	for _, kind := range kinds {
-		for _, o := range p.Options {
-			if o.Kind == kind {
-				answer := map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": o.OptionID}}
-				if decision.Reason != "" {
-					answer["_meta"] = map[string]any{"reason": decision.Reason}
-				}
-				return answer, nil
+		for i := range options {
+			if options[i].Kind == kind {
+				return &options[i]
 			}
 		}
 	}
-	return map[string]any{"outcome": outcome}, nil
+	return nil
+}
+
+// outcome is the answer to a request for a permission. Without an option, the request is cancelled.
+func outcome(o *option, reason string) any {
+	answer := map[string]any{"outcome": map[string]any{"outcome": "cancelled"}}
+	if o != nil {
+		answer["outcome"] = map[string]any{"outcome": "selected", "optionId": o.OptionID}
+	}
+	if reason != "" {
+		answer["_meta"] = map[string]any{"reason": reason}
+	}
+	return answer
 }

@@ -30,6 +30,8 @@ type user struct {
 	dir string
 	// allow decides on permissions; nil allows all. asked gets each call that it decides on.
 	allow func(ctx context.Context, call *Call) Permission
+	// offered are the calls for which the agent offers a permission for once, in the order in which it asked.
+	offered []string
 
 	mu     sync.Mutex
 	events []string
@@ -52,14 +54,19 @@ func (u *user) Event(e Event) {
 	u.events = append(u.events, word)
 }
 
-func (u *user) Permit(ctx context.Context, call *Call) Permission {
-	if u.allow != nil {
-		return u.allow(ctx, call)
+func (u *user) Permit(r Request) func(context.Context) Permission {
+	if r.Once {
+		u.offered = append(u.offered, r.Call.ID)
 	}
-	return Permission{Allowed: true}
+	return func(ctx context.Context) Permission {
+		if u.allow != nil {
+			return u.allow(ctx, r.Call)
+		}
+		return Permission{Allowed: true}
+	}
 }
 
-func (u *user) ReadTextFile(path string) (string, error) {
+func (u *user) ReadTextFile(_ context.Context, path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", NotFound("no such file")
@@ -67,7 +74,7 @@ func (u *user) ReadTextFile(path string) (string, error) {
 	return string(text), err
 }
 
-func (u *user) WriteTextFile(path, text string) error {
+func (u *user) WriteTextFile(_ context.Context, path, text string) error {
 	if !strings.HasPrefix(path, u.dir) {
 		return InvalidParams("outside")
 	}
@@ -359,5 +366,22 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s, %s: %v", tc.initialize, tc.session, err)
 		}
 		_ = fromClient.Close()
+	}
+}
+
+// TestOnce: a permission for one call is none for others, and requests are seen in the order in which the agent sent them.
+func TestOnce(t *testing.T) {
+	for prompt, want := range map[string]struct{ text, offered string }{
+		"do: permit read a":           {"yes", "c1"},
+		"do: permit-always execute a": {"cancelled", ""},
+		"do: flood 12":                {"yes=12", "f0 f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11"},
+	} {
+		p := connect(t, &user{allow: func(context.Context, *Call) Permission { return Permission{Allowed: true, Once: true} }})
+		if _, err := p.session.Prompt(t.Context(), prompt); err != nil || p.said() != want.text {
+			t.Errorf("%q: %q, %v", prompt, p.said(), err)
+		}
+		if got := strings.Join(p.offered, " "); got != want.offered {
+			t.Errorf("%q: %s", prompt, got)
+		}
 	}
 }

@@ -75,8 +75,9 @@ type message struct {
 
 // side is what a connection does with what it receives.
 type side interface {
-	// serve answers a request. It is called on a goroutine of its own.
-	serve(ctx context.Context, method string, params json.RawMessage) (any, error)
+	// serve is called for each request, in the order of requests and notifications. What it returns makes the answer; it is called
+	// on a goroutine of its own.
+	serve(method string, params json.RawMessage) func(context.Context) (any, error)
 	// notified is called for each notification, in order, and before the answers that follow it are delivered.
 	notified(method string, params json.RawMessage)
 	// odd is called with a description of something that is left out.
@@ -87,7 +88,7 @@ type side interface {
 // a bound, so that an agent that does not read cannot keep this side from reading or from giving up.
 type conn struct {
 	side side
-	// ended is closed when nothing more is received; err is then set.
+	// ended is closed when nothing more is received or answered; err is then set.
 	ended chan struct{}
 	err   error
 
@@ -100,6 +101,8 @@ type conn struct {
 	next   int
 	calls  map[string]chan message
 	served map[string]served
+	// serving are the goroutines that answer them.
+	serving sync.WaitGroup
 }
 
 // served is a request of the agent that is being answered.
@@ -165,6 +168,8 @@ func (c *conn) read(ctx context.Context, in io.Reader) {
 	c.err, c.over = err, true
 	c.wake.Signal()
 	c.mu.Unlock()
+	cancel()
+	c.serving.Wait()
 	close(c.ended)
 	_, _ = io.Copy(io.Discard, in) // a program that writes on must not block
 }
@@ -264,8 +269,9 @@ func (c *conn) request(ctx context.Context, m message) {
 		c.reply(m.ID, nil, &Error{Code: codeInvalidRequest, Message: "a request with this id is being answered"})
 		return
 	}
-	go func() {
-		result, err := c.side.serve(ctx, m.Method, m.Params)
+	answer := c.side.serve(m.Method, m.Params)
+	c.serving.Go(func() {
+		result, err := answer(ctx)
 		if ctx.Err() != nil && err != nil {
 			err = &Error{Code: codeCancelled, Message: "the request was cancelled"}
 		}
@@ -274,7 +280,7 @@ func (c *conn) request(ctx context.Context, m message) {
 		c.mu.Unlock()
 		cancel()
 		c.reply(m.ID, result, err)
-	}()
+	})
 }
 
 // reply answers a request.

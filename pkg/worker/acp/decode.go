@@ -17,6 +17,8 @@ import (
 // Limits of what is kept of an update.
 const (
 	maxName     = 256
+	maxTool     = 128
+	maxTitle    = 4 << 10
 	maxPaths    = 32
 	maxCalls    = 1 << 14
 	maxSteps    = 256
@@ -143,16 +145,17 @@ func (l *lenient[T]) UnmarshalJSON(raw []byte) error {
 // change applies what is set to the call.
 func (v *v1Call) change(c *Call) {
 	if v.Title.value != "" {
-		c.Title = clip.Marked(v.Title.value, maxName)
+		c.Title = clip.Marked(v.Title.value, maxTitle)
 	}
 	if slices.Contains(kinds(), v.Kind.value) {
 		c.Kind = v.Kind.value
 	}
 	for _, m := range v.Meta.value {
 		if name := m.value.ToolName; name != "" {
-			c.Tool = clip.Text(name, maxName)
+			c.Tool = clip.Text(name, maxTool)
 		}
 	}
+	c.Running = c.Running || v.Status.value == "in_progress"
 	if set(v.RawInput) {
 		c.Arguments, c.ArgumentBytes = v.RawInput, len(v.RawInput)
 	}
@@ -183,7 +186,7 @@ func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null
 
 // kinds are the kinds of tools that the protocol knows.
 func kinds() []string {
-	return []string{"read", "edit", "delete", "move", "search", KindExecute, "think", "fetch", "switch_mode", KindOther}
+	return []string{KindRead, KindEdit, "delete", "move", "search", KindExecute, "think", "fetch", "switch_mode", KindOther}
 }
 
 // find returns the call with an id, and whether it is new.
@@ -209,7 +212,7 @@ func (d *decoder) toolCall(raw json.RawMessage) ([]Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c, isNew, err := d.find(v.ToolCallID)
-	if err != nil || c.ended {
+	if err != nil || c.Ended {
 		return nil, err
 	}
 	v.change(c)
@@ -219,7 +222,7 @@ func (d *decoder) toolCall(raw json.RawMessage) ([]Event, error) {
 		events = append(events, Event{Kind: CallStarted, Call: c.copy()})
 	}
 	if status := v.Status.value; status == "completed" || status == "failed" {
-		c.ended, c.Failed = true, status == "failed"
+		c.Ended, c.Failed = true, status == "failed"
 		events = append(events, Event{Kind: CallEnded, Call: c.copy()})
 		c.Arguments = nil // which may be long, and are not needed again
 	} else if !isNew {
@@ -240,7 +243,9 @@ func (d *decoder) asked(raw json.RawMessage) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.change(c)
+	if !c.Ended {
+		v.change(c)
+	}
 	return c.copy(), nil
 }
 

@@ -46,6 +46,8 @@ type Event struct {
 
 // Kinds of tools that have a meaning here.
 const (
+	KindRead    = "read"
+	KindEdit    = "edit"
 	KindExecute = "execute"
 	KindOther   = "other"
 )
@@ -63,11 +65,14 @@ type Call struct {
 	Arguments                  json.RawMessage
 	ArgumentBytes, ResultBytes int
 	// Paths are the files that the call is about, and Diffs those that it changes.
-	Paths  []string
-	Diffs  []Diff
-	Failed bool
+	Paths []string
+	Diffs []Diff
+	// Running is set once the agent says that the call is being made. Not all agents say it.
+	Running bool
+	// Ended is set once the call has ended, and Failed if it failed.
+	Ended, Failed bool
 
-	started, ended bool
+	started bool
 }
 
 func (c *Call) copy() *Call {

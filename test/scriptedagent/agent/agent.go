@@ -300,11 +300,15 @@ func (t *turn) say(text string) {
 	t.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": text}})
 }
 
-// call reports a tool call that begins, and returns its id.
+// call reports a tool call that is to begin, and returns its id.
 func (t *turn) call(kind, title string, input any) string {
 	t.calls++
 	id := fmt.Sprintf("c%d", t.calls)
-	t.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending", "rawInput": input})
+	update := map[string]any{"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending"}
+	if input != nil {
+		update["rawInput"] = input
+	}
+	t.update(update)
 	return id
 }
 
@@ -319,17 +323,25 @@ func (t *turn) callEnded(id string, failed bool, output string) {
 	})
 }
 
-// permitted asks for a permission, and says what was decided.
+// permitted asks for a permission, and returns what was decided.
 func (t *turn) permitted(id, kind, title string, input any) string {
-	answer := <-t.ask("session/request_permission", map[string]any{
-		"sessionId": session, "toolCall": map[string]any{"toolCallId": id, "title": title, "kind": kind, "rawInput": input},
-		"options": []any{
-			map[string]any{"optionId": "always", "name": "Always", "kind": "allow_always"},
-			map[string]any{"optionId": "yes", "name": "Yes", "kind": "allow_once"},
-			map[string]any{"optionId": "no", "name": "No", "kind": "reject_once"},
-		},
-	})
-	return decision(answer)
+	return decision(<-t.asks(id, kind, title, input, "allow_always", "allow_once", "reject_once"))
+}
+
+// names are those of the options of permissions.
+var names = map[string]string{"allow_always": "always", "allow_once": "yes", "reject_once": "no"}
+
+// asks asks for a permission with options of some kinds.
+func (t *turn) asks(id, kind, title string, input any, options ...string) <-chan message {
+	call := map[string]any{"toolCallId": id, "title": title, "kind": kind}
+	if input != nil {
+		call["rawInput"] = input
+	}
+	var offered []any
+	for _, kind := range options {
+		offered = append(offered, map[string]any{"optionId": names[kind], "name": names[kind], "kind": kind})
+	}
+	return t.ask("session/request_permission", map[string]any{"sessionId": session, "toolCall": call, "options": offered})
 }
 
 func decision(answer message) string {

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -86,6 +87,41 @@ func steps() map[string]func(t *turn, args string) {
 			t.callEnded(id, got != "yes", got)
 			t.say(got)
 		},
+		"permit-json": func(t *turn, args string) { // a kind, and the arguments
+			kind, raw, _ := strings.Cut(args, " ")
+			input := json.RawMessage(raw)
+			id := t.call(kind, "a call", input)
+			got := t.permitted(id, kind, "a call", input)
+			t.callEnded(id, got != "yes", got)
+			t.say(got)
+		},
+		"permit-bare": func(t *turn, args string) { // without arguments
+			kind, title, _ := strings.Cut(args, " ")
+			id := t.call(kind, title, nil)
+			got := t.permitted(id, kind, title, nil)
+			t.callEnded(id, got != "yes", got)
+			t.say(got)
+		},
+		"permit-running": func(t *turn, args string) { // asked for when it has begun
+			kind, title, _ := strings.Cut(args, " ")
+			input := map[string]any{"command": title}
+			id := t.call(kind, title, input)
+			t.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress"})
+			got := t.permitted(id, kind, title, input)
+			t.callEnded(id, got != "yes", got)
+			t.say(got)
+		},
+		"edit": func(t *turn, args string) { // what the client writes after it permitted the call
+			path, text, _ := strings.Cut(args, " ")
+			input := map[string]any{"path": t.in(path), "text": text}
+			id := t.call("edit", "Edit "+path, input)
+			got := t.permitted(id, "edit", "Edit "+path, input)
+			if got == "yes" {
+				got = said(<-t.ask("fs/write_text_file", map[string]any{"sessionId": session, "path": t.in(path), "content": text}))
+			}
+			t.callEnded(id, got != "{}", got)
+			t.say(got)
+		},
 		"permit-tool": func(t *turn, name string) {
 			t.say(decision(<-t.ask("session/request_permission", map[string]any{
 				"sessionId": session, "toolCall": map[string]any{"toolCallId": "named", "_meta": map[string]any{"vendor": map[string]any{"toolName": name}}},
@@ -118,21 +154,47 @@ func steps() map[string]func(t *turn, args string) {
 		},
 
 		// What they do nevertheless.
-		"flood": func(t *turn, count string) {
+		"flood": func(t *turn, args string) { // a number, and a kind
+			count, kind, _ := strings.Cut(args, " ")
 			n, _ := strconv.Atoi(count)
-			answers := make(chan string, n)
+			var answers []<-chan message
 			for i := range n {
-				go func() { answers <- t.permitted(fmt.Sprintf("f%d", i), "read", "a call", nil) }()
+				answers = append(answers, t.asks(fmt.Sprintf("f%d", i), cmp.Or(kind, "read"), "a call", map[string]any{"n": i}, "allow_always", "allow_once", "reject_once"))
 			}
 			counted := map[string]int{}
-			for range n {
-				counted[<-answers]++
+			for _, answer := range answers {
+				counted[decision(<-answer)]++
 			}
 			var words []string
 			for word, n := range counted {
 				words = append(words, fmt.Sprintf("%s=%d", word, n))
 			}
 			t.say(sorted(words))
+		},
+		"permit-always": func(t *turn, args string) { // offers no permission for one call
+			kind, title, _ := strings.Cut(args, " ")
+			t.say(decision(<-t.asks("always", kind, title, map[string]any{"command": title}, "allow_always", "reject_once")))
+		},
+		"permit-ignored": func(t *turn, args string) { // makes the call whatever was decided
+			kind, title, _ := strings.Cut(args, " ")
+			id := t.call(kind, title, map[string]any{"command": title})
+			t.say(t.permitted(id, kind, title, map[string]any{"command": title}))
+			t.callEnded(id, false, "done")
+		},
+		"permit-changed": func(t *turn, args string) { // makes another call than that which was permitted
+			kind, title, _ := strings.Cut(args, " ")
+			id := t.call(kind, title, map[string]any{"command": title})
+			t.say(t.permitted(id, kind, title, map[string]any{"command": title}))
+			t.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed", "rawInput": map[string]any{"command": "another"}})
+		},
+		"permit-again": func(t *turn, args string) { // asks twice for one call
+			kind, title, _ := strings.Cut(args, " ")
+			input := map[string]any{"command": title}
+			id := t.call(kind, title, input)
+			first := t.permitted(id, kind, title, input)
+			second := t.permitted(id, kind, title, input)
+			t.callEnded(id, second != "yes", second)
+			t.say(first + " " + second)
 		},
 		"permit-late": func(t *turn, _ string) { // after the turn was cancelled
 			<-t.cancelled

@@ -321,7 +321,9 @@ type AgentCoordination struct {
 	// +k8s:optional
 	// +k8s:minimum=0
 	MaxIterations int32 `json:"maxIterations,omitempty"`
-	// approvalRequiredTools are the tools that wait for a person's approval before each call, even if enabled is not set.
+	// approvalRequiredTools are the tools that wait for a person's approval before each call, even if enabled is not set. For an agent
+	// with a runtime they are names that the coding agent gives its tools, or kinds of tools (see spec.kind of ToolCall), in any case;
+	// bash means all commands.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=128

@@ -74,15 +74,19 @@ const (
 // Events of tool calls. Arguments and results are in none of them.
 const (
 	// EventToolCallStarted: a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a
-	// call that was approved; kind and files of a call of a coding agent, which has no iteration.
+	// call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in
+	// ToolCallCompleted.
 	EventToolCallStarted EventType = "ToolCallStarted"
 	// EventToolCallCompleted: the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs;
 	// approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a
-	// task that the call created; kind, files and changedFiles of a call of a coding agent.
+	// task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent
+	// made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than
+	// those that were approved.
 	EventToolCallCompleted EventType = "ToolCallCompleted"
 	// EventToolCallFailed: the call failed, and the model was given the error. Content: iteration, toolName, toolCallID,
-	// resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files and changedFiles of a call of a coding
-	// agent.
+	// resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a
+	// call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when
+	// it is approved.
 	EventToolCallFailed EventType = "ToolCallFailed"
 )
 

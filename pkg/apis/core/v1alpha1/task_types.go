@@ -367,7 +367,9 @@ type TaskAgentRuntime struct {
 	// +k8s:minimum=1
 	// +k8s:maximum=1000
 	MaxTurns *int32 `json:"maxTurns,omitempty"`
-	// allowedTools are the tools that may be used. Unset means the Agent's default; an empty list allows none.
+	// allowedTools are the tools that may be used: names that the coding agent gives its tools, or kinds of tools (see spec.kind of
+	// ToolCall), in any case; bash means all commands. Unset means the Agent's default; an empty list allows none. Like disallowedTools
+	// and allowBash they decide what the agent asks for; what it does without asking is up to the sandbox.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=128

@@ -22,6 +22,8 @@ const (
 	ToolSourceBuiltin ToolSource = "BuiltIn"
 	// ToolSourceCustom is a Tool object.
 	ToolSourceCustom ToolSource = "Custom"
+	// ToolSourceAgent is a tool that a coding agent has of its own.
+	ToolSourceAgent ToolSource = "Agent"
 )
 
 // ToolCallVerdict is what policies decide about a call.
@@ -71,7 +73,7 @@ type ToolCall struct {
 	Status ToolCallStatus `json:"status,omitempty"`
 }
 
-// ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, callId, arguments,
+// ToolCallSpec is a call and what the server knows about it. A client sets taskName, toolName, kind, callId, arguments,
 // sensitive and policies; the server sets everything else, whatever the client sent there.
 type ToolCallSpec struct {
 	// taskName is the task that makes the call, in the namespace of the request. Policies see it empty, and a task without UID
@@ -80,11 +82,18 @@ type ToolCallSpec struct {
 	// +k8s:required
 	// +k8s:format=k8s-long-name
 	TaskName string `json:"taskName"`
-	// toolName is the tool, by the name that the model knows.
+	// toolName is the tool, by the name that the model knows. A coding agent that does not name its tool calls it by its kind.
 	// +required
 	// +k8s:required
 	// +k8s:maxLength=253
 	ToolName string `json:"toolName"`
+	// kind is set for a call that a coding agent makes with a tool of its own: read, edit, delete, move, search, execute, think,
+	// fetch, switch_mode or other, in the words of the Agent Client Protocol. Commands are of kind execute, however the agent
+	// names its tool. It is empty for every other call. Only tasks of type agent make such calls.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=32
+	Kind string `json:"kind"`
 	// callId is the id that the model gave to the call.
 	// +optional
 	// +k8s:optional
@@ -286,6 +295,9 @@ type TaskCall struct {
 	Attempt int32 `json:"attempt,omitempty"`
 	// toolName is the tool, by the name that the model knows.
 	ToolName string `json:"toolName"`
+	// kind is that of a call of a coding agent's own tool; empty for every other call.
+	// +optional
+	Kind string `json:"kind,omitempty"`
 	// callId is the id that the model gave to the call.
 	// +optional
 	CallID string `json:"callId,omitempty"`

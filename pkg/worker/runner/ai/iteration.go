@@ -21,6 +21,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/asking"
 )
 
 // Limits of the decisions that an iteration is told of.
@@ -88,7 +89,7 @@ func (r *run) iteration(ctx context.Context, p *plan.Plan) (*iteration, error) {
 
 // carry gives the gate the approvals that earlier iterations got and did not use: each is for one call of the same tool with
 // the same arguments. The agent is told of those whose arguments are stored as they were approved, as far as there is room.
-func (i *iteration) carry(g *agentloop.Gate, a *Approvals, tools *tool.Catalogue) {
+func (i *iteration) carry(g *agentloop.Gate, a *asking.Approvals, tools *tool.Catalogue) {
 	if i == nil || i.overflow {
 		return
 	}
@@ -96,7 +97,7 @@ func (i *iteration) carry(g *agentloop.Gate, a *Approvals, tools *tool.Catalogue
 	room := maxDecisionBytes
 	for _, p := range i.approvals {
 		d, ok := tools.Definition(p.Spec.TargetTool)
-		if !ok || !a.call(d).Survives(&p) {
+		if !ok || !a.Call(d).Survives(&p) {
 			continue
 		}
 		g.Keep(d.Name, p.Spec.TargetArgsDigest, approval.Answer{ApprovalID: p.Name, State: p.Status.State, Reason: p.Status.DecisionReason})

@@ -9,7 +9,9 @@
 // the task names in spec.env. One process serves one session, because agents let a permission of one session block the others.
 //
 // What an agent may do is decided in two places. The sandbox holds whatever the agent does. Permission requests hold what the agent
-// asks for, by the names that the agent gives its tools: an agent that does not ask is not held by them.
+// asks for, by the names that the agent gives its tools: an agent that does not ask is not held by them. A request is decided by the lists
+// of the task and its Agent, then by the server's policies, and then, where one of these demands it, by people (permit.go). Files that the
+// worker reads or writes for the agent are decided in the same way (files.go).
 //
 // An agent that works in silence is not given up: healthy agents are silent for minutes. The task's timeout ends it.
 package codingagent
@@ -207,7 +209,7 @@ func (r *run) converse(ctx context.Context, args, env []string, t *talk) (runner
 		return runner.Result{}, err
 	}
 	began := r.Clock.Now()
-	t.startPlans(ctx)
+	t.prepare(ctx, r.plan)
 	client := acp.Connect(ctx, out, p.stdin, acp.Options{Name: "platform", Version: version.Version(), Handler: t, Clock: clock.RealClock{}, Grace: cancelGrace})
 	stop, err := r.turn(ctx, client, filepath.Base(args[0]), t)
 	p.end(clock.RealClock{}, ctx.Err() != nil)
@@ -219,7 +221,7 @@ func (r *run) converse(ctx context.Context, args, env []string, t *talk) (runner
 	if p.errors.Truncated {
 		r.Log.Line("it wrote more, which is left out")
 	}
-	result := runner.Result{Text: t.last, Content: map[string]any{"stopReason": stop, "toolCalls": t.calls, "resultLength": len(t.last)}}
+	result := runner.Result{Text: t.last, Content: map[string]any{"stopReason": stop, "toolCalls": t.count, "resultLength": len(t.last)}}
 	err = r.failure(ctx, p, stop, err, t)
 	r.recordEnd(ctx, stop, err, result, r.Clock.Since(began))
 	return result, err

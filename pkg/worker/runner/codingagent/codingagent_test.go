@@ -4,21 +4,16 @@
 package codingagent
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -34,39 +29,6 @@ func TestMain(m *testing.M) {
 		os.Exit(agent.Run(os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
-}
-
-// server is an API server with one Agent. It keeps the plans that it gets.
-type server struct {
-	*httptest.Server
-	mu    sync.Mutex
-	plans []v1alpha1.TaskPlan
-}
-
-func newServer(t *testing.T, spec v1alpha1.AgentSpec) *server {
-	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if r.Method == http.MethodGet {
-			_ = json.NewEncoder(w).Encode(&v1alpha1.Agent{
-				TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Agent"},
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "coder"}, Spec: spec,
-			})
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		var p v1alpha1.TaskPlan
-		if err := json.Unmarshal(body, &p); err == nil {
-			s.mu.Lock()
-			s.plans = append(s.plans, p)
-			s.mu.Unlock()
-		}
-		w.WriteHeader(http.StatusCreated)
-		_, _ = w.Write(body)
-	}))
-	t.Cleanup(s.Close)
-	return s
 }
 
 // outcome is what a run left.
@@ -93,8 +55,43 @@ func (o *outcome) types() string {
 	return strings.Join(list, " ")
 }
 
+// said returns the messages.
+func (o *outcome) said() string {
+	var said []string
+	for _, e := range o.Events() {
+		if e.Type == v1alpha1.EventModelMessage {
+			said = append(said, e.ContentText)
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+// Record keeps an event, which also reaches the server.
+func (o *outcome) Record(e *v1alpha1.ExecutionEvent) {
+	o.Run.Record(e)
+	o.server.add(e)
+}
+
+// Commit is Record.
+func (o *outcome) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
+	o.Record(e)
+	return ctx.Err()
+}
+
 // do runs a task with the scripted agent.
 func do(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v1alpha1.AgentSpec)) *outcome {
+	t.Helper()
+	return prepared(t, prompt, change...).run(t.Context())
+}
+
+// run runs the task.
+func (o *outcome) run(ctx context.Context) *outcome {
+	o.result, o.err = Runner.Run(ctx, o.Run.Run)
+	return o
+}
+
+// prepared makes everything ready to run a task with the scripted agent.
+func prepared(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v1alpha1.AgentSpec)) *outcome {
 	t.Helper()
 	a := v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeCodex}, SystemPrompt: &v1alpha1.AgentSystemPrompt{Inline: "Be brief."}}
 	spec := v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent, Prompt: prompt, AgentRef: &v1alpha1.NamespacedReference{Name: "coder"}}
@@ -103,6 +100,7 @@ func do(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v1alpha
 	}
 	o := &outcome{server: newServer(t, a)}
 	o.Run = runnertest.New(t, o.server.URL, spec)
+	o.Recorder = o
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +125,6 @@ func do(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v1alpha
 			t.Fatal(err)
 		}
 	}
-	o.result, o.err = Runner.Run(t.Context(), o.Run.Run)
 	return o
 }
 
@@ -182,7 +179,7 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// TestPermissions: the lists of the task and of the Agent decide what an agent may do, and what needs an approval is not done.
+// TestPermissions: the lists of the task and of the Agent decide what an agent may do.
 func TestPermissions(t *testing.T) {
 	no, yes := false, true
 	for name, tc := range map[string]struct {
@@ -204,21 +201,12 @@ func TestPermissions(t *testing.T) {
 		"disallowed": {func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) {
 			t.DisallowedTools = []string{"Bash", "Edit"}
 		}, "no yes no"},
-		"approval": {func(_ *v1alpha1.TaskAgentRuntime, a *v1alpha1.AgentSpec) {
-			a.Coordination = &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"execute"}}
-		}, "no yes yes"},
 	} {
 		o := do(t, "do: permit execute ls\ndo: think .\ndo: permit read x\ndo: think .\ndo: permit-tool Edit", func(s *v1alpha1.TaskSpec, a *v1alpha1.AgentSpec) {
 			s.AgentRuntime = &v1alpha1.TaskAgentRuntime{}
 			tc.change(s.AgentRuntime, a)
 		})
-		var said []string
-		for _, e := range o.Events() {
-			if e.Type == v1alpha1.EventModelMessage {
-				said = append(said, e.ContentText)
-			}
-		}
-		if got := strings.Join(said, " "); got != tc.want {
+		if got := o.said(); got != tc.want {
 			t.Errorf("%s: %s, want %s; %v, %s", name, got, tc.want, o.err, o.Logged())
 		}
 	}

@@ -49,11 +49,12 @@ func (r rules) refuse(c *acp.Call) string {
 		return "the task does not allow this tool (disallowedTools)"
 	case r.limited && !names(r.allowed, c):
 		return "the task does not allow this tool (allowedTools)"
-	case names(r.gated, c):
-		return "the tool needs an approval, which coding agents cannot ask for yet (coordination.approvalRequiredTools)"
 	}
 	return ""
 }
+
+// gates reports whether people have to approve a call.
+func (r rules) gates(c *acp.Call) bool { return names(r.gated, c) }
 
 // names reports whether a list names the tool of a call.
 func names(list []string, c *acp.Call) bool {

@@ -92,7 +92,7 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 			list = append(list, support.UnknownTool(path.Index(i).Child("name").String(), t.Name))
 		}
 	}
-	if c := a.Spec.Coordination; c != nil {
+	if c := a.Spec.Coordination; c != nil && a.Spec.Runtime == nil { // the tools of coding agents are not known here
 		path = field.NewPath("spec", "coordination", "approvalRequiredTools")
 		for i, name := range c.ApprovalRequiredTools {
 			if o.unknown(ctx, name) {

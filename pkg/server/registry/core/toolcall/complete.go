@@ -18,7 +18,7 @@ import (
 // complete sets what only the server knows, and the typed arguments.
 func (j *judge) complete(ctx context.Context, t v1alpha1.ToolCallTask, c *v1alpha1.ToolCall) error {
 	c.Spec = v1alpha1.ToolCallSpec{
-		TaskName: c.Spec.TaskName, ToolName: c.Spec.ToolName, CallID: c.Spec.CallID, Arguments: c.Spec.Arguments,
+		TaskName: c.Spec.TaskName, ToolName: c.Spec.ToolName, Kind: c.Spec.Kind, CallID: c.Spec.CallID, Arguments: c.Spec.Arguments,
 		Task: t,
 	}
 	if c.Spec.Arguments == nil || len(bytes.TrimSpace(c.Spec.Arguments.Raw)) == 0 {
@@ -29,6 +29,13 @@ func (j *judge) complete(ctx context.Context, t v1alpha1.ToolCallTask, c *v1alph
 	}
 	if err := values(&c.Spec); err != nil {
 		return err
+	}
+	if c.Spec.Kind != "" { // whose names mean nothing here
+		if t.Type != v1alpha1.TaskTypeAgent {
+			return apierrors.NewBadRequest("spec.kind: must be empty: only tasks of type agent call tools that a coding agent has of its own")
+		}
+		c.Spec.Source = v1alpha1.ToolSourceAgent
+		return nil
 	}
 	if b, ok := builtin.Find(c.Spec.ToolName); ok {
 		c.Spec.Source = v1alpha1.ToolSourceBuiltin

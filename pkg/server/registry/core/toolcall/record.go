@@ -17,7 +17,7 @@ import (
 func (j *judge) record(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.ToolCall, sensitive []string) error {
 	arguments, changed := withoutSecrets(c.Spec.Arguments.Raw, sensitive)
 	err := j.tasks.KeepCall(ctx, t, digest(&c.Spec), &v1alpha1.TaskCall{
-		Attempt: c.Spec.Task.Attempt, ToolName: c.Spec.ToolName, CallID: c.Spec.CallID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Redacted: changed,
+		Attempt: c.Spec.Task.Attempt, ToolName: c.Spec.ToolName, Kind: c.Spec.Kind, CallID: c.Spec.CallID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Redacted: changed,
 	})
 	if err != nil {
 		return err

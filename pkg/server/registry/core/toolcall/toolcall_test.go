@@ -115,3 +115,23 @@ func TestWithoutSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnTools: the tools of a coding agent are no tools of the platform, whatever their names are, and no other task has such tools.
+func TestOwnTools(t *testing.T) {
+	t.Parallel()
+	call := func(of v1alpha1.TaskType, kind string) (*v1alpha1.ToolCall, error) {
+		c := &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
+			ToolName: "file_read", Kind: kind, Arguments: &apiextensionsv1.JSON{Raw: []byte(`{"path":["a"]}`)}, Source: v1alpha1.ToolSourceCustom, Class: v1alpha1.ToolClassWrite,
+		}}
+		return c, (&judge{}).complete(t.Context(), v1alpha1.ToolCallTask{Type: of}, c)
+	}
+	if c, err := call(v1alpha1.TaskTypeAgent, "read"); err != nil || c.Spec.Source != v1alpha1.ToolSourceAgent || c.Spec.Kind != "read" || c.Spec.Class != "" || c.Spec.FileRead != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := call(v1alpha1.TaskTypeAI, "read"); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "spec.kind") {
+		t.Errorf("of a task of type ai: %v", err)
+	}
+	if _, err := call(v1alpha1.TaskTypeAgent, ""); !apierrors.IsBadRequest(err) { // a tool of the platform, whose arguments are others
+		t.Errorf("a built-in tool: %v", err)
+	}
+}

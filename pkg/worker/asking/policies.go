@@ -1,14 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ai
+package asking
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,28 +14,27 @@ import (
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
-// judge asks the server's policies about a call. The server leaves secrets of the run out of the verdict, because it
-// records it; what it does not recognise is removed here, before the model reads it. While the server is away, judge waits,
-// like everything else that must not be skipped. A call that the server cannot read, or over which it fails each time, is not
-// made: that is a *tool.Error, which costs the call and not the run.
-func (r *run) judge(ctx context.Context, callID, name string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
-	secrets := r.SecretsIn(arguments)
-	call := &v1alpha1.ToolCall{Spec: v1alpha1.ToolCallSpec{
-		TaskName: r.Task.Name, ToolName: name, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments}, Sensitive: secrets,
-	}}
+// Policies asks the server's policies about a call of the run, with arguments. The server leaves secrets of the run out of the
+// verdict, because it records it; what it does not recognise is removed here, before the model reads it. While the server is away,
+// Policies waits, like everything else that must not be skipped. A call that the server cannot read, or over which it fails each
+// time, is not made: that is a *tool.Error, which costs the call and not the run.
+func Policies(ctx context.Context, r *runner.Run, c v1alpha1.ToolCallSpec) (v1alpha1.ToolCallStatus, error) {
+	c.TaskName, c.Sensitive = r.Task.Name, r.SecretsIn(c.Arguments.Raw)
+	call := &v1alpha1.ToolCall{Spec: c}
 	var judged *v1alpha1.ToolCall
 	err := client.Repeat(ctx, r.Clock, func(ctx context.Context) (err error) {
 		judged, err = r.API.CoreV1alpha1().ToolCalls(r.Task.Namespace).Create(ctx, call, metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
-		return v1alpha1.ToolCallStatus{}, unjudged(ctx, name, err, r.Scrub)
+		return v1alpha1.ToolCallStatus{}, unjudged(ctx, c.ToolName, err, r.Scrub)
 	}
 	for i := range judged.Status.Findings {
 		f := &judged.Status.Findings[i]
-		f.Message = redact.Fragments(r.Scrub(f.Message), secrets)
+		f.Message = redact.Fragments(r.Scrub(f.Message), c.Sensitive)
 	}
 	return judged.Status, nil
 }
