@@ -30,6 +30,7 @@ if [[ ! -x $cache/gitea ]]; then
   version=$(go list -m -f '{{.Version}}' "$module")
   # The program reads its templates and lists of options at run time. They are part of the module, and copied, because the cache of
   # modules may be emptied.
+  go mod download "$module" # otherwise it has no folder yet
   dir=$(go list -m -f '{{.Dir}}' "$module")
   rm -rf "$cache/static"
   mkdir "$cache/static"
