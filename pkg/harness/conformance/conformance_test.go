@@ -81,7 +81,7 @@ func TestReference(t *testing.T) {
 var broken = map[string]string{
 	"health-without-state": "R1", "limits-missing": "R2", "status-without-lifecycle": "R3", "changing-instance": "R4", "plain-errors": "R5",
 	"open-status": "A1", "any-token": "A2", "no-capability-needed": "A3", "any-capability": "A4", "expired-capability": "A5", "reused-capability": "A6",
-	"takes-new-credentials": "A7", "token-in-environment": "A8",
+	"takes-new-credentials": "A7", "token-in-environment": "A8", "token-in-errors": "A8",
 	"any-instance": "F1", "any-digest": "F2", "does-again": "F3", "changed-digest": "F4", "stale-epoch": "F5", "stale-epoch-repeated": "F6", "early-epoch": "F7",
 	"any-generation": "F8", "forgets-generation": "F9", "digest-of-bytes": "F10",
 	"unknown-members": "B1", "fence-optional": "B2", "any-length": "B3", "twice": "B1 B4",

@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for _, c := range Checks() {
 		result := r.check(ctx, p, c)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w to the end: %w", ErrCannotRun, context.Cause(ctx))
+			return nil, fmt.Errorf("the checks did not come to their end: %w", context.Cause(ctx))
 		}
 		r.Results = append(r.Results, result)
 		r.Counts[result.State]++
@@ -164,6 +164,9 @@ func (r *Report) check(ctx context.Context, p *probe, c Check) Result {
 		result.State, result.Happened = NotApplicable, not.why
 	default:
 		result.State, result.Happened, result.Advice = Failed, err.Error(), c.Advice
+		for _, secret := range harness.Spellings(p.o.Token, p.o.Key) { // a runtime may have repeated one
+			result.Happened = strings.ReplaceAll(result.Happened, secret, "[a secret]")
+		}
 	}
 	return result
 }

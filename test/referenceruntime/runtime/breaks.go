@@ -7,7 +7,7 @@ package runtime
 func Breaks() []string {
 	return []string{
 		"health-without-state", "limits-missing", "status-without-lifecycle", "status-without-sessions", "changing-instance", "plain-errors",
-		"open-status", "any-token", "no-capability-needed", "any-capability", "expired-capability", "reused-capability", "takes-new-credentials", "token-in-environment",
+		"open-status", "any-token", "no-capability-needed", "any-capability", "expired-capability", "reused-capability", "takes-new-credentials", "token-in-environment", "token-in-errors",
 		"any-instance", "any-digest", "does-again", "changed-digest", "stale-epoch", "stale-epoch-repeated", "early-epoch", "any-generation",
 		"forgets-generation", "digest-of-bytes",
 		"unknown-members", "fence-optional", "any-length", "twice",

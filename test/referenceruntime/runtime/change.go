@@ -63,7 +63,7 @@ func (r *Runtime) change(w http.ResponseWriter, req *http.Request, at route) err
 		return err
 	}
 	if o.prompt != nil {
-		r.stream(w, req, o.prompt, 0)
+		o.prompt.stream(w, req, 0)
 		return nil
 	}
 	replyRaw(w, o.code, o.answer)
@@ -245,11 +245,11 @@ func (r *Runtime) carryOut(at route, f harness.Fence, scope *scope, body []byte)
 	case "workspace":
 		return s.receive(body)
 	case "prompts":
-		return r.start(s, at.prompt, body)
+		return s.start(at.prompt, body)
 	case "workspace-deltas":
-		return r.freeze(s, at.item, body)
+		return s.delta(at.item, body)
 	case "publication-finalization":
-		return r.finalize(s, body)
+		return s.finalize(body)
 	}
 	p := s.prompt
 	if p == nil || p.id != at.prompt {
@@ -257,11 +257,11 @@ func (r *Runtime) carryOut(at route, f harness.Fence, scope *scope, body []byte)
 	}
 	switch at.kind {
 	case "lease":
-		return r.renew(p, body)
+		return p.renew(body)
 	case "cancel":
-		return r.cancel(p, body)
+		return p.cancel(body)
 	}
-	return r.answer(p, at.item, body)
+	return p.answer(at.item, body)
 }
 
 func (r *Runtime) drain(body []byte) (*operation, error) {

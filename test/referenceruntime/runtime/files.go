@@ -173,23 +173,23 @@ func (s *session) checkOut(b *base) error {
 	return nil
 }
 
-func (r *Runtime) freeze(s *session, id string, body []byte) (*operation, error) {
+func (s *session) delta(id string, body []byte) (*operation, error) {
 	var spec harness.DeltaSpec
-	if err := r.decode(body, &spec); err != nil {
+	if err := s.r.decode(body, &spec); err != nil {
 		return nil, err
 	}
 	state := s.state()
-	if s.base == nil || state == harness.SessionRunning && !r.broken("delta-while-running") {
+	if s.base == nil || state == harness.SessionRunning && !s.r.broken("delta-while-running") {
 		return nil, harness.Refuse(harness.Busy, "the session is %s, or has no workspace", state)
 	}
 	f, err := s.freeze(id)
 	if err != nil {
 		return nil, err
 	}
-	if most := min(spec.MaxBytes, *r.limits.MaxWorkspaceDeltaBytes); f.status.Bytes > most && !r.broken("delta-any-size") {
+	if most := min(spec.MaxBytes, *s.r.limits.MaxWorkspaceDeltaBytes); f.status.Bytes > most && !s.r.broken("delta-any-size") {
 		return nil, harness.Refuse(harness.TooLarge, "the delta has %d bytes, more than %d", f.status.Bytes, most)
 	}
-	if r.broken("delta-digest") && f.status.Files > 0 {
+	if s.r.broken("delta-digest") && f.status.Files > 0 {
 		f.status.Digest = hexOf(append(slices.Clone(f.file), 0))
 	}
 	s.deltas[id] = f

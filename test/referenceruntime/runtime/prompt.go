@@ -56,9 +56,9 @@ type permission struct {
 	answered chan struct{}
 }
 
-func (r *Runtime) start(s *session, id string, body []byte) (*operation, error) {
+func (s *session) start(id string, body []byte) (*operation, error) {
 	var spec harness.PromptSpec
-	if err := r.decode(body, &spec); err != nil {
+	if err := s.r.decode(body, &spec); err != nil {
 		return nil, err
 	}
 	lease := spec.LeaseMillis
@@ -66,28 +66,28 @@ func (r *Runtime) start(s *session, id string, body []byte) (*operation, error) 
 	switch state := s.state(); {
 	case len(spec.Texts) == 0 || spec.MaxTurns != 0:
 		return nil, harness.Refuse(harness.BadRequest, "texts is required, and the scripted agent has no maxTurns")
-	case (lease < *r.limits.MinPromptLeaseMillis || lease > *r.limits.MaxPromptLeaseMillis) && !r.broken("any-lease"):
-		return nil, harness.Refuse(harness.BadRequest, "leaseMillis must be %d to %d", *r.limits.MinPromptLeaseMillis, *r.limits.MaxPromptLeaseMillis)
-	case r.draining:
+	case (lease < *s.r.limits.MinPromptLeaseMillis || lease > *s.r.limits.MaxPromptLeaseMillis) && !s.r.broken("any-lease"):
+		return nil, harness.Refuse(harness.BadRequest, "leaseMillis must be %d to %d", *s.r.limits.MinPromptLeaseMillis, *s.r.limits.MaxPromptLeaseMillis)
+	case s.r.draining:
 		return nil, harness.Refuse(harness.Draining, "the runtime takes on nothing new")
-	case state != harness.SessionIdle && !(state == harness.SessionRunning && r.broken("two-prompts")), again && !r.broken("does-again") && !r.broken("prompt-again"):
+	case state != harness.SessionIdle && !(state == harness.SessionRunning && s.r.broken("two-prompts")), again && !s.r.broken("does-again") && !s.r.broken("prompt-again"):
 		return nil, harness.Refuse(harness.Busy, "the session is %s, or its prompt has this name", state)
-	case int64(r.running) >= *r.limits.MaxConcurrentPrompts && !r.broken("no-prompt-limit"):
-		return nil, harness.Refuse(harness.LimitReached, "%d prompts are running already", r.running)
+	case int64(s.r.running) >= *s.r.limits.MaxConcurrentPrompts && !s.r.broken("no-prompt-limit"):
+		return nil, harness.Refuse(harness.LimitReached, "%d prompts are running already", s.r.running)
 	}
 	p := &prompt{
-		r: r, s: s, id: id, change: make(chan struct{}), sequence: 1, lease: time.Duration(max(lease, 1)) * time.Millisecond,
+		r: s.r, s: s, id: id, change: make(chan struct{}), sequence: 1, lease: time.Duration(max(lease, 1)) * time.Millisecond,
 		permissions: map[string]*permission{}, cancelled: make(chan struct{}),
 	}
 	p.interrupt = sync.OnceFunc(func() { close(p.cancelled) })
-	p.ctx, p.kill = context.WithCancel(r.ctx)
-	p.watch = r.clock.AfterFunc(p.lease, p.lose)
+	p.ctx, p.kill = context.WithCancel(s.r.ctx)
+	p.watch = s.r.clock.AfterFunc(p.lease, p.lose)
 	s.stop() // a prompt before this one has ended
 	s.prompt = p
-	r.running++
+	s.r.running++
 	generation := s.generation
 	p.add(&harness.Event{Type: harness.EventAccepted, Session: s.id, Generation: generation, Prompt: id, LeaseMillis: lease})
-	r.agents.Go(func() { p.work(spec.Texts) })
+	s.r.agents.Go(func() { p.work(spec.Texts) })
 	return &operation{prompt: p}, nil
 }
 
@@ -160,9 +160,9 @@ func (p *prompt) permit(id string, call *harness.Call) bool {
 	return q.decision == harness.Allow || q.decision == harness.Deny && p.r.broken("allows-denied")
 }
 
-func (r *Runtime) answer(p *prompt, id string, body []byte) (*operation, error) {
+func (p *prompt) answer(id string, body []byte) (*operation, error) {
 	var a harness.PermissionAnswer
-	if err := r.decode(body, &a); err != nil {
+	if err := p.r.decode(body, &a); err != nil {
 		return nil, err
 	}
 	q := p.permissions[id]
@@ -171,11 +171,11 @@ func (r *Runtime) answer(p *prompt, id string, body []byte) (*operation, error) 
 		return nil, harness.Refuse(harness.NotFound, "there is no permission %s", id)
 	case a.Decision != harness.Allow && a.Decision != harness.Deny:
 		return nil, harness.Refuse(harness.BadRequest, "decision must be allow or deny")
-	case p.settled && r.broken("late-answer"):
+	case p.settled && p.r.broken("late-answer"):
 		return done(http.StatusOK, harness.Decided{Decision: a.Decision})
-	case q.decision != "" && q.decision != a.Decision && !r.broken("changes-answer"), p.settled:
+	case q.decision != "" && q.decision != a.Decision && !p.r.broken("changes-answer"), p.settled:
 		return nil, harness.Refuse(harness.PermissionSettled, "the permission was settled: %s", q.decision)
-	case a.ArgumentsDigest != q.digest && !r.broken("any-arguments"):
+	case a.ArgumentsDigest != q.digest && !p.r.broken("any-arguments"):
 		return nil, harness.Refuse(harness.PermissionChanged, "the arguments are others")
 	}
 	if q.decision == "" {
@@ -186,21 +186,21 @@ func (r *Runtime) answer(p *prompt, id string, body []byte) (*operation, error) 
 	return done(http.StatusOK, harness.Decided{Decision: a.Decision})
 }
 
-func (r *Runtime) renew(p *prompt, body []byte) (*operation, error) {
+func (p *prompt) renew(body []byte) (*operation, error) {
 	var l harness.Lease
-	if err := r.decode(body, &l); err != nil {
+	if err := p.r.decode(body, &l); err != nil {
 		return nil, err
 	}
 	switch {
 	case p.settled || p.lost:
 		return nil, harness.Refuse(harness.LeaseLost, "the prompt is over, or its lease has ended")
-	case (l.LeaseMillis < *r.limits.MinPromptLeaseMillis || l.LeaseMillis > *r.limits.MaxPromptLeaseMillis) && !r.broken("any-lease"):
-		return nil, harness.Refuse(harness.BadRequest, "leaseMillis must be %d to %d", *r.limits.MinPromptLeaseMillis, *r.limits.MaxPromptLeaseMillis)
-	case l.Sequence <= p.sequence && !r.broken("any-sequence"):
+	case (l.LeaseMillis < *p.r.limits.MinPromptLeaseMillis || l.LeaseMillis > *p.r.limits.MaxPromptLeaseMillis) && !p.r.broken("any-lease"):
+		return nil, harness.Refuse(harness.BadRequest, "leaseMillis must be %d to %d", *p.r.limits.MinPromptLeaseMillis, *p.r.limits.MaxPromptLeaseMillis)
+	case l.Sequence <= p.sequence && !p.r.broken("any-sequence"):
 		return nil, harness.Refuse(harness.LeaseSequence, "sequence must be above %d", p.sequence)
 	}
 	p.sequence, p.lease = l.Sequence, time.Duration(l.LeaseMillis)*time.Millisecond
-	if !r.broken("no-renewal") {
+	if !p.r.broken("no-renewal") {
 		p.watch.Reset(p.lease)
 	}
 	return done(http.StatusOK, l)
@@ -218,21 +218,21 @@ func (p *prompt) lose() {
 	p.killSoon()
 }
 
-func (r *Runtime) cancel(p *prompt, body []byte) (*operation, error) {
+func (p *prompt) cancel(body []byte) (*operation, error) {
 	var c harness.Cancellation
-	if err := r.decode(body, &c); err != nil {
+	if err := p.r.decode(body, &c); err != nil {
 		return nil, err
 	}
 	if p.settled {
-		if r.broken("cancel-changes-outcome") {
+		if p.r.broken("cancel-changes-outcome") {
 			p.outcome = harness.CancelledThen
 		}
 		return done(http.StatusOK, harness.Cancelled{State: harness.PromptSettled})
 	}
-	if !r.broken("cancel-ignored") {
+	if !p.r.broken("cancel-ignored") {
 		p.unwanted = true
 		p.interrupt()
-		if !r.broken("cancel-polite") {
+		if !p.r.broken("cancel-polite") {
 			p.killSoon()
 		}
 	}

@@ -78,6 +78,9 @@ func (r *Runtime) refuse(w http.ResponseWriter, err error) {
 	if !ok {
 		refused = harness.Refuse(harness.Unavailable, "the runtime cannot do that now") // the cause may name files of this machine
 	}
+	if r.broken("token-in-errors") && refused.Reason == harness.NotFound {
+		refused.Message += ", said who has " + r.o.Token
+	}
 	if r.broken("plain-errors") && refused.Reason == harness.NotFound {
 		http.Error(w, refused.Message, refused.Code)
 		return
@@ -165,7 +168,7 @@ func (r *Runtime) look(w http.ResponseWriter, req *http.Request, at route) error
 		if s.prompt == nil || s.prompt.id != at.prompt {
 			return harness.Refuse(harness.NotFound, "there is no prompt %s", at.prompt)
 		}
-		return r.resume(w, req, s.prompt)
+		return s.prompt.resume(w, req)
 	case "workspace-deltas":
 		d := s.deltas[at.item]
 		if d == nil {

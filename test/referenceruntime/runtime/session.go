@@ -129,9 +129,9 @@ func (r *Runtime) remove(_ route, scope *scope) (*operation, error) {
 	return done(http.StatusOK, struct{}{})
 }
 
-func (r *Runtime) finalize(s *session, body []byte) (*operation, error) {
+func (s *session) finalize(body []byte) (*operation, error) {
 	var f harness.Finalization
-	if err := r.decode(body, &f); err != nil {
+	if err := s.r.decode(body, &f); err != nil {
 		return nil, err
 	}
 	switch {

@@ -15,7 +15,7 @@ import (
 const quiet = 10 * time.Second
 
 // resume answers with the rest of a stream. The caller holds mu, which is let go while the stream is written.
-func (r *Runtime) resume(w http.ResponseWriter, req *http.Request, p *prompt) error {
+func (p *prompt) resume(w http.ResponseWriter, req *http.Request) error {
 	var after uint64
 	if text := req.URL.Query().Get("after"); text != "" {
 		var err error
@@ -28,23 +28,23 @@ func (r *Runtime) resume(w http.ResponseWriter, req *http.Request, p *prompt) er
 		e.FirstSeq = first
 		return e
 	}
-	if r.broken("resume-from-start") {
+	if p.r.broken("resume-from-start") {
 		after = 0
 	}
-	r.mu.Unlock()
-	defer r.mu.Lock()
-	r.stream(w, req, p, after)
+	p.r.mu.Unlock()
+	defer p.r.mu.Lock()
+	p.stream(w, req, after)
 	return nil
 }
 
 // stream writes the events after one, until the prompt is settled or the client is gone.
-func (r *Runtime) stream(w http.ResponseWriter, req *http.Request, p *prompt, after uint64) {
+func (p *prompt) stream(w http.ResponseWriter, req *http.Request, after uint64) {
 	w.Header().Set("Content-Type", harness.TypeStream)
 	out := http.NewResponseController(w)
 	for {
-		r.mu.Lock()
+		p.r.mu.Lock()
 		lines, settled, change := p.lines, p.settled, p.change
-		r.mu.Unlock()
+		p.r.mu.Unlock()
 		for _, l := range lines {
 			if l.seq <= after {
 				continue
@@ -57,7 +57,7 @@ func (r *Runtime) stream(w http.ResponseWriter, req *http.Request, p *prompt, af
 		if err := out.Flush(); err != nil || settled {
 			return
 		}
-		alive := r.clock.NewTimer(quiet)
+		alive := p.r.clock.NewTimer(quiet)
 		select {
 		case <-change:
 		case <-alive.C():
