@@ -9,9 +9,9 @@
 //
 //	core.platform.ai  tasks                            get list watch create patch delete
 //	                  agents                           get list watch delete
-//	                  approvals, providers, skills, tools  get list watch
+//	                  agentruntimes, approvals, providers, skills, tools  get list watch
 //	                  sessions                         get create
-//	                  {tasks,agents,providers,sessions,skills,tools}/status  patch
+//	                  {tasks,agents,agentruntimes,providers,sessions,skills,tools}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
 //	                  tasks/plan, tasks/result         get
@@ -49,6 +49,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
+	"github.com/platform-ai/platform/pkg/controller/agentruntime"
 	"github.com/platform-ai/platform/pkg/controller/provider"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
@@ -96,6 +97,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		},
 		func(m manager.Manager) error {
 			return provider.Add(m, provider.Options{Clock: o.Tasks.Clock, RequireSecretHosts: o.Tasks.RequireSecretHosts})
+		},
+		func(m manager.Manager) error {
+			// Runtimes are registered by administrators; metadata services stay closed.
+			return agentruntime.Add(m, agentruntime.Options{Clock: o.Tasks.Clock, Guard: egress.Guard{Private: true}, RequireSecretHosts: o.Tasks.RequireSecretHosts})
 		},
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.

@@ -27,7 +27,7 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	kind := p.Agent.Spec.Runtime.Type
 	if kind == "" {
-		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.runtimeRef: registered runtimes are not asked yet; name a spec.runtime.type", p.Agent.Name)
+		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.runtimeRef: registered runtimes get no tasks yet; name a spec.runtime.type", p.Agent.Name)
 	}
 	if m.place.NoPrograms != "" {
 		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoPrograms)

@@ -6,7 +6,7 @@
 // run:
 //
 //	prepare   the read credential    before the run: writes the files of an exact commit into its folder (packages repository, checkout)
-//	freeze    no credential          after the run: compares the folder with the commit, and keeps what changed (package delta)
+//	freeze    no credential          after the run: compares the folder with the commit, and keeps what changed (packages changes, delta)
 //	build     no credential          makes a commit of that, the same each time, and refuses what the task does not allow (package commit)
 //	push      the push credential    moves the branch from the exact commit that it was at (package publish)
 //	look      a read credential      says where the branch is, before and after that

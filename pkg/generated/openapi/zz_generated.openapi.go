@@ -823,7 +823,7 @@ func schema_pkg_apis_core_v1alpha1_AgentRuntime(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AgentRuntime registers a coding-agent runtime that runs elsewhere. An administrator of the namespace registers it. No controller serves registrations yet.",
+				Description: "AgentRuntime registers a coding-agent runtime that runs elsewhere. An administrator of the namespace registers it. The controller asks runtimes of platform.harness.v2 what they can do; tasks are not given to them yet.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1024,7 +1024,7 @@ func schema_pkg_apis_core_v1alpha1_AgentRuntimeGovernance(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "guarantees names what the runtime guarantees about the workspace.",
+							Description: "guarantees names what the runtime guarantees about the workspace: platformOwnedWorkspaceDeltas, promptScopedBrokerAuthorization, noDirectSCMPublication, platformOwnedCleanRoomPublication, exactInstanceFencing, duplicateSafeMutations, cancellationSettlement.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

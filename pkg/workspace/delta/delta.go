@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delta has what a run changed in its workspace: it is frozen when the run is over (Freeze), kept as one file, and read by
-// whoever builds a commit of it (Read).
+// Package delta is the format of what a run changed in its workspace: one file, which is written when the run is over (package
+// changes), and read by whoever builds a commit of it (Read).
 //
 // # What a delta contains
 //
@@ -15,12 +15,6 @@
 // A tar archive, compressed with gzip. Its first member is delta.json, a Header. Each other member is an object of git, named by kind
 // and name, such as blob/8ab686eafeb1f44702738c8b0f24f2567c36da6d, with the object's content alone. What does not belong in it makes
 // it unreadable.
-//
-// # What counts as a change
-//
-// What git would commit: files that the commit has and that differ or are gone, and others unless a .gitignore of the workspace says
-// otherwise. Content is compared byte for byte: attributes and filters of the repository act neither here nor when the workspace was
-// made. A .git folder that the run made, sockets, pipes and devices are left out.
 package delta
 
 import (
@@ -265,3 +259,6 @@ func (d *Delta) checkSide(c Change) error {
 	}
 	return fmt.Errorf("%w: %q has the mode %q", ErrInvalid, c.Path, c.Is.Mode)
 }
+
+// IsBinary reports whether git takes a content for binary: it has a zero byte near its beginning.
+func IsBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0 }

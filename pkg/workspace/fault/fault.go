@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/pkg/workspace/changes"
 	"github.com/platform-ai/platform/pkg/workspace/checkout"
-	"github.com/platform-ai/platform/pkg/workspace/delta"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
 
@@ -23,7 +23,7 @@ func Of(err error) *workspace.FailedError {
 	case errors.Is(err, egress.ErrRefused), errors.Is(err, repository.ErrNotFound), errors.Is(err, repository.ErrCredential), errors.Is(err, repository.ErrNoRef),
 		errors.Is(err, repository.ErrEmpty), errors.Is(err, repository.ErrRedirect), errors.Is(err, repository.ErrUnusable):
 		f.Reason = v1alpha1.ReasonRepositoryNotRead
-	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge), errors.Is(err, syscall.EFBIG), errors.Is(err, delta.ErrRefused):
+	case errors.Is(err, checkout.ErrRefused), errors.Is(err, repository.ErrTooLarge), errors.Is(err, syscall.EFBIG), errors.Is(err, changes.ErrRefused):
 		f.Reason = v1alpha1.ReasonWorkspaceRefused
 	case errors.Is(err, repository.ErrUnavailable):
 		f.Reason, f.Temporary = v1alpha1.ReasonRepositoryUnreachable, true

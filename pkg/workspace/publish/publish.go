@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/workspace"
+	"github.com/platform-ai/platform/pkg/workspace/changes"
 	"github.com/platform-ai/platform/pkg/workspace/commit"
 	"github.com/platform-ai/platform/pkg/workspace/delta"
 	"github.com/platform-ai/platform/pkg/workspace/fault"
@@ -101,7 +102,7 @@ func Freeze(ctx context.Context, o workspace.FreezeOrder) (*workspace.Frozen, er
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	d, err := delta.Freeze(ctx, from, o.Commit, o.SubPath, dir, o.MaxEntries)
+	d, err := changes.Freeze(ctx, from, o.Commit, o.SubPath, dir, o.MaxEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func Freeze(ctx context.Context, o workspace.FreezeOrder) (*workspace.Frozen, er
 	}
 	f := &workspace.Frozen{Files: len(d.Changes), Bytes: int64(file.Len()), Digest: workspace.Digest(file.Bytes())}
 	var diff bytes.Buffer
-	if f.NotShown, err = d.Diff(from, &diff, o.MaxBytes); err != nil {
+	if f.NotShown, err = changes.Diff(d, from, &diff, o.MaxBytes); err != nil {
 		return nil, err
 	}
 	return f, errors.Join(durable.WriteFile(o.Diff, diff.Bytes()), durable.WriteFile(o.Delta, file.Bytes()))

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/platform-ai/platform/test/acpschema"
 )
@@ -152,8 +154,10 @@ func steps() map[string]func(t *turn, args string) {
 			}
 			<-t.cancelled
 		},
+		"ticks": func(t *turn, path string) { t.ticks(path, t.cancelled) },
 
 		// What they do nevertheless.
+		"stubborn": func(t *turn, path string) { t.ticks(path, nil) },
 		"flood": func(t *turn, args string) { // a number, and a kind
 			count, kind, _ := strings.Cut(args, " ")
 			n, _ := strconv.Atoi(count)
@@ -290,6 +294,29 @@ func steps() map[string]func(t *turn, args string) {
 			t.agent.stop(n, "")
 			runtime.Goexit()
 		},
+	}
+}
+
+// ticks appends to a file until it is told to stop, which may be never.
+func (t *turn) ticks(path string, until <-chan struct{}) {
+	clock := time.NewTicker(10 * time.Millisecond) // what an agent does has no other event than time
+	defer clock.Stop()
+	for {
+		file, err := os.OpenFile(t.in(path), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.say(err.Error())
+			return
+		}
+		_, err = file.WriteString("tick\n")
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.say(err.Error())
+			return
+		}
+		select {
+		case <-until:
+			return
+		case <-clock.C:
+		}
 	}
 }
 

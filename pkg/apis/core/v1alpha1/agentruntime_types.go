@@ -11,8 +11,8 @@ import (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"
 
-// AgentRuntime registers a coding-agent runtime that runs elsewhere. An administrator of the namespace registers it. No controller
-// serves registrations yet.
+// AgentRuntime registers a coding-agent runtime that runs elsewhere. An administrator of the namespace registers it. The controller asks
+// runtimes of platform.harness.v2 what they can do; tasks are not given to them yet.
 type AgentRuntime struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -153,7 +153,9 @@ type AgentRuntimeGovernance struct {
 	// +optional
 	// +k8s:optional
 	Trusted bool `json:"trusted,omitempty"`
-	// guarantees names what the runtime guarantees about the workspace.
+	// guarantees names what the runtime guarantees about the workspace: platformOwnedWorkspaceDeltas,
+	// promptScopedBrokerAuthorization, noDirectSCMPublication, platformOwnedCleanRoomPublication, exactInstanceFencing,
+	// duplicateSafeMutations, cancellationSettlement.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=7

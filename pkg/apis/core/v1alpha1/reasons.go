@@ -341,7 +341,7 @@ const (
 	ReasonContentLimitReached = "ContentLimitReached"
 )
 
-// Reasons of conditions of Agents, Providers, Tools and Skills.
+// Reasons of conditions of Agents, Providers, Tools, Skills and AgentRuntimes.
 const (
 	// ReasonReady is for Ready=True of an Agent: all that it refers to was found.
 	ReasonReady = "Ready"
@@ -356,7 +356,8 @@ const (
 	// ReasonNodeDecides is for SandboxReady=Unknown of an Agent: runs are Pods, and the kernel of each one's node confines its
 	// programs or refuses them. The event WorkerStarted of a run says what does.
 	ReasonNodeDecides = "NodeDecides"
-	// ReasonValidationSucceeded is for Ready=True of a Provider: its API key was found, and accepted if spec.probe is set.
+	// ReasonValidationSucceeded is for Ready=True of a Provider: its API key was found, and accepted if spec.probe is set. It is for
+	// Ready=True of an AgentRuntime, too: the runtime answers, and can do what is declared.
 	ReasonValidationSucceeded = "ValidationSucceeded"
 	// ReasonValidationFailed is for Ready=False: the object refers to what is not there, or contradicts itself. The message
 	// names the first problem.
@@ -370,8 +371,17 @@ const (
 	ReasonContentTooLarge = "ContentTooLarge"
 	// ReasonEndpointReachable is for Available=True of a Tool: its endpoint answers.
 	ReasonEndpointReachable = "EndpointReachable"
-	// ReasonEndpointUnreachable is for Available=False of a Tool: its endpoint does not answer; the message says how.
+	// ReasonEndpointUnreachable is for Available=False of a Tool and Ready=False of an AgentRuntime: its endpoint does not answer; the
+	// message says how.
 	ReasonEndpointUnreachable = "EndpointUnreachable"
+	// ReasonRuntimeUnhealthy is for Ready=False of an AgentRuntime: the runtime says that it cannot work now. Look at its own logs.
+	ReasonRuntimeUnhealthy = "RuntimeUnhealthy"
+	// ReasonProtocolViolated is for Ready=False of an AgentRuntime: the runtime does not keep to its protocol. The command platform
+	// runtime conformance names what it breaks.
+	ReasonProtocolViolated = "ProtocolViolated"
+	// ReasonCapabilitiesDiffer is for Ready=False of an AgentRuntime: the runtime lacks what spec.capabilities declares. The message names
+	// the field; change it, or the runtime.
+	ReasonCapabilitiesDiffer = "CapabilitiesDiffer"
 )
 
 // Reasons of Events of an installation in a cluster.

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package delta
+package changes
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/platform-ai/platform/pkg/workspace/delta"
 	"github.com/platform-ai/platform/pkg/workspace/gitobject"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 )
@@ -20,11 +21,11 @@ import (
 // maxShown is the size up to which the lines of a file are compared, in bytes.
 const maxShown = 1 << 20
 
-// Diff writes the changes as "git diff --binary --full-index" does, so that "git apply" takes them, as long as limit bytes suffice. It
-// returns how many changes it left out because there was no room for them. from has what the files contained before.
-func (d *Delta) Diff(from *repository.Objects, to io.Writer, limit int64) (left int, err error) {
+// Diff writes the changes of a delta as "git diff --binary --full-index" does, so that "git apply" takes them, as long as limit bytes
+// suffice. It returns how many changes it left out because there was no room for them. from has what the files contained before.
+func Diff(d *delta.Delta, from *repository.Objects, to io.Writer, limit int64) (left int, err error) {
 	for _, c := range d.Changes {
-		text, err := d.diff(from, c)
+		text, err := diff(d, from, c)
 		if err != nil {
 			return left, err
 		}
@@ -41,8 +42,8 @@ func (d *Delta) Diff(from *repository.Objects, to io.Writer, limit int64) (left 
 }
 
 // content returns what a side of a change contains.
-func (d *Delta) content(from *repository.Objects, s Side) ([]byte, error) {
-	if s == (Side{}) || s.Mode == gitobject.ModeSubmodule {
+func content(d *delta.Delta, from *repository.Objects, s delta.Side) ([]byte, error) {
+	if s == (delta.Side{}) || s.Mode == gitobject.ModeSubmodule {
 		return nil, nil
 	}
 	if o, ok := d.Objects[s.ID]; ok {
@@ -53,23 +54,23 @@ func (d *Delta) content(from *repository.Objects, s Side) ([]byte, error) {
 }
 
 // diff returns one change as text. A file that changes between a link and a file is removed and made anew, as git shows it.
-func (d *Delta) diff(from *repository.Objects, c Change) (string, error) {
-	if c.Was != (Side{}) && c.Is != (Side{}) && (c.Was.Mode == gitobject.ModeLink) != (c.Is.Mode == gitobject.ModeLink) {
-		removed, err := d.diff(from, Change{Path: c.Path, Was: c.Was})
+func diff(d *delta.Delta, from *repository.Objects, c delta.Change) (string, error) {
+	if c.Was != (delta.Side{}) && c.Is != (delta.Side{}) && (c.Was.Mode == gitobject.ModeLink) != (c.Is.Mode == gitobject.ModeLink) {
+		removed, err := diff(d, from, delta.Change{Path: c.Path, Was: c.Was})
 		if err != nil {
 			return "", err
 		}
-		made, err := d.diff(from, Change{Path: c.Path, Is: c.Is})
+		made, err := diff(d, from, delta.Change{Path: c.Path, Is: c.Is})
 		return removed + made, err
 	}
 	var out strings.Builder
 	old, now := quote("a/"+c.Path), quote("b/"+c.Path)
 	fmt.Fprintf(&out, "diff --git %s %s\n", old, now)
 	switch {
-	case c.Was == (Side{}):
+	case c.Was == (delta.Side{}):
 		fmt.Fprintf(&out, "new file mode %s\n", c.Is.Mode)
 		old = "/dev/null"
-	case c.Is == (Side{}):
+	case c.Is == (delta.Side{}):
 		fmt.Fprintf(&out, "deleted file mode %s\n", c.Was.Mode)
 		now = "/dev/null"
 	case c.Was.Mode != c.Is.Mode:
@@ -83,15 +84,15 @@ func (d *Delta) diff(from *repository.Objects, c Change) (string, error) {
 		out.WriteString(" " + c.Was.Mode)
 	}
 	out.WriteString("\n")
-	before, err := d.content(from, c.Was)
+	before, err := content(d, from, c.Was)
 	if err != nil {
 		return "", err
 	}
-	after, err := d.content(from, c.Is)
+	after, err := content(d, from, c.Is)
 	if err != nil {
 		return "", err
 	}
-	if IsBinary(before) || IsBinary(after) || len(before) > maxShown || len(after) > maxShown {
+	if delta.IsBinary(before) || delta.IsBinary(after) || len(before) > maxShown || len(after) > maxShown {
 		out.WriteString("GIT binary patch\n")
 		literal(&out, after)
 		literal(&out, before)
@@ -109,9 +110,6 @@ func orZero(id string) string {
 	}
 	return id
 }
-
-// IsBinary reports whether git takes a content for binary: it has a zero byte near its beginning.
-func IsBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0 }
 
 // literal writes a content as git's binary patches do.
 func literal(out *strings.Builder, data []byte) {

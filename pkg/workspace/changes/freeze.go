@@ -1,7 +1,12 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package delta
+// Package changes compares the workspace of a run with the commit that it began with: Freeze gives the delta, Diff shows it as a patch.
+//
+// What counts as a change is what git would commit: files that the commit has and that differ or are gone, and others unless a
+// .gitignore of the workspace says otherwise. Content is compared byte for byte: attributes and filters of the repository act neither
+// here nor when the workspace was made. A .git folder that the run made, sockets, pipes and devices are left out.
+package changes
 
 import (
 	"context"
@@ -16,6 +21,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/platform-ai/platform/pkg/workspace/delta"
 	"github.com/platform-ai/platform/pkg/workspace/filename"
 	"github.com/platform-ai/platform/pkg/workspace/gitobject"
 	"github.com/platform-ai/platform/pkg/workspace/ignore"
@@ -31,8 +37,8 @@ var ErrRefused = errors.New("the workspace cannot be published")
 // Freeze compares a workspace with the commit that it was made from. Nothing may write to it meanwhile; if something does, the delta
 // has each file as it was at one moment. The workspace may have so many files and folders, and below each ignored folder none is
 // looked at.
-func Freeze(ctx context.Context, from *repository.Objects, commit, subPath string, workspace *os.Root, maxEntries int64) (*Delta, error) {
-	f := &freezer{ctx: ctx, from: from, delta: &Delta{Header: Header{Version: Version, Commit: commit, SubPath: strings.Trim(subPath, "/"), Changes: []Change{}}, Objects: map[string]gitobject.Object{}}, entries: maxEntries, left: MaxObjects}
+func Freeze(ctx context.Context, from *repository.Objects, commit, subPath string, workspace *os.Root, maxEntries int64) (*delta.Delta, error) {
+	f := &freezer{ctx: ctx, from: from, found: &delta.Delta{Header: delta.Header{Version: delta.Version, Commit: commit, SubPath: strings.Trim(subPath, "/"), Changes: []delta.Change{}}, Objects: map[string]gitobject.Object{}}, entries: maxEntries, left: delta.MaxObjects}
 	top, err := from.Root(subPath)
 	if err != nil {
 		return nil, err
@@ -41,17 +47,17 @@ func Freeze(ctx context.Context, from *repository.Objects, commit, subPath strin
 	if err != nil {
 		return nil, err
 	}
-	if err := f.folder(workspace, f.delta.SubPath, top, rules, false, strings.Count(f.delta.SubPath, "/")); err != nil {
+	if err := f.folder(workspace, f.found.SubPath, top, rules, false, strings.Count(f.found.SubPath, "/")); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(f.delta.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	return f.delta, f.base()
+	slices.SortFunc(f.found.Changes, func(a, b delta.Change) int { return strings.Compare(a.Path, b.Path) })
+	return f.found, f.base()
 }
 
 type freezer struct {
 	ctx   context.Context //nolint:containedctx // of one call of Freeze
 	from  *repository.Objects
-	delta *Delta
+	found *delta.Delta
 	// entries is how many files and folders may still be looked at, and left how many bytes the objects may still have.
 	entries, left int64
 }
@@ -59,8 +65,8 @@ type freezer struct {
 // rulesAbove returns the rules of the folders above the workspace, as the commit has them.
 func (f *freezer) rulesAbove() (rules *ignore.Rules, err error) {
 	at := ""
-	for name := range strings.SplitSeq(f.delta.SubPath, "/") {
-		if f.delta.SubPath == "" {
+	for name := range strings.SplitSeq(f.found.SubPath, "/") {
+		if f.found.SubPath == "" {
 			return nil, nil //nolint:nilnil // no rules are rules
 		}
 		folder, err := f.from.Root(at)
@@ -237,13 +243,13 @@ func withoutPath(err error) error {
 }
 
 // file returns a file or link as it is now; data is nil if it is as the commit has it.
-func (f *freezer) file(dir *os.Root, name string, e fs.DirEntry, was repository.Entry) (is Side, data []byte, err error) {
+func (f *freezer) file(dir *os.Root, name string, e fs.DirEntry, was repository.Entry) (is delta.Side, data []byte, err error) {
 	if e.Type() == fs.ModeSymlink {
 		target, err := dir.Readlink(e.Name())
 		if err != nil {
 			return is, nil, fmt.Errorf("%w: link %q: %w", ErrRefused, name, withoutPath(err))
 		}
-		is = Side{Mode: gitobject.ModeLink, ID: gitobject.Object{Kind: gitobject.Blob, Data: []byte(target)}.Name()}
+		is = delta.Side{Mode: gitobject.ModeLink, ID: gitobject.Object{Kind: gitobject.Blob, Data: []byte(target)}.Name()}
 		if is == sideOf(was) {
 			return is, nil, nil
 		}
@@ -254,7 +260,7 @@ func (f *freezer) file(dir *os.Root, name string, e fs.DirEntry, was repository.
 		return is, nil, fmt.Errorf("%w: %q: %w", ErrRefused, name, err)
 	}
 	defer func() { _ = file.Close() }()
-	is = Side{Mode: gitobject.ModeFile}
+	is = delta.Side{Mode: gitobject.ModeFile}
 	if info.Mode()&0o100 != 0 {
 		is.Mode = gitobject.ModeExecutable
 	}
@@ -273,7 +279,7 @@ func (f *freezer) file(dir *os.Root, name string, e fs.DirEntry, was repository.
 		}
 	}
 	if info.Size() > f.left {
-		return is, nil, fmt.Errorf("%w: more than %d bytes in changed files; %q has %d", ErrTooLarge, MaxObjects, name, info.Size())
+		return is, nil, fmt.Errorf("%w: more than %d bytes in changed files; %q has %d", delta.ErrTooLarge, delta.MaxObjects, name, info.Size())
 	}
 	data, err = io.ReadAll(io.LimitReader(file, f.left+1))
 	if err != nil {
@@ -290,11 +296,11 @@ func (f *freezer) file(dir *os.Root, name string, e fs.DirEntry, was repository.
 }
 
 // sideOf returns what the commit has.
-func sideOf(e repository.Entry) Side {
+func sideOf(e repository.Entry) delta.Side {
 	if e.Name == "" {
-		return Side{}
+		return delta.Side{}
 	}
-	return Side{Mode: e.Mode(), ID: e.ID()}
+	return delta.Side{Mode: e.Mode(), ID: e.ID()}
 }
 
 func entriesOf(base repository.Entry) (map[string]repository.Entry, error) {
@@ -309,32 +315,32 @@ func entriesOf(base repository.Entry) (map[string]repository.Entry, error) {
 	return had, err
 }
 
-func (f *freezer) changed(name string, was repository.Entry, is Side, data []byte) error {
-	if len(f.delta.Changes) >= MaxChanges {
-		return fmt.Errorf("%w: more than %d changed files", ErrTooLarge, MaxChanges)
+func (f *freezer) changed(name string, was repository.Entry, is delta.Side, data []byte) error {
+	if len(f.found.Changes) >= delta.MaxChanges {
+		return fmt.Errorf("%w: more than %d changed files", delta.ErrTooLarge, delta.MaxChanges)
 	}
-	f.delta.Changes = append(f.delta.Changes, Change{Path: name, Was: sideOf(was), Is: is})
-	if is == (Side{}) {
+	f.found.Changes = append(f.found.Changes, delta.Change{Path: name, Was: sideOf(was), Is: is})
+	if is == (delta.Side{}) {
 		return nil
 	}
 	return f.keep(is.ID, gitobject.Object{Kind: gitobject.Blob, Data: data})
 }
 
 func (f *freezer) keep(id string, o gitobject.Object) error {
-	if _, known := f.delta.Objects[id]; known {
+	if _, known := f.found.Objects[id]; known {
 		return nil
 	}
 	if f.left -= int64(len(o.Data)); f.left < 0 {
-		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, MaxObjects)
+		return fmt.Errorf("%w: more than %d bytes", delta.ErrTooLarge, delta.MaxObjects)
 	}
-	f.delta.Objects[id] = o
+	f.found.Objects[id] = o
 	return nil
 }
 
 // gone notes that a file of the commit, or all files of a folder, are not there any more.
 func (f *freezer) gone(name string, was repository.Entry) error {
 	if was.Kind != repository.Folder {
-		return f.changed(name, was, Side{}, nil)
+		return f.changed(name, was, delta.Side{}, nil)
 	}
 	list, err := was.Entries()
 	if err != nil {
@@ -350,10 +356,10 @@ func (f *freezer) gone(name string, was repository.Entry) error {
 
 // base adds the commit, and its folders along the changed paths.
 func (f *freezer) base() error {
-	if len(f.delta.Changes) == 0 {
+	if len(f.found.Changes) == 0 {
 		return nil
 	}
-	if err := f.keepFrom(f.delta.Commit); err != nil {
+	if err := f.keepFrom(f.found.Commit); err != nil {
 		return err
 	}
 	top, err := f.from.Root("")
@@ -368,7 +374,7 @@ func (f *freezer) base() error {
 		return err
 	}
 	known := map[string]map[string]repository.Entry{".": had}
-	for _, c := range f.delta.Changes {
+	for _, c := range f.found.Changes {
 		if err := f.along(known, path.Dir(c.Path)); err != nil {
 			return err
 		}
@@ -383,8 +389,8 @@ func (f *freezer) base() error {
 const maxBefore = 1 << 20
 
 // before adds the former content of a file that still exists, if there is room: it tells what of a file is new.
-func (f *freezer) before(c Change) error {
-	if c.Is == (Side{}) || c.Was.Mode != gitobject.ModeFile && c.Was.Mode != gitobject.ModeExecutable {
+func (f *freezer) before(c delta.Change) error {
+	if c.Is == (delta.Side{}) || c.Was.Mode != gitobject.ModeFile && c.Was.Mode != gitobject.ModeExecutable {
 		return nil
 	}
 	o, err := f.from.Object(c.Was.ID)

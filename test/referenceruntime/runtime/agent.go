@@ -1,0 +1,196 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/platform-ai/platform/pkg/harness"
+)
+
+// tick is how often a ticking agent writes.
+const tick = 10 * time.Millisecond
+
+// agent does what the lines of a prompt say.
+type agent struct{ *prompt }
+
+// steps are what it can be told to do. A step returns an error to end the turn.
+func (a *agent) steps() map[string]func(args string) error {
+	return map[string]func(args string) error{
+		"say":   a.say,
+		"think": func(text string) error { a.emit(&harness.Event{Type: harness.EventThought, Text: text}); return nil },
+		"plan": func(args string) error {
+			plan := []harness.Step{}
+			for one := range strings.SplitSeq(args, ",") {
+				text, done := strings.CutSuffix(one, "+")
+				plan = append(plan, harness.Step{Text: text, Status: map[bool]string{true: "completed", false: "pending"}[done]})
+			}
+			a.emit(&harness.Event{Type: harness.EventPlanChanged, Plan: plan})
+			return nil
+		},
+		"tool": func(args string) error {
+			kind, title, _ := strings.Cut(args, " ")
+			a.call("t1", kind, title, false)
+			return nil
+		},
+		"usage": func(string) error {
+			e := &harness.Event{Type: harness.EventContextChanged, Context: &harness.Context{Used: 10, Size: 100}}
+			if a.r.broken("unknown-event") {
+				e.Type = "usage"
+			}
+			a.emit(e)
+			return nil
+		},
+		"read": func(path string) error {
+			file, err := a.s.read(path)
+			if err != nil {
+				return a.say("there is no such file")
+			}
+			return a.say(string(file))
+		},
+		"touch": func(args string) error {
+			path, text, _ := strings.Cut(args, " ")
+			return a.s.write(path, []byte(text))
+		},
+		"permit": a.ask,
+		"shell": func(string) error {
+			text := "HOME=/nowhere"
+			if a.r.broken("token-in-environment") {
+				text += "\nPLATFORM_TOKEN=" + a.r.o.Token
+			}
+			return a.say(text)
+		},
+		"error": func(string) error { return errFailed },
+		"await-cancel": func(string) error {
+			select {
+			case <-a.cancelled:
+			case <-a.ctx.Done():
+			}
+			return errStopped
+		},
+		"ticks":    func(path string) error { return a.ticks(path, a.cancelled) },
+		"stubborn": func(path string) error { return a.ticks(path, nil) },
+	}
+}
+
+var (
+	errFailed  = errors.New("the agent failed")
+	errStopped = errors.New("the agent was stopped")
+)
+
+// run does the steps of the last text.
+func (a *agent) run(texts []string) *harness.Result {
+	steps, did := a.steps(), false
+	said := ""
+	for text := range strings.Lines(texts[len(texts)-1]) {
+		step, ok := strings.CutPrefix(strings.TrimRight(text, "\n"), "do: ")
+		name, args, _ := strings.Cut(step, " ")
+		do := steps[name]
+		if !ok || do == nil {
+			continue
+		}
+		if did = true; name == "say" {
+			said = args
+		}
+		switch err := do(args); {
+		case errors.Is(err, errStopped), a.ctx.Err() != nil:
+			return &harness.Result{Outcome: harness.CancelledThen}
+		case err != nil:
+			result := &harness.Result{Outcome: harness.Failed, Reason: "AgentFailed", Message: "the agent failed"}
+			if a.r.broken("fails-silently") {
+				result = &harness.Result{Outcome: harness.Completed, StopReason: "end_turn"}
+			}
+			return result
+		}
+	}
+	if !did {
+		said = "done"
+		_ = a.say(said) // never fails
+	}
+	return &harness.Result{Outcome: harness.Completed, StopReason: "end_turn", Text: said}
+}
+
+func (a *agent) say(text string) error {
+	a.emit(&harness.Event{Type: harness.EventMessage, Text: text, MessageID: "m1"})
+	return nil
+}
+
+// call reports a tool call.
+func (a *agent) call(id, kind, title string, failed bool) *harness.Call {
+	arguments, _ := json.Marshal(map[string]string{"command": title}) // texts have a JSON
+	call := harness.Call{ID: id, Kind: kind, Title: title, Tool: kind, Arguments: arguments}
+	a.emit(&harness.Event{Type: harness.EventCallStarted, Call: &call})
+	a.emit(&harness.Event{Type: harness.EventCallEnded, Call: &harness.Call{ID: id, Failed: failed}})
+	return &call
+}
+
+// ask asks for the permission of a call, and says what was decided.
+func (a *agent) ask(args string) error {
+	kind, title, _ := strings.Cut(args, " ")
+	arguments, _ := json.Marshal(map[string]string{"command": title}) // texts have a JSON
+	answer := "no"
+	if a.permit("q1", &harness.Call{ID: "c1", Kind: kind, Title: title, Arguments: arguments}) {
+		answer = "yes"
+	}
+	return a.say(answer)
+}
+
+// ticks appends to a file until one of both ends.
+func (a *agent) ticks(path string, cancelled <-chan struct{}) error {
+	if !filepath.IsLocal(path) {
+		return errFailed
+	}
+	clock := a.r.clock.NewTicker(tick)
+	defer clock.Stop()
+	for {
+		if err := a.once(path); err != nil {
+			return err
+		}
+		select {
+		case <-a.ctx.Done():
+			return a.left(path, "lost-lease-goes-on")
+		case <-cancelled:
+			return a.left(path, "cancel-goes-on")
+		case <-clock.C():
+		}
+	}
+}
+
+// left ends the turn; what the agent began goes on if that is broken.
+func (a *agent) left(path, unless string) error {
+	if !a.r.broken(unless) {
+		return errStopped
+	}
+	a.r.agents.Go(func() {
+		clock := a.r.clock.NewTicker(tick)
+		defer clock.Stop()
+		for {
+			select {
+			case <-a.r.ctx.Done():
+				return
+			case <-clock.C():
+				if a.once(path) != nil { // the session is gone
+					return
+				}
+			}
+		}
+	})
+	return errStopped
+}
+
+// once appends a line to a file.
+func (a *agent) once(path string) error {
+	file, err := os.OpenFile(filepath.Join(a.s.dir, path), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("ticks: %w", err)
+	}
+	_, err = file.WriteString("tick\n")
+	return errors.Join(err, file.Close())
+}
