@@ -172,8 +172,8 @@ func runtimeAddress(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q must be the address of a runtime, such as https://runtime.example.com/", clean(text))
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	here := err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
-	if u.Scheme != "https" && !(u.Scheme == "http" && here) {
+	plain := u.Scheme == "http" && (err == nil && ip.IsLoopback() || u.Hostname() == "localhost")
+	if u.Scheme != "https" && !plain {
 		return nil, errors.New("the address must begin with https://; http:// is for runtimes on this machine")
 	}
 	return u, nil

@@ -108,8 +108,14 @@ func checkProfile(p *v1alpha1.RuntimeProfile) error {
 		name, value string
 		most        int
 	}{
-		{"protocolVersion", p.ProtocolVersion, 128}, {"digestSchemaVersion", p.DigestSchemaVersion, 64}, {"providerKind", p.ProviderKind, 128}, {"model", p.Model, 253},
-		{"workspaceIntent", p.WorkspaceIntent, 128}, {"proxyCredentialRole", p.ProxyCredentialRole, 128}, {"proxyCredentialScope", p.ProxyCredentialScope, 253}, {"resourceClass", p.ResourceClass, 128},
+		{"protocolVersion", p.ProtocolVersion, 128},
+		{"digestSchemaVersion", p.DigestSchemaVersion, 64},
+		{"providerKind", p.ProviderKind, 128},
+		{"model", p.Model, 253},
+		{"workspaceIntent", p.WorkspaceIntent, 128},
+		{"proxyCredentialRole", p.ProxyCredentialRole, 128},
+		{"proxyCredentialScope", p.ProxyCredentialScope, 253},
+		{"resourceClass", p.ResourceClass, 128},
 	} {
 		if !isLabel(text.value) || len(text.value) > text.most {
 			return fmt.Errorf("%s must have at most %d bytes and no control characters", text.name, text.most)

@@ -316,14 +316,22 @@ func (c *Client) without(text string) string {
 	return text
 }
 
+// quoted returns a text as it is written in JSON, without the quotes.
+func quoted(s string) string {
+	raw, err := json.Marshal(s)
+	if err != nil { // a text has a JSON
+		return s
+	}
+	return string(raw[1 : len(raw)-1])
+}
+
 // Spellings returns how the secrets may be written.
 func Spellings(token string, key []byte) (all []string) {
 	for _, s := range []string{token, string(key)} {
 		if s == "" {
 			continue
 		}
-		quoted, _ := json.Marshal(s) // a text has a JSON
-		all = append(all, s, strings.Trim(string(quoted), `"`), base64.StdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%x", s), url.QueryEscape(s))
+		all = append(all, s, quoted(s), base64.StdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%x", s), url.QueryEscape(s))
 	}
 	return all
 }

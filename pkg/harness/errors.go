@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
 )
 
@@ -38,7 +39,7 @@ const (
 	EventsGone          Reason = "EventsGone"
 	TooLarge            Reason = "TooLarge"
 	LimitReached        Reason = "LimitReached"
-	NotSupported        Reason = "NotSupported"
+	NotSupported        Reason = v1alpha1.ReasonNotSupported
 	Draining            Reason = "Draining"
 	Unavailable         Reason = "Unavailable"
 )

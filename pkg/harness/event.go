@@ -5,6 +5,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -210,7 +211,7 @@ func (e *Event) check() error {
 		if e.Generation < 1 || e.Generation > maxInteger || e.LeaseMillis < 1 {
 			return fmt.Errorf("generation and leaseMillis must be at least 1")
 		}
-		return checkNames("session", e.Session, "prompt", e.Prompt)
+		return errors.Join(checkName("session", e.Session), checkName("prompt", e.Prompt))
 	case e.Call != nil:
 		return e.Call.check()
 	case e.Plan != nil:
@@ -257,7 +258,7 @@ func (c *Call) check() error {
 }
 
 func (p *Permission) check(of EventType) error {
-	if err := checkNames("permission.id", p.ID); err != nil {
+	if err := checkName("permission.id", p.ID); err != nil {
 		return err
 	}
 	if of == EventPermissionSettled {

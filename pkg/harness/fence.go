@@ -159,7 +159,7 @@ func ReadFence(h http.Header) (f Fence, err error) {
 		}
 	}
 	f = Fence{Instance: h.Get(HeaderInstance), Operation: h.Get(HeaderOperation), Digest: h.Get(HeaderDigest)}
-	if err := checkNames(HeaderInstance, f.Instance, HeaderOperation, f.Operation); err != nil {
+	if err := errors.Join(checkName(HeaderInstance, f.Instance), checkName(HeaderOperation, f.Operation)); err != nil {
 		return f, err
 	}
 	if f.Epoch, err = number(h, HeaderEpoch); err != nil {

@@ -89,12 +89,10 @@ func Decode(raw []byte, into any) error {
 	return errors.Join(problems...)
 }
 
-// checkNames returns an error that names the first text that is no name.
-func checkNames(pairs ...string) error {
-	for i := 0; i < len(pairs); i += 2 {
-		if !ValidName(pairs[i+1]) {
-			return fmt.Errorf("%s must have 1 to 128 letters, digits, dots, dashes and underscores, and begin with a letter or digit", pairs[i])
-		}
+// checkName returns an error unless a text is a name; member is where it is.
+func checkName(member, text string) error {
+	if !ValidName(text) {
+		return fmt.Errorf("%s must have 1 to 128 letters, digits, dots, dashes and underscores, and begin with a letter or digit", member)
 	}
 	return nil
 }

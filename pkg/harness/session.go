@@ -153,7 +153,7 @@ func (s *Session) Keep(ctx context.Context, prompt string, leaseMillis int64) er
 		_, refused := errors.AsType[*Error](err)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the renewal ended because its caller wanted that
 		case err == nil:
 			good = sent.Add(lease)
 		case refused && !Refused(err, Unavailable), !now().Before(good):

@@ -45,7 +45,7 @@ func checkHead(protocol, instance string) error {
 	if protocol != Protocol {
 		return fmt.Errorf("protocol must be %s", Protocol)
 	}
-	return checkNames("instance", instance)
+	return checkName("instance", instance)
 }
 
 // Capabilities is the answer of /v2/capabilities.
@@ -161,7 +161,7 @@ func (s *SessionStatus) check() error {
 			return fmt.Errorf("prompt: %w", err)
 		}
 	}
-	return checkNames("id", s.ID)
+	return checkName("id", s.ID)
 }
 
 // PromptState says whether a prompt is over.
@@ -193,7 +193,7 @@ func (p *PromptStatus) check() error {
 	case p.LastSeq > maxInteger:
 		return fmt.Errorf("lastSeq must be at most %d", uint64(maxInteger))
 	}
-	return checkNames("id", p.ID)
+	return checkName("id", p.ID)
 }
 
 // PromptSpec is what a prompt is started from.
@@ -276,7 +276,7 @@ func (d *DeltaStatus) check() error {
 	case d.Bytes < 1 || d.Files < 0:
 		return fmt.Errorf("bytes must be at least 1, and files at least 0")
 	}
-	return checkNames("id", d.ID)
+	return checkName("id", d.ID)
 }
 
 // Finalization says what became of a delta.

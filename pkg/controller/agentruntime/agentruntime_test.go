@@ -94,10 +94,14 @@ func TestProbe(t *testing.T) {
 		}), v1alpha1.ReasonValidationSucceeded, "can do what spec.capabilities declares"},
 		"another instance": {declared(v1alpha1.AgentRuntimeCapabilities{RuntimeInstanceID: "i-2"}), v1alpha1.ReasonCapabilitiesDiffer, "spec.capabilities.runtimeInstanceID: the instance is i-1"},
 		"another profile":  {declared(v1alpha1.AgentRuntimeCapabilities{Profile: &v1alpha1.RuntimeProfile{Digest: "sha256:x"}}), v1alpha1.ReasonCapabilitiesDiffer, "spec.capabilities.profile.digest"},
-		"another mode": {declared(v1alpha1.AgentRuntimeCapabilities{WorkspaceGovernance: &v1alpha1.AgentRuntimeGovernance{Mode: v1alpha1.GovernanceTrusted, Trusted: true}}),
-			v1alpha1.ReasonCapabilitiesDiffer, "spec.capabilities.workspaceGovernance.mode: the runtime is strict-governed"},
-		"unknown guarantee": {declared(v1alpha1.AgentRuntimeCapabilities{WorkspaceGovernance: &v1alpha1.AgentRuntimeGovernance{Mode: v1alpha1.GovernanceStrict, Guarantees: []string{"magic"}}}),
-			v1alpha1.ReasonCapabilitiesDiffer, "does not guarantee magic"},
+		"another mode": {
+			declared(v1alpha1.AgentRuntimeCapabilities{WorkspaceGovernance: &v1alpha1.AgentRuntimeGovernance{Mode: v1alpha1.GovernanceTrusted, Trusted: true}}),
+			v1alpha1.ReasonCapabilitiesDiffer, "spec.capabilities.workspaceGovernance.mode: the runtime is strict-governed",
+		},
+		"unknown guarantee": {
+			declared(v1alpha1.AgentRuntimeCapabilities{WorkspaceGovernance: &v1alpha1.AgentRuntimeGovernance{Mode: v1alpha1.GovernanceStrict, Guarantees: []string{"magic"}}}),
+			v1alpha1.ReasonCapabilitiesDiffer, "does not guarantee magic",
+		},
 		"more sessions":   {declared(v1alpha1.AgentRuntimeCapabilities{Limits: &v1alpha1.AgentRuntimeLimits{MaxResidentSessions: n(9)}}), v1alpha1.ReasonCapabilitiesDiffer, "spec.capabilities.limits.maxResidentSessions: 9 is declared, and the runtime has 8"},
 		"shorter lease":   {declared(v1alpha1.AgentRuntimeCapabilities{Limits: &v1alpha1.AgentRuntimeLimits{MinPromptLeaseMillis: n(999)}}), v1alpha1.ReasonCapabilitiesDiffer, "limits.minPromptLeaseMillis: 999 is declared"},
 		"first version":   {func(spec *v1alpha1.AgentRuntimeSpec) { spec.ContractVersion = v1alpha1.HarnessV1 }, v1alpha1.ReasonNotSupported, "spec.contractVersion"},

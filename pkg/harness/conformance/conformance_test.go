@@ -98,8 +98,10 @@ var broken = map[string]string{
 
 // TestBroken: for each way in which the reference runtime can be broken, the kit names the requirement that it breaks, and no other.
 func TestBroken(t *testing.T) {
+	t.Parallel()
 	for _, name := range runtime.Breaks() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				report := run(t, conformance.Options{}, name)
 				if got := strings.Join(numbers(report, conformance.Failed), " "); got != broken[name] || report.Conforms {

@@ -219,9 +219,17 @@ func unknownMember(ctx context.Context, p *probe) error {
 
 func malformedHeaders(ctx context.Context, p *probe) error {
 	for _, change := range []struct{ header, value string }{
-		{harness.HeaderOperation, ""}, {harness.HeaderInstance, ""}, {harness.HeaderEpoch, ""}, {harness.HeaderGeneration, ""}, {harness.HeaderDigest, ""},
-		{harness.HeaderEpoch, "0"}, {harness.HeaderEpoch, "+9"}, {harness.HeaderEpoch, "1e9"}, {harness.HeaderGeneration, "00"},
-		{harness.HeaderOperation, "two words"}, {harness.HeaderDigest, "sha256:" + strings.Repeat("A", 64)},
+		{harness.HeaderOperation, ""},
+		{harness.HeaderInstance, ""},
+		{harness.HeaderEpoch, ""},
+		{harness.HeaderGeneration, ""},
+		{harness.HeaderDigest, ""},
+		{harness.HeaderEpoch, "0"},
+		{harness.HeaderEpoch, "+9"},
+		{harness.HeaderEpoch, "1e9"},
+		{harness.HeaderGeneration, "00"},
+		{harness.HeaderOperation, "two words"},
+		{harness.HeaderDigest, "sha256:" + strings.Repeat("A", 64)},
 	} {
 		r := undrain()
 		r.header = func(h http.Header) {

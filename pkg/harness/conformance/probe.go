@@ -285,10 +285,7 @@ func (s *session) start(ctx context.Context, lease time.Duration, steps ...strin
 }
 
 func (s *session) spec(lease time.Duration, steps ...string) harness.PromptSpec {
-	text := ""
-	for _, step := range steps {
-		text += "do: " + step + "\n"
-	}
+	text := "do: " + strings.Join(steps, "\ndo: ")
 	return harness.PromptSpec{Texts: []string{text}, LeaseMillis: s.p.lease(lease)}
 }
 

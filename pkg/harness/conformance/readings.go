@@ -100,9 +100,13 @@ func unknownPaths(ctx context.Context, p *probe) error {
 func (p *probe) routes() []raw {
 	s, n := p.name(), p.name()
 	all := []raw{
-		{method: http.MethodGet, path: harness.PathHealth}, {method: http.MethodGet, path: harness.PathCapabilities}, {method: http.MethodGet, path: harness.PathStatus},
-		{method: http.MethodPut, path: harness.PathBootstrap, body: "{}"}, undrain(),
-		{method: http.MethodPut, path: harness.PathSession(s), generation: 1, body: "{}"}, {method: http.MethodGet, path: harness.PathSession(s)},
+		{method: http.MethodGet, path: harness.PathHealth},
+		{method: http.MethodGet, path: harness.PathCapabilities},
+		{method: http.MethodGet, path: harness.PathStatus},
+		{method: http.MethodPut, path: harness.PathBootstrap, body: "{}"},
+		undrain(),
+		{method: http.MethodPut, path: harness.PathSession(s), generation: 1, body: "{}"},
+		{method: http.MethodGet, path: harness.PathSession(s)},
 		{method: http.MethodDelete, path: harness.PathSession(s), generation: 1},
 		{method: http.MethodPut, path: harness.PathSession(s, "workspace"), generation: 1, body: "x", kind: harness.TypeWorkspace},
 		{method: http.MethodPut, path: harness.PathSession(s, "publication-finalization"), generation: 1, body: "{}"},

@@ -43,8 +43,10 @@ func baseline() (archive []byte, commit string, err error) {
 		return nil, "", err
 	}
 	top, err := gitobject.FormatTree([]gitobject.Entry{
-		{Mode: gitobject.ModeFile, Name: "README.md", ID: blob("the kit's file\n")}, {Mode: gitobject.ModeFile, Name: ".gitignore", ID: blob("*.log\n")},
-		{Mode: gitobject.ModeLink, Name: "link", ID: blob("README.md")}, {Mode: gitobject.ModeFolder, Name: "bin", ID: put(sub)},
+		{Mode: gitobject.ModeFile, Name: "README.md", ID: blob("the kit's file\n")},
+		{Mode: gitobject.ModeFile, Name: ".gitignore", ID: blob("*.log\n")},
+		{Mode: gitobject.ModeLink, Name: "link", ID: blob("README.md")},
+		{Mode: gitobject.ModeFolder, Name: "bin", ID: put(sub)},
 	})
 	if err != nil {
 		return nil, "", err

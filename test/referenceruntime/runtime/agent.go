@@ -122,10 +122,18 @@ func (a *agent) say(text string) error {
 	return nil
 }
 
+// command returns the arguments of a call.
+func command(text string) json.RawMessage {
+	raw, err := json.Marshal(map[string]string{"command": text})
+	if err != nil { // texts have a JSON
+		return nil
+	}
+	return raw
+}
+
 // call reports a tool call.
 func (a *agent) call(id, kind, title string, failed bool) *harness.Call {
-	arguments, _ := json.Marshal(map[string]string{"command": title}) // texts have a JSON
-	call := harness.Call{ID: id, Kind: kind, Title: title, Tool: kind, Arguments: arguments}
+	call := harness.Call{ID: id, Kind: kind, Title: title, Tool: kind, Arguments: command(title)}
 	a.emit(&harness.Event{Type: harness.EventCallStarted, Call: &call})
 	a.emit(&harness.Event{Type: harness.EventCallEnded, Call: &harness.Call{ID: id, Failed: failed}})
 	return &call
@@ -134,9 +142,8 @@ func (a *agent) call(id, kind, title string, failed bool) *harness.Call {
 // ask asks for the permission of a call, and says what was decided.
 func (a *agent) ask(args string) error {
 	kind, title, _ := strings.Cut(args, " ")
-	arguments, _ := json.Marshal(map[string]string{"command": title}) // texts have a JSON
 	answer := "no"
-	if a.permit("q1", &harness.Call{ID: "c1", Kind: kind, Title: title, Arguments: arguments}) {
+	if a.permit("q1", &harness.Call{ID: "c1", Kind: kind, Title: title, Arguments: command(title)}) {
 		answer = "yes"
 	}
 	return a.say(answer)

@@ -33,7 +33,7 @@ type operation struct {
 // change carries out a request that changes something, once all of its fences were checked.
 func (r *Runtime) change(w http.ResponseWriter, req *http.Request, at route) error {
 	f, err := harness.ReadFence(req.Header)
-	if err != nil && !(r.broken("fence-optional") && req.Header.Get(harness.HeaderOperation) == "") {
+	if optional := r.broken("fence-optional") && req.Header.Get(harness.HeaderOperation) == ""; err != nil && !optional {
 		return harness.Refuse(harness.BadRequest, "%v", err)
 	}
 	if f.Operation == "" { // only if the fence is optional
@@ -102,7 +102,7 @@ func (r *Runtime) checkDigest(req *http.Request, at route, f harness.Fence, body
 	if err != nil {
 		return harness.Refuse(harness.BadRequest, "the body is not JSON, or has a key twice")
 	}
-	if want != f.Digest && !(r.broken("fence-optional") && f.Digest == "") {
+	if optional := r.broken("fence-optional") && f.Digest == ""; want != f.Digest && !optional {
 		return harness.Refuse(harness.DigestMismatch, "the digest is not that of the request")
 	}
 	return nil
@@ -114,8 +114,11 @@ func onceEach(body []byte) []byte {
 	if json.Unmarshal(body, &all) != nil {
 		return body
 	}
-	body, _ = json.Marshal(all) // it was decoded
-	return body
+	once, err := json.Marshal(all)
+	if err != nil {
+		return body
+	}
+	return once
 }
 
 // prove checks the capability.

@@ -35,7 +35,7 @@ type prompt struct {
 	// cancelled is closed by interrupt, which asks the agent to stop; kill ends it.
 	cancelled chan struct{}
 	interrupt func()
-	ctx       context.Context //nolint:containedctx // that of the agent
+	ctx       context.Context // that of the agent
 	kill      context.CancelFunc
 	unwanted  bool // somebody cancelled the prompt
 	lost      bool // the lease has ended
@@ -62,6 +62,7 @@ func (s *session) start(id string, body []byte) (*operation, error) {
 		return nil, err
 	}
 	lease := spec.LeaseMillis
+	beside := s.state() == harness.SessionRunning && s.r.broken("two-prompts")
 	again := s.prompt != nil && s.prompt.id == id
 	switch state := s.state(); {
 	case len(spec.Texts) == 0 || spec.MaxTurns != 0:
@@ -70,7 +71,7 @@ func (s *session) start(id string, body []byte) (*operation, error) {
 		return nil, harness.Refuse(harness.BadRequest, "leaseMillis must be %d to %d", *s.r.limits.MinPromptLeaseMillis, *s.r.limits.MaxPromptLeaseMillis)
 	case s.r.draining:
 		return nil, harness.Refuse(harness.Draining, "the runtime takes on nothing new")
-	case state != harness.SessionIdle && !(state == harness.SessionRunning && s.r.broken("two-prompts")), again && !s.r.broken("does-again") && !s.r.broken("prompt-again"):
+	case state != harness.SessionIdle && !beside, again && !s.r.broken("does-again") && !s.r.broken("prompt-again"):
 		return nil, harness.Refuse(harness.Busy, "the session is %s, or its prompt has this name", state)
 	case int64(s.r.running) >= *s.r.limits.MaxConcurrentPrompts && !s.r.broken("no-prompt-limit"):
 		return nil, harness.Refuse(harness.LimitReached, "%d prompts are running already", s.r.running)

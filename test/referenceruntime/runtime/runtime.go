@@ -43,7 +43,7 @@ type Options struct {
 // Runtime is one instance.
 type Runtime struct {
 	o      Options
-	ctx    context.Context //nolint:containedctx // that of all agents
+	ctx    context.Context // that of all agents
 	shut   context.CancelFunc
 	clock  clock.WithTickerAndDelayedExecution
 	limits v1alpha1.AgentRuntimeLimits
