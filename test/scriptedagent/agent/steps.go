@@ -124,6 +124,14 @@ func steps() map[string]func(t *turn, args string) {
 			t.callEnded(id, got != "{}", got)
 			t.say(got)
 		},
+		"edit-elsewhere": func(t *turn, path string) { // another file than that which was permitted
+			id := t.call("edit", "Edit a file", map[string]any{"path": t.in("here")})
+			got := t.permitted(id, "edit", "Edit a file", map[string]any{"path": t.in("here")})
+			t.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": id, "locations": []any{map[string]any{"path": t.in(path)}}})
+			got += " " + said(<-t.ask("fs/write_text_file", map[string]any{"sessionId": session, "path": t.in(path), "content": "x"}))
+			t.callEnded(id, false, got)
+			t.say(got)
+		},
 		"permit-tool": func(t *turn, name string) {
 			t.say(decision(<-t.ask("session/request_permission", map[string]any{
 				"sessionId": session, "toolCall": map[string]any{"toolCallId": "named", "_meta": map[string]any{"vendor": map[string]any{"toolName": name}}},

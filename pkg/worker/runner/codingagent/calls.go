@@ -36,9 +36,10 @@ type call struct {
 	seen, began time.Time
 	// announced is set if the agent has reported it, and not only asked for it.
 	announced bool
-	// deciding is how many requests for its permission are undecided. permitted and refusal are the last decision.
+	// deciding is how many requests for its permission are undecided. permitted or refusal is the last decision: permitted is how the
+	// agent described the call when it asked.
 	deciding  int
-	permitted bool
+	permitted *acp.Call
 	refusal   *tool.Error
 	// begun is set if its start is recorded, with approvalID if people approved it.
 	begun      bool
@@ -53,6 +54,12 @@ type call struct {
 
 func (t *talk) newCall(c *acp.Call) *call {
 	return &call{Call: c, name: c.Name(), seen: t.Clock.Now(), accepted: map[string]bool{}}
+}
+
+// changed reports whether the agent reports other arguments than it may.
+func (k *call) changed() bool {
+	b := bind(k.Call)
+	return b.note == "" && !k.accepted[b.digest]
 }
 
 // find returns a call as it is described now. The caller holds mu.
@@ -79,7 +86,7 @@ func (t *talk) called(c *acp.Call) {
 	if k.begun || k.deciding > 0 || k.refusal != nil {
 		return
 	}
-	if k.permitted || c.Running && !t.rules.gates(c) {
+	if k.permitted != nil || c.Running && !t.rules.gates(c) {
 		t.begin(k, map[string]any{})
 	}
 }
@@ -101,7 +108,7 @@ func (t *talk) close(k *call) {
 		if k.Failed && (k.deciding > 0 || toldElsewhere(k.refusal)) {
 			return
 		}
-		if !k.Failed && !k.permitted && (k.refusal != nil || k.deciding > 0 || t.rules.gates(k.Call)) {
+		if !k.Failed && k.permitted == nil && (k.refusal != nil || k.deciding > 0 || t.rules.gates(k.Call)) {
 			content["withoutPermission"] = true
 		}
 		began := k.seen
@@ -116,7 +123,7 @@ func (t *talk) close(k *call) {
 	if len(k.Diffs) > 0 {
 		content["changedFiles"] = len(k.Diffs)
 	}
-	if b := bind(k.Call); k.approvalID != "" && b.note == "" && !k.accepted[b.digest] {
+	if k.approvalID != "" && k.changed() {
 		content["argumentsChanged"] = true
 		t.Log.Line("%s: the coding agent reports other arguments than those that were approved", k.name)
 	}

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 type outcome struct {
 	*runnertest.Run
 	server *server
+	// lose are events that Commit cannot store.
+	lose   v1alpha1.EventType
 	result runner.Result
 	err    error
 }
@@ -72,8 +74,11 @@ func (o *outcome) Record(e *v1alpha1.ExecutionEvent) {
 	o.server.add(e)
 }
 
-// Commit is Record.
+// Commit is Record, or fails.
 func (o *outcome) Commit(ctx context.Context, e *v1alpha1.ExecutionEvent) error {
+	if e.Type == o.lose {
+		return errors.New("the server refused")
+	}
 	o.Record(e)
 	return ctx.Err()
 }

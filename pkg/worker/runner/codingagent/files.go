@@ -71,15 +71,15 @@ func (t *talk) access(ctx context.Context, name, kind, path string, arguments ma
 	return err
 }
 
-// covered reports whether a call that is being made was permitted and names the file. A call covers a change of a file only if it is
-// of kind edit, and only once if people approved it.
+// covered reports whether a call that is being made was permitted and named the file when the agent asked. A call covers a change of a
+// file only if it is of kind edit, and only once if people approved it.
 func (t *talk) covered(kind, path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	path = t.absolute(path)
 	for _, k := range t.open {
 		switch {
-		case !k.permitted, kind == acp.KindEdit && k.Kind != acp.KindEdit, !t.concerns(k.Call, path):
+		case k.permitted == nil, kind == acp.KindEdit && k.permitted.Kind != acp.KindEdit, !t.concerns(k.permitted, path):
 		case kind != acp.KindEdit || k.approvalID == "":
 			return true
 		case !k.written[path]:
@@ -102,12 +102,13 @@ func (t *talk) concerns(c *acp.Call, path string) bool {
 			return true
 		}
 	}
-	var arguments map[string]any
+	var arguments map[string]json.RawMessage
 	if json.Unmarshal(c.Arguments, &arguments) != nil {
 		return false
 	}
-	for _, v := range arguments {
-		if p, ok := v.(string); ok && t.absolute(p) == path {
+	for _, raw := range arguments {
+		var p string
+		if json.Unmarshal(raw, &p) == nil && t.absolute(p) == path {
 			return true
 		}
 	}

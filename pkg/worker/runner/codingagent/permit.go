@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -32,8 +33,11 @@ type desk struct {
 	// life ends when the agent has ended. An approval waits as long for its decision, even if its call is given up.
 	life context.Context //nolint:containedctx // of what outlives the request that began it
 	stop context.CancelFunc
-	// asking are the approvals that are asked for.
+	// asking are the approvals that are asked for, and broken is set once that has failed.
 	asking sync.WaitGroup
+	broken atomic.Bool
+	// starting is held while the start of an approved call is being stored. It is locked before the mutex of calls.
+	starting sync.Mutex
 }
 
 // open makes the desk of a run.
@@ -125,11 +129,16 @@ func (t *talk) check(ctx context.Context, c *acp.Call) (b bound, gated bool, err
 	return b, t.rules.gates(c) || verdict.Verdict == v1alpha1.ToolCallApprovalRequired, err
 }
 
-// ask asks people. If ctx ends after they were asked, nobody waits for what they decide, but their decision.
+// ask asks people. If ctx ends after they were asked, their decision has no effect. Once it fails, nobody is asked any more in this run:
+// approvals for which nothing waits would pile up.
 func (t *talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b bound) (approval.Answer, error) {
 	r := agentloop.ApprovalRequest{
 		Tool: tool.Definition{Name: c.Name(), Description: "a tool of kind " + c.Kind + " that the coding agent has of its own"}, CallID: c.ID,
 		Arguments: b.arguments, ArgsDigest: b.digest, Action: t.Scrub(strings.TrimSpace(c.Title)), RiskSummary: b.note,
+	}
+	if t.desk.broken.Load() {
+		place.Leave()
+		return approval.Answer{}, errors.New("asking people has failed before")
 	}
 	type result struct {
 		approval.Answer
@@ -138,6 +147,9 @@ func (t *talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b boun
 	got := make(chan result, 1)
 	t.desk.asking.Go(func() {
 		d, err := place.Ask(t.desk.life, ctx.Done(), r)
+		if err != nil && !errors.Is(err, asking.ErrUnwanted) {
+			t.desk.broken.Store(true)
+		}
 		got <- result{d, err}
 	})
 	select {
@@ -152,19 +164,24 @@ func (t *talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b boun
 // if the permission is for this call alone, and why if it is refused.
 func (t *talk) settle(ctx context.Context, k *call, r acp.Request, place *asking.Place) (once bool, why *tool.Error) {
 	id, err := t.decide(ctx, place, r)
+	if id != "" {
+		t.desk.starting.Lock()
+		defer t.desk.starting.Unlock()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k.deciding--
 	if k.refusal = t.refusal(ctx, err); k.refusal == nil && k.Ended {
 		k.refusal = tool.Errorf(tool.TypePermissionDenied, "the call has ended")
 	}
-	k.permitted = k.refusal == nil
-	switch {
-	case !k.permitted:
+	if k.permitted = nil; k.refusal != nil {
 		return false, k.refusal
-	case id != "":
-		return true, t.startApproved(ctx, k, r.Call.Name(), id)
-	case k.announced && !k.begun:
+	}
+	if id != "" {
+		return true, t.startApproved(ctx, k, r.Call, id)
+	}
+	k.permitted = r.Call
+	if k.announced && !k.begun {
 		t.begin(k, map[string]any{})
 	}
 	return false, nil
@@ -185,19 +202,22 @@ func (t *talk) refusal(ctx context.Context, err error) *tool.Error {
 	return nil
 }
 
-// startApproved stores that an approved call begins. The caller holds mu, which is released meanwhile.
-func (t *talk) startApproved(ctx context.Context, k *call, name, id string) *tool.Error {
+// startApproved stores that an approved call begins, and permits it as the agent described it when it asked. The caller holds mu, which
+// is released meanwhile.
+func (t *talk) startApproved(ctx context.Context, k *call, asked *acp.Call, id string) *tool.Error {
 	if k.begun {
 		t.end(k, tool.TypeApprovalRequired, map[string]any{})
 	}
 	k.approvalID, k.written, k.starting = id, map[string]bool{}, true
-	e := t.start(k, name, map[string]any{})
+	e := t.start(k, asked.Name(), map[string]any{})
 	t.mu.Unlock()
 	err := t.Recorder.Commit(ctx, e)
 	t.mu.Lock()
 	k.starting = false
-	if err != nil {
-		k.permitted, k.refusal = false, tool.Errorf(tool.TypeUnavailable, "the start of the call could not be stored, so it was not made")
+	if err == nil {
+		k.permitted = asked
+	} else {
+		k.refusal = tool.Errorf(tool.TypeUnavailable, "the start of the call could not be stored, so it was not made")
 		t.Log.Line("the start of an approved call could not be stored: %v", err)
 	}
 	if k.Ended {

@@ -246,6 +246,23 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestUnstored: a call is not permitted if people could not be asked, or if its start could not be stored.
+func TestUnstored(t *testing.T) {
+	for lose, want := range map[v1alpha1.EventType][2]string{
+		v1alpha1.EventApprovalRequested: {"Started execute; Failed execute unavailable; Started execute; Failed execute unavailable", ""},
+		v1alpha1.EventToolCallStarted: {
+			"ApprovalRequested execute 1; Failed execute 1 unavailable; ApprovalRequested execute 2; Failed execute 2 unavailable", "approved failed; approved failed",
+		},
+	} {
+		o := prepared(t, "do: permit execute a\ndo: think .\ndo: permit execute b", gated("execute"))
+		o.lose, o.server.decide = lose, approves
+		o.run(t.Context())
+		if d := cmp.Diff(want, [2]string{o.told(), o.outcomes()}); d != "" || o.said() != "no no" {
+			t.Errorf("%s is lost: %s\n%s, %v\n%s", lose, d, o.said(), o.err, o.Logged())
+		}
+	}
+}
+
 // TestCancelled: when the turn is cancelled, nothing waits any more, and an approval that comes then has no effect.
 func TestCancelled(t *testing.T) {
 	o := prepared(t, "do: permit execute ls", gated("execute"))
@@ -311,6 +328,12 @@ func TestFiles(t *testing.T) {
 		"of a call": {"do: edit new x", nil, nil, nil, [3]string{"{}", "Started edit; Completed edit", "x"}, 1},
 		"of an approved call": {"do: edit new x\ndo: think .\ndo: write new y", needs("edit"), nil, approves,
 			[3]string{"{} {}", "ApprovalRequested edit 1; Started edit 1; Completed edit 1; ApprovalRequested write 2; Started write 2; Completed write 2", "y"}, 2},
+		"of a call for another file": {"do: edit-elsewhere new", needs("edit"), nil, func(a *v1alpha1.Approval) (v1alpha1.EventType, string) {
+			if a.Spec.TargetTool == "edit" {
+				return v1alpha1.EventApprovalApproved, ""
+			}
+			return v1alpha1.EventApprovalDeclined, ""
+		}, [3]string{"yes error -32602", "ApprovalRequested edit 1; Started edit 1; ApprovalRequested write 2; Completed edit 1", ""}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := prepared(t, tc.prompt, func(s *v1alpha1.TaskSpec, a *v1alpha1.AgentSpec) {
