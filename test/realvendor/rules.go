@@ -117,14 +117,14 @@ func parts(where string, content any, allowed map[string]string) (string, error)
 				return "", fmt.Errorf("'%s[%d]' must be an object", where, i)
 			}
 			p := object(m)
-			members, ok := allowed[p.Text("type")]
+			members, ok := allowed[p.text("type")]
 			if !ok {
-				return "", fmt.Errorf("invalid value '%s' of '%s[%d].type'", p.Text("type"), where, i)
+				return "", fmt.Errorf("invalid value '%s' of '%s[%d].type'", p.text("type"), where, i)
 			}
 			if err := p.only(fmt.Sprintf("%s[%d].", where, i), "type "+members); err != nil {
 				return "", err
 			}
-			all.WriteString(p.Text("text") + p.Text("refusal"))
+			all.WriteString(p.text("text") + p.text("refusal"))
 		}
 		return all.String(), nil
 	}
