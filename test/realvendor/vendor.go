@@ -57,8 +57,11 @@ type Vendor struct {
 // Key is the key that every request must have.
 const Key = "sk-key-of-the-vendor-0123456789"
 
-// Input and Output are the tokens that each answer reports.
-const Input, Output = 1000, 20
+// Tokens that each answer reports.
+const (
+	Input  = 1000
+	Output = 20
+)
 
 // New starts a vendor that answers both protocols.
 func New(t testing.TB) *Vendor {

@@ -277,7 +277,7 @@ func (h *Handler) begin(r *http.Request, id string) (*call, error) {
 		return nil, err
 	}
 	c := &call{route: found, path: r.URL.Path, query: wellformed.Query(r), id: id, header: r.Header}
-	if c.namespace, c.task, _, _ = ofTask(c.path); c.task != "" {
+	if c.namespace, c.task, _ = ofTask(c.path); c.task != "" {
 		return c, nil
 	}
 	c.namespace, err = h.namespace(r, c.query)

@@ -60,25 +60,26 @@ const (
 // tasksPrefix begins the paths of tasks, below which their workers have the same paths; see ofTask.
 const tasksPrefix = "/apis/core.platform.ai/v1alpha1/namespaces/"
 
-// ofTask returns the namespace and the name of the task whose subresource proxy a path is below, and the rest of the path. The name of
+// ofTask returns the namespace and the name of the task whose subresource proxy a path is below, and the rest of the path. Of another
+// path it returns the path. The name of
 // the subresource is one that a kube-apiserver in front of this server gives no deadline.
-func ofTask(path string) (namespace, name, rest string, ok bool) {
+func ofTask(path string) (namespace, name, rest string) {
 	after, ok := strings.CutPrefix(path, tasksPrefix)
 	if !ok {
-		return "", "", path, false
+		return "", "", path
 	}
 	if namespace, after, ok = strings.Cut(after, "/tasks/"); ok {
 		name, rest, ok = strings.Cut(after, "/proxy/")
 	}
 	if !ok || namespace == "" || name == "" || strings.Contains(namespace, "/") || strings.Contains(name, "/") {
-		return "", "", path, false
+		return "", "", path
 	}
-	return namespace, name, "/" + rest, true
+	return namespace, name, "/" + rest
 }
 
 // split returns the protocol of a path and the operation that the rest of the path names.
 func split(path string) (llm.Protocol, operation, bool) {
-	_, _, path, _ = ofTask(path)
+	_, _, path = ofTask(path)
 	for _, prefix := range []string{openAIPrefix, openAIAlias} {
 		if rest, ok := strings.CutPrefix(path+"/", prefix); ok {
 			return llm.ProtocolOpenAI, operation(strings.TrimSuffix(rest, "/")), true

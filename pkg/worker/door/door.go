@@ -281,11 +281,21 @@ func messageOf(code int, text []byte) string {
 // maxList bounds a list of models, in bytes.
 const maxList = 1 << 20
 
+// failure is an error in the form of either vendor.
+type failure struct {
+	Type  string `json:"type,omitempty"`
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
 // refuse answers with an error in the form of the vendor whose path was called.
 func refuse(w http.ResponseWriter, r *http.Request, code int, kind, message string) {
-	body := map[string]any{"error": map[string]any{"type": kind, "message": message}}
+	var body failure
+	body.Error.Type, body.Error.Message = kind, message
 	if strings.HasPrefix(r.URL.Path, "/anthropic/") {
-		body["type"] = "error"
+		body.Type = "error"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

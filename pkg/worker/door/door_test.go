@@ -81,7 +81,7 @@ func (o *opened) ask(path string, header ...string) (code int, body string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return answer.StatusCode, err.Error()
@@ -181,8 +181,8 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Skipf("the port is taken: %v", err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "back") })} //nolint:gosec // of a test
-	go server.Serve(back)                                                                                                                //nolint:errcheck // it is closed
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "back") })}
+	go server.Serve(back) //nolint:errcheck // it is closed
 	t.Cleanup(func() { _ = server.Close() })
 	if got := <-done; got != "200back" {
 		t.Errorf("after the server came back: %s", got)
@@ -234,13 +234,13 @@ func TestStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()
 	in := bufio.NewReader(answer.Body)
 	if line, err := in.ReadString('\n'); err != nil || line != "data: one\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
 	close(more)
-	if _, err := in.ReadString('\n'); err == nil || err == io.EOF { //nolint:errorlint // it is EOF itself that would be wrong
+	if _, err := in.ReadString('\n'); err == nil || err == io.EOF {
 		t.Errorf("an answer that broke off ends with %v", err)
 	}
 }

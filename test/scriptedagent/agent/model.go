@@ -49,7 +49,7 @@ func ask(prompt string) string {
 	if err != nil {
 		return err.Error()
 	}
-	r, err := http.NewRequest(http.MethodPost, v.url, bytes.NewReader(body)) //nolint:noctx // the process is ended
+	r, err := http.NewRequest(http.MethodPost, v.url, bytes.NewReader(body))
 	if err != nil {
 		return err.Error()
 	}
@@ -62,7 +62,7 @@ func ask(prompt string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return err.Error()

@@ -51,9 +51,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		}
 	case "status", "trace", "stream":
 	case "proxy":
-		if a.Verb == "create" || a.Verb == "get" {
-			return mine(own)
-		}
+		return mine(own)
 	case "events", "result", "log", "artifacts", "delta", "plan", "fork":
 		if a.Verb == "create" {
 			return mine(own)

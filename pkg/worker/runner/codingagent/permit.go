@@ -146,7 +146,7 @@ func (t *talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b boun
 	}
 	got := make(chan result, 1)
 	t.desk.asking.Go(func() {
-		d, err := place.Ask(t.desk.life, ctx.Done(), r)
+		d, err := place.Ask(t.desk.life, ctx.Done(), r) //nolint:contextcheck // what is asked outlives the request for it
 		if err != nil && !errors.Is(err, asking.ErrUnwanted) {
 			t.desk.broken.Store(true)
 		}

@@ -89,24 +89,28 @@ func TestApprovals(t *testing.T) {
 		want [3]string
 	}{
 		"approved": {
-			"do: permit execute ls", approves, nil, []string{"Bash"},
+			"do: permit execute ls", approves, nil,
+			[]string{"Bash"},
 			[3]string{"yes", "ApprovalRequested execute 1; Started execute 1; Completed execute 1", "approved succeeded"},
 		},
 		"of a tool": {
-			"do: permit-tool Deploy", approves, nil, []string{"deploy"},
+			"do: permit-tool Deploy", approves, nil,
+			[]string{"deploy"},
 			[3]string{"yes", "ApprovalRequested Deploy 1; Started Deploy 1; Failed Deploy 1 outcome_unknown", "approved unknown"},
 		},
 		"not gated": {"do: permit read x", nil, nil, []string{"bash"}, [3]string{"yes", "Started read; Completed read", ""}},
 		"declined": {
 			"do: permit execute ls", func(*v1alpha1.Approval) (v1alpha1.EventType, string) {
 				return v1alpha1.EventApprovalDeclined, "too dear"
-			}, nil, []string{"execute"},
+			}, nil,
+			[]string{"execute"},
 			[3]string{"no", "ApprovalRequested execute 1", "declined"},
 		},
 		"expired": {
 			"do: permit execute ls", func(*v1alpha1.Approval) (v1alpha1.EventType, string) {
 				return v1alpha1.EventApprovalExpired, ""
-			}, nil, []string{"execute"},
+			}, nil,
+			[]string{"execute"},
 			[3]string{"no", "ApprovalRequested execute 1", "expired"},
 		},
 		"each call has its own": {
@@ -115,11 +119,13 @@ func TestApprovals(t *testing.T) {
 					return v1alpha1.EventApprovalApproved, ""
 				}
 				return v1alpha1.EventApprovalCancelled, ""
-			}, nil, []string{"execute"},
+			}, nil,
+			[]string{"execute"},
 			[3]string{"yes no", "ApprovalRequested execute 1; Started execute 1; Completed execute 1; ApprovalRequested execute 2", "approved succeeded; cancelled"},
 		},
 		"each request has its own": {
-			"do: permit-again execute ls", approves, nil, []string{"execute"},
+			"do: permit-again execute ls", approves, nil,
+			[]string{"execute"},
 			[3]string{
 				"yes yes", "ApprovalRequested execute 1; Started execute 1; ApprovalRequested execute 2; Failed execute 1 approval_required; Started execute 2; Completed execute 2",
 				"approved failed; approved succeeded",
@@ -133,16 +139,19 @@ func TestApprovals(t *testing.T) {
 		"made all the same": {
 			"do: permit-ignored execute ls", func(*v1alpha1.Approval) (v1alpha1.EventType, string) {
 				return v1alpha1.EventApprovalDeclined, ""
-			}, nil, []string{"execute"},
+			}, nil,
+			[]string{"execute"},
 			[3]string{"no", "ApprovalRequested execute 1; Started execute without; Completed execute without", "declined"},
 		},
 		"not asked": {"do: tool execute ls\ndo: say done", nil, nil, []string{"execute"}, [3]string{"done", "Started execute without; Completed execute without", ""}},
 		"other arguments": {
-			"do: permit-changed execute ls", approves, nil, []string{"execute"},
+			"do: permit-changed execute ls", approves, nil,
+			[]string{"execute"},
 			[3]string{"yes", "ApprovalRequested execute 1; Started execute 1; Completed execute 1 changed", "approved succeeded"},
 		},
 		"begun, and gated": {
-			"do: permit-running execute ls", approves, nil, []string{"execute"},
+			"do: permit-running execute ls", approves, nil,
+			[]string{"execute"},
 			[3]string{"yes", "ApprovalRequested execute 1; Started execute 1; Completed execute 1", "approved succeeded"},
 		},
 		"begun, and held back by a policy": {
@@ -158,7 +167,8 @@ func TestApprovals(t *testing.T) {
 			[3]string{"no", "", ""},
 		},
 		"not to be read by policies": {
-			`do: permit-json execute {"a":1,"a":2}`, approves, nil, []string{"execute"},
+			`do: permit-json execute {"a":1,"a":2}`, approves, nil,
+			[]string{"execute"},
 			[3]string{"no", "Started execute; Failed execute invalid_arguments", ""},
 		},
 	} {
@@ -310,12 +320,21 @@ func TestFiles(t *testing.T) {
 		"free":       {"do: write new x", nil, nil, nil, [3]string{"{}", "", "x"}, 1},
 		"read":       {"do: read README", nil, nil, nil, [3]string{"about\n", "", ""}, 1},
 		"disallowed": {"do: write new x", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.DisallowedTools = []string{"edit"} }, nil, nil, [3]string{"error -32602", "", ""}, 0},
-		"by its name": {"do: write new x", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.DisallowedTools = []string{"Write"} }, nil, nil,
-			[3]string{"error -32602", "", ""}, 0},
-		"not allowed": {"do: write new x\ndo: think .\ndo: read README", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.AllowedTools = []string{"read"} }, nil, nil,
-			[3]string{"error -32602 about\n", "", ""}, 1},
-		"reading not allowed": {"do: read README", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.AllowedTools = []string{"edit"} }, nil, nil,
-			[3]string{"error -32602", "", ""}, 0},
+		"by its name": {
+			"do: write new x", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.DisallowedTools = []string{"Write"} }, nil, nil,
+			[3]string{"error -32602", "", ""},
+			0,
+		},
+		"not allowed": {
+			"do: write new x\ndo: think .\ndo: read README", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.AllowedTools = []string{"read"} }, nil, nil,
+			[3]string{"error -32602 about\n", "", ""},
+			1,
+		},
+		"reading not allowed": {
+			"do: read README", func(t *v1alpha1.TaskAgentRuntime, _ *v1alpha1.AgentSpec) { t.AllowedTools = []string{"edit"} }, nil, nil,
+			[3]string{"error -32602", "", ""},
+			0,
+		},
 		"denied": {"do: write new x\ndo: think .\ndo: write other x", nil, func(c v1alpha1.ToolCallSpec) v1alpha1.ToolCallStatus {
 			if c.ToolName == "write" && c.Kind == "edit" && strings.Contains(string(c.Arguments.Raw), `"content":"x"`) && strings.Contains(string(c.Arguments.Raw), "/new") {
 				return v1alpha1.ToolCallStatus{Verdict: v1alpha1.ToolCallDenied}
@@ -323,11 +342,17 @@ func TestFiles(t *testing.T) {
 			return v1alpha1.ToolCallStatus{Verdict: v1alpha1.ToolCallAllowed}
 		}, nil, [3]string{"error -32602 {}", "", ""}, 2},
 		"approved": {"do: write new x", needs("edit"), nil, approves, [3]string{"{}", "ApprovalRequested write 1; Started write 1; Completed write 1", "x"}, 1},
-		"declined": {"do: write new x", needs("write"), nil, func(*v1alpha1.Approval) (v1alpha1.EventType, string) { return v1alpha1.EventApprovalDeclined, "" },
-			[3]string{"error -32602", "ApprovalRequested write 1", ""}, 1},
+		"declined": {
+			"do: write new x", needs("write"), nil, func(*v1alpha1.Approval) (v1alpha1.EventType, string) { return v1alpha1.EventApprovalDeclined, "" },
+			[3]string{"error -32602", "ApprovalRequested write 1", ""},
+			1,
+		},
 		"of a call": {"do: edit new x", nil, nil, nil, [3]string{"{}", "Started edit; Completed edit", "x"}, 1},
-		"of an approved call": {"do: edit new x\ndo: think .\ndo: write new y", needs("edit"), nil, approves,
-			[3]string{"{} {}", "ApprovalRequested edit 1; Started edit 1; Completed edit 1; ApprovalRequested write 2; Started write 2; Completed write 2", "y"}, 2},
+		"of an approved call": {
+			"do: edit new x\ndo: think .\ndo: write new y", needs("edit"), nil, approves,
+			[3]string{"{} {}", "ApprovalRequested edit 1; Started edit 1; Completed edit 1; ApprovalRequested write 2; Started write 2; Completed write 2", "y"},
+			2,
+		},
 		"of a call for another file": {"do: edit-elsewhere new", needs("edit"), nil, func(a *v1alpha1.Approval) (v1alpha1.EventType, string) {
 			if a.Spec.TargetTool == "edit" {
 				return v1alpha1.EventApprovalApproved, ""
