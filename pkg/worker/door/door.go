@@ -297,7 +297,11 @@ func refuse(w http.ResponseWriter, r *http.Request, code int, kind, message stri
 	if strings.HasPrefix(r.URL.Path, "/anthropic/") {
 		body.Type = "error"
 	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		text = []byte("{}") // texts can always be encoded
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // the agent may be gone
+	_, _ = w.Write(text) // the agent may be gone
 }
