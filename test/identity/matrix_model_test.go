@@ -96,7 +96,7 @@ func (c caller) works(n need) bool {
 		return self
 	case (n.verb == "list" || n.verb == "watch") && !n.narrowed:
 		return false
-	case resource == "tasks" && sub == "inbox":
+	case resource == "tasks" && (sub == "inbox" || sub == "proxy"):
 		return self
 	case resource == "tasks", resource == "executionevents":
 		return self || parent
