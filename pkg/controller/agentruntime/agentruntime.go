@@ -32,6 +32,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
+	"github.com/platform-ai/platform/pkg/controller/reader"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/harness"
@@ -59,10 +60,7 @@ type Options struct {
 
 // Add registers the controller. The manager's client must not cache Secrets.
 func Add(mgr manager.Manager, o Options) error {
-	p := probe{now: o.Clock.Now, transport: o.Guard.Transport(), requireHosts: o.RequireSecretHosts, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-		s := &corev1.Secret{}
-		return s, mgr.GetClient().Get(ctx, key, s)
-	}}
+	p := probe{now: o.Clock.Now, transport: o.Guard.Transport(), requireHosts: o.RequireSecretHosts, secret: reader.Secrets(mgr.GetClient())}
 	return builder.ControllerManagedBy(mgr).Named("agentruntime").
 		// One slow runtime must not delay the probes of others.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/reader"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/plan"
@@ -47,10 +48,7 @@ type Options struct {
 
 // Add registers the controller. The manager's client must not cache Secrets.
 func Add(mgr manager.Manager, o Options) error {
-	v := validate{now: o.Clock.Now, requireHosts: o.RequireSecretHosts, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-		s := &corev1.Secret{}
-		return s, mgr.GetClient().Get(ctx, key, s)
-	}, probe: newProbes(o.Clock.Now).ask}
+	v := validate{now: o.Clock.Now, requireHosts: o.RequireSecretHosts, secret: reader.Secrets(mgr.GetClient()), probe: newProbes(o.Clock.Now).ask}
 	return builder.ControllerManagedBy(mgr).Named("provider").For(&v1alpha1.Provider{}).Complete(&step.Reconciler[*v1alpha1.Provider]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Provider { return &v1alpha1.Provider{} },

@@ -31,6 +31,14 @@ type Reader struct {
 
 var _ plan.Reader = Reader{}
 
+// Secrets returns what reads Secrets from the server. The client must not cache them.
+func Secrets(c client.Client) func(context.Context, types.NamespacedName) (*corev1.Secret, error) {
+	return func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+		s := &corev1.Secret{}
+		return s, c.Get(ctx, key, s)
+	}
+}
+
 func (r Reader) get(ctx context.Context, key types.NamespacedName, o client.Object) error {
 	err := r.Cached.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) && r.Live != nil {

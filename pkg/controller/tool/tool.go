@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/reader"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/plan"
@@ -62,10 +63,7 @@ func Add(mgr manager.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard), remote: o.Remote, requireHosts: o.RequireSecretHosts, secret: func(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-		s := &corev1.Secret{}
-		return s, mgr.GetClient().Get(ctx, key, s)
-	}}
+	p := probe{now: o.Clock.Now, interval: o.Interval, dial: dialer(o.Guard), remote: o.Remote, requireHosts: o.RequireSecretHosts, secret: reader.Secrets(mgr.GetClient())}
 	return builder.ControllerManagedBy(mgr).Named("tool").
 		// One slow server must not delay the probes of others.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).

@@ -87,11 +87,7 @@ func (p *probe) still(ctx context.Context, s *session) error {
 }
 
 func cancelledLate(ctx context.Context, p *probe) error {
-	s, err := p.empty(ctx)
-	if err != nil {
-		return err
-	}
-	stream, prompt, err := s.start(ctx, longLease, "say x")
+	s, stream, prompt, err := p.started(ctx, longLease, "say x")
 	if err != nil {
 		return err
 	}

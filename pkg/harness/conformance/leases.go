@@ -40,11 +40,7 @@ func leaseRange(ctx context.Context, p *probe) error {
 }
 
 func renewed(ctx context.Context, p *probe) error {
-	s, err := p.empty(ctx)
-	if err != nil {
-		return err
-	}
-	stream, prompt, err := s.start(ctx, shortLease, "await-cancel")
+	s, stream, prompt, err := p.started(ctx, shortLease, "await-cancel")
 	if err != nil {
 		return err
 	}
@@ -60,11 +56,7 @@ func renewed(ctx context.Context, p *probe) error {
 }
 
 func leaseOrder(ctx context.Context, p *probe) error {
-	s, err := p.empty(ctx)
-	if err != nil {
-		return err
-	}
-	stream, prompt, err := s.start(ctx, longLease, "await-cancel")
+	s, stream, prompt, err := p.started(ctx, longLease, "await-cancel")
 	if err != nil {
 		return err
 	}

@@ -284,6 +284,14 @@ func (s *session) start(ctx context.Context, lease time.Duration, steps ...strin
 	return stream, prompt, did("starting a prompt", err)
 }
 
+// started starts a prompt in a session of its own.
+func (p *probe) started(ctx context.Context, lease time.Duration, steps ...string) (s *session, stream *harness.Stream, prompt string, err error) {
+	if s, err = p.empty(ctx); err == nil {
+		stream, prompt, err = s.start(ctx, lease, steps...)
+	}
+	return s, stream, prompt, err
+}
+
 func (s *session) spec(lease time.Duration, steps ...string) harness.PromptSpec {
 	text := "do: " + strings.Join(steps, "\ndo: ")
 	return harness.PromptSpec{Texts: []string{text}, LeaseMillis: s.p.lease(lease)}

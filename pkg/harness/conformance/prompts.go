@@ -104,11 +104,7 @@ func startedTwice(ctx context.Context, p *probe) error {
 }
 
 func resumed(ctx context.Context, p *probe) error {
-	s, err := p.empty(ctx)
-	if err != nil {
-		return err
-	}
-	stream, prompt, err := s.start(ctx, longLease, "say one", "think two", "say three")
+	s, stream, prompt, err := p.started(ctx, longLease, "say one", "think two", "say three")
 	if err != nil {
 		return err
 	}
@@ -137,11 +133,7 @@ func resumed(ctx context.Context, p *probe) error {
 }
 
 func secondPrompt(ctx context.Context, p *probe) error {
-	s, err := p.empty(ctx)
-	if err != nil {
-		return err
-	}
-	stream, prompt, err := s.start(ctx, longLease, "await-cancel")
+	s, stream, prompt, err := p.started(ctx, longLease, "await-cancel")
 	if err != nil {
 		return err
 	}

@@ -83,11 +83,7 @@ func deleted(ctx context.Context, p *probe) error {
 }
 
 func deletedMeanwhile(ctx context.Context, p *probe) error {
-	s, err := p.empty(ctx)
-	if err != nil {
-		return err
-	}
-	stream, _, err := s.start(ctx, longLease, "await-cancel")
+	s, stream, _, err := p.started(ctx, longLease, "await-cancel")
 	if err != nil {
 		return err
 	}
