@@ -52,20 +52,7 @@ func (l *loop) requestStart(a llm.Attempt, req *llm.Request) *v1alpha1.Execution
 func (l *loop) requestEnded(a llm.Attempt) {
 	c := l.modelContent(a)
 	c["durationMs"] = a.Duration.Milliseconds()
-	u := a.Response.Usage
-	c["usageReported"] = u.Known()
-	if u.InputTokens != nil {
-		c["inputTokens"] = *u.InputTokens
-	}
-	if u.OutputTokens != nil {
-		c["outputTokens"] = *u.OutputTokens
-	}
-	if u.CachedInputTokens != nil {
-		c["cachedInputTokens"] = *u.CachedInputTokens
-	}
-	if u.CacheWriteInputTokens != nil {
-		c["cacheWriteInputTokens"] = *u.CacheWriteInputTokens
-	}
+	NoteUsage(c, a.Response.Usage)
 	if a.Err != nil {
 		c["errorClass"] = llm.ClassOf(a.Err)
 		if e, ok := errors.AsType[*llm.Error](a.Err); ok && e.RetryAfter > 0 {
@@ -86,7 +73,7 @@ func (l *loop) requestEnded(a llm.Attempt) {
 		return
 	}
 	c["stopReason"], c["toolCalls"] = a.Response.StopReason, len(a.Response.ToolCalls)
-	e := event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", usageText(a), c)
+	e := event.New(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "", UsageText(a.Model, a.Response.Usage), c)
 	e.Recording = l.c.Recording.answer(&a.Response)
 	l.record(e)
 }
@@ -97,12 +84,24 @@ func unsent(err error) bool {
 	return ok && e.Unsent
 }
 
-func usageText(a llm.Attempt) string {
-	u := a.Response.Usage
-	if !u.Known() {
-		return a.Model + " answered, usage not reported"
+// NoteUsage adds to the content of an event what a vendor reported of a request that has ended.
+func NoteUsage(content map[string]any, u llm.Usage) {
+	content["usageReported"] = u.Known()
+	for name, n := range map[string]*int64{
+		"inputTokens": u.InputTokens, "outputTokens": u.OutputTokens, "cachedInputTokens": u.CachedInputTokens, "cacheWriteInputTokens": u.CacheWriteInputTokens,
+	} {
+		if n != nil {
+			content[name] = *n
+		}
 	}
-	return fmt.Sprintf("%s answered, %d tokens in, %d out", a.Model, *u.InputTokens, *u.OutputTokens)
+}
+
+// UsageText says in a line what an answer of a model used.
+func UsageText(model string, u llm.Usage) string {
+	if !u.Known() {
+		return model + " answered, usage not reported"
+	}
+	return fmt.Sprintf("%s answered, %d tokens in, %d out", model, *u.InputTokens, *u.OutputTokens)
 }
 
 func (l *loop) message(r llm.Response) {

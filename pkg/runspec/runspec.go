@@ -4,7 +4,7 @@
 // Package runspec is the contract between an executor, which starts a worker, and the worker:
 // environment names, the credentials document, exit codes and the termination message. Both
 // executors (Kubernetes Job, local process), the worker program and the init container of
-// package workspace use it; the server has HeaderReason from it, and nothing else.
+// package workspace use it; the server has ModelsSubresource and HeaderReason from it, and nothing else.
 package runspec
 
 // Environment variables that an executor sets. They override the task's own.
@@ -191,6 +191,10 @@ const DefaultDiskBytes = 10 << 30
 
 // ProgramName is the file name of the worker program when it is copied into a container of another image.
 const ProgramName = "platform-worker"
+
+// ModelsSubresource is the subresource of a task below which the worker of its coding agent finds the vendors' APIs. A kube-apiserver in
+// front of the server gives requests to a subresource of this name no deadline.
+const ModelsSubresource = "proxy"
 
 // HeaderReason is the header of a refused model request of a coding agent that has the reason, such as ReasonBudgetExhausted.
 const HeaderReason = "X-Platform-Reason"

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/server/cors"
 )
 
@@ -58,18 +60,17 @@ const (
 )
 
 // tasksPrefix begins the paths of tasks, below which their workers have the same paths; see ofTask.
-const tasksPrefix = "/apis/core.platform.ai/v1alpha1/namespaces/"
+var tasksPrefix = "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/namespaces/"
 
-// ofTask returns the namespace and the name of the task whose subresource proxy a path is below, and the rest of the path. Of another
-// path it returns the path. The name of
-// the subresource is one that a kube-apiserver in front of this server gives no deadline.
+// ofTask returns the namespace and the name of the task whose models a path is below, and the rest of the path. Of another
+// path it returns the path.
 func ofTask(path string) (namespace, name, rest string) {
 	after, ok := strings.CutPrefix(path, tasksPrefix)
 	if !ok {
 		return "", "", path
 	}
 	if namespace, after, ok = strings.Cut(after, "/tasks/"); ok {
-		name, rest, ok = strings.Cut(after, "/proxy/")
+		name, rest, ok = strings.Cut(after, "/"+runspec.ModelsSubresource+"/")
 	}
 	if !ok || namespace == "" || name == "" || strings.Contains(namespace, "/") || strings.Contains(name, "/") {
 		return "", "", path

@@ -14,7 +14,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm"
-	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/readmodel/trace"
 	"github.com/platform-ai/platform/pkg/server/modelgate"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
@@ -77,7 +76,6 @@ func (r *Tasks) spentBy(ctx context.Context, t *v1alpha1.Task, all *modelgate.Sp
 	if err != nil {
 		return err
 	}
-	most := plan.MaxTokens(t, a)
 	for input := int64(0); ; {
 		page, err := r.log.TaskPage(ctx, stored.Stream(t), all.Read[t.UID], usagePage, trace.UsageTypes())
 		if errors.Is(err, eventlog.ErrDeleted) {
@@ -90,7 +88,7 @@ func (r *Tasks) spentBy(ctx context.Context, t *v1alpha1.Task, all *modelgate.Sp
 			c := callOf(e)
 			call := modelgate.Call{Task: t.UID, ID: c.id}
 			if e.Type == v1alpha1.EventModelRequestStarted {
-				all.Open[call] = cmp.Or(c.mostOut, most) + cmp.Or(input, llm.LikelyInput(c.most))
+				all.Open[call] = maxTokens(t, a, c) + cmp.Or(input, llm.LikelyInput(c.most))
 				all.Tokens += all.Open[call]
 				continue
 			}

@@ -4,7 +4,6 @@
 package modelrequest
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -110,8 +109,7 @@ type call struct {
 	id string
 	// input is the number of tokens of the input; nil if it is not known.
 	input *int64
-	// most is how many tokens the input may have at most, as the worker says. mostOut is how many the output may have, which only
-	// this server says, for the agent of a task of type agent; 0 if it is not said.
+	// most is how many tokens the input may have at most, as the worker says, and mostOut the output; see maxTokens.
 	most, mostOut int64
 	// out is what is known of its end.
 	out usage.Outcome
@@ -232,12 +230,7 @@ func (r *Tasks) ask(ctx context.Context, t *v1alpha1.Task, c call, agentOf func(
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.providerOf(ctx, plan.UsesOf(t, a), c.provider)
-	most := plan.MaxTokens(t, a)
-	if t.Spec.Type == v1alpha1.TaskTypeAgent && a != nil { // this server says what it asks for the agent
-		p, err = unlessGone(r.all.o.Provider(request.WithNamespace(ctx, a.Namespace), c.provider))
-		most = cmp.Or(c.mostOut, most)
-	}
+	p, err := r.providerOf(ctx, t, a, c.provider)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +239,7 @@ func (r *Tasks) ask(ctx context.Context, t *v1alpha1.Task, c call, agentOf func(
 		return nil, err
 	}
 	q := &ask{
-		Request: modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, MaxTokens: most}, maxInput: c.most, model: c.model, provider: p,
+		Request: modelgate.Request{Task: t.UID, Namespace: t.Namespace, Call: c.id, MaxTokens: maxTokens(t, a, c)}, maxInput: c.most, model: c.model, provider: p,
 		use: budget.Use{Namespace: t.Namespace, Labels: map[string]string{}, User: t.Annotations[v1alpha1.AnnotationRequestedBy], Groups: requester.GroupsOf(t)},
 	}
 	if a != nil {
@@ -276,8 +269,21 @@ func within(namespace, of, name string) string {
 	return of + "/" + name
 }
 
-// providerOf returns the Provider of that name which the task uses, or else its first one; nil if there is none.
-func (r *Tasks) providerOf(ctx context.Context, uses *plan.Uses, name string) (*v1alpha1.Provider, error) {
+// maxTokens returns how many tokens the output of a request may have. Of a coding agent this server says so itself.
+func maxTokens(t *v1alpha1.Task, a *v1alpha1.Agent, c call) int64 {
+	if t.Spec.Type == v1alpha1.TaskTypeAgent && c.mostOut > 0 {
+		return c.mostOut
+	}
+	return plan.MaxTokens(t, a)
+}
+
+// providerOf returns the Provider of that name which the task uses, or else its first one; nil if there is none. The Provider of a
+// coding agent's request is the one that this server says it asked.
+func (r *Tasks) providerOf(ctx context.Context, t *v1alpha1.Task, a *v1alpha1.Agent, name string) (*v1alpha1.Provider, error) {
+	if t.Spec.Type == v1alpha1.TaskTypeAgent && a != nil {
+		return unlessGone(r.all.o.Provider(request.WithNamespace(ctx, a.Namespace), name))
+	}
+	uses := plan.UsesOf(t, a)
 	if uses.Provider == nil {
 		return nil, nil //nolint:nilnil // nothing limits the request
 	}

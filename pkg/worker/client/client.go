@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,7 @@ type Config struct {
 // answers. For the errors of writes see Temporary.
 type API struct {
 	group Group
-	relay relay
+	relay func() (relay, error)
 }
 
 // CoreV1alpha1 returns the resources of the platform.
@@ -75,13 +76,12 @@ func New(c Config, clk clock.Clock) (*API, error) {
 		config.BearerToken = c.Token
 		until = expiry(c.Token)
 	}
-	relay, err := newRelay(config)
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", c.ServerURL, err)
-	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	patient := func(next http.RoundTripper) *patience {
 		return &patience{next: next, clock: clk, until: until, folder: c.Folder}
-	})
+	}
+	plain := rest.CopyConfig(config)
+	relay := sync.OnceValues(func() (relay, error) { return newRelay(plain, patient(nil)) }) // few workers need it
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient(next) })
 	config.GroupVersion, config.APIPath = &v1alpha1.SchemeGroupVersion, "/apis"
 	config.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()
 	group, err := rest.RESTClientFor(config)

@@ -87,15 +87,23 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// once sends a request one time. RequestTimeout also limits reading the answer.
-func (p *patience) once(r *http.Request) (*http.Response, error) {
+// over returns why nothing is sent any more; nil while requests make sense.
+func (p *patience) over() error {
 	if !p.until.IsZero() && !p.clock.Now().Before(p.until) {
-		return nil, ErrToken
+		return ErrToken
 	}
 	if p.folder != "" {
 		if _, err := os.Lstat(p.folder); errors.Is(err, fs.ErrNotExist) {
-			return nil, ErrFolder
+			return ErrFolder
 		}
+	}
+	return nil
+}
+
+// once sends a request one time. RequestTimeout also limits reading the answer.
+func (p *patience) once(r *http.Request) (*http.Response, error) {
+	if err := p.over(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), RequestTimeout)
 	response, err := p.next.RoundTrip(r.WithContext(ctx))

@@ -22,8 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"path"
 	"strconv"
@@ -32,33 +30,26 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
-	"k8s.io/utils/clock"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/llm/wire"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/loopback"
 )
 
 const (
 	// maxBody is the maximum size of a request, in bytes. It is that of the server.
 	maxBody = 15 << 20
-	// maxConnections is how many connections the agent may have at a time. Others wait.
-	maxConnections = 128
-	// headerTimeout is how long the agent may take to say what it wants, and idleTimeout how long an unused connection is kept.
-	headerTimeout, idleTimeout = 10 * time.Second, 5 * time.Minute
-	// maxHeader bounds the header of a request, in bytes.
-	maxHeader = 64 << 10
-	// firstPause is before a request is sent again that the server did not get. Pauses double up to longPause.
-	firstPause, longPause = 200 * time.Millisecond, 5 * time.Second
+	// maxHeld is how many requests are held at a time until the server has them. Others wait.
+	maxHeld = 16
+	// idleTimeout is how long an unused connection is kept.
+	idleTimeout = 5 * time.Minute
 )
 
 // Options are what a door needs. All fields are required.
 type Options struct {
-	API   *client.API
-	Task  *v1alpha1.Task
-	Clock clock.Clock
+	API  *client.API
+	Task *v1alpha1.Task
 	// MaxRequests is how many requests may be answered; 0 for any number.
 	MaxRequests int
 	// Ended is called when no model will answer the agent any more, with the reason of the run's end. It is called at most once.
@@ -67,43 +58,26 @@ type Options struct {
 
 // Door is an open door. Its methods may be called concurrently.
 type Door struct {
-	o        Options
-	listener net.Listener
-	server   *http.Server
-	key      string
-	work     sync.WaitGroup
-	answered atomic.Int64
-	over     sync.Once
+	*loopback.Server
+	o    Options
+	key  string
+	held chan struct{}
+	// asked counts the requests that were answered, or may be.
+	asked atomic.Int64
+	over  sync.Once
 }
 
-// Open opens a door on a port that the kernel chooses.
+// Open opens a door.
 func Open(o Options) (*Door, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it does not wait
-	if err != nil {
-		return nil, fmt.Errorf("the door of the run: %w", err)
-	}
-	d := &Door{o: o, listener: l, key: "sk-run-" + rand.Text()} // a form that package redact knows
+	d := &Door{o: o, key: "sk-run-" + rand.Text(), held: make(chan struct{}, maxHeld)} // a form that package redact knows
 	mux := http.NewServeMux()
 	mux.HandleFunc("/openai/v1/", d.models)
 	mux.HandleFunc("/anthropic/v1/", d.models)
-	d.server = &http.Server{
-		Handler: d.guarded(mux), ErrorLog: log.New(io.Discard, "", 0), // what the agent does wrong is for the agent to see
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	var err error
+	if d.Server, err = loopback.Serve(d.guarded(mux), idleTimeout); err != nil {
+		return nil, fmt.Errorf("the door of the run: %w", err)
 	}
-	d.work.Go(func() { _ = d.server.Serve(netutil.LimitListener(l, maxConnections)) })
 	return d, nil
-}
-
-// Close closes the door, and ends all requests.
-func (d *Door) Close() {
-	_ = d.server.Close()
-	d.work.Wait()
-}
-
-// Port returns the TCP port.
-func (d *Door) Port() uint16 {
-	address, _ := d.listener.Addr().(*net.TCPAddr)
-	return uint16(address.Port)
 }
 
 // Key returns what opens the door.
@@ -135,31 +109,18 @@ func (d *Door) models(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusNotFound, "not_found_error", "unknown path")
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		code := http.StatusBadRequest
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			code = http.StatusRequestEntityTooLarge
-		}
-		refuse(w, r, code, "invalid_request_error", fmt.Sprintf("the body could not be read: %v", err))
+	counts := r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/count_tokens")
+	if counts && !d.turn(w, r) {
 		return
 	}
-	asks := r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/count_tokens")
-	if most := int64(d.o.MaxRequests); asks && most > 0 && d.answered.Load() >= most {
-		message := fmt.Sprintf("the coding agent asked its model %d times, which is as often as it may (maxTurns)", most)
-		d.end(v1alpha1.ReasonAgentLimitReached, message)
-		refuse(w, r, http.StatusForbidden, "permission_error", message)
-		return
+	answer := d.passOn(w, r)
+	if counts && (answer == nil || !wire.IsSuccess(answer.StatusCode)) {
+		d.asked.Add(-1)
 	}
-	answer, err := d.send(r.Context(), r.Method, r.URL.Path, r.URL.RawQuery, r.Header, body)
-	if err != nil {
-		refuse(w, r, http.StatusBadGateway, "api_error", "the model request could not be passed on: "+err.Error())
+	if answer == nil {
 		return
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read, or is of no use
-	if asks && wire.IsSuccess(answer.StatusCode) {
-		d.answered.Add(1)
-	}
 	if reason := answer.Header.Get(runspec.HeaderReason); answer.StatusCode == http.StatusForbidden && reason != "" {
 		d.refused(w, answer, reason)
 		return
@@ -181,6 +142,44 @@ func (d *Door) models(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // the agent must see that the answer broke off
 		}
 	}
+}
+
+// turn counts a request that a model may answer. If that would be one too many, it refuses it, and ends the run.
+func (d *Door) turn(w http.ResponseWriter, r *http.Request) bool {
+	most := int64(d.o.MaxRequests)
+	if n := d.asked.Add(1); most == 0 || n <= most {
+		return true
+	}
+	d.asked.Add(-1)
+	message := fmt.Sprintf("the coding agent asked its model %d times, which is as often as it may (maxTurns)", most)
+	d.end(v1alpha1.ReasonAgentLimitReached, message)
+	refuse(w, r, http.StatusForbidden, "permission_error", message)
+	return false
+}
+
+// passOn reads a request and sends it. If there is no answer, it has told the agent so.
+func (d *Door) passOn(w http.ResponseWriter, r *http.Request) *http.Response {
+	select {
+	case d.held <- struct{}{}:
+	case <-r.Context().Done():
+		return nil
+	}
+	defer func() { <-d.held }()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		code := http.StatusBadRequest
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			code = http.StatusRequestEntityTooLarge
+		}
+		refuse(w, r, code, "invalid_request_error", fmt.Sprintf("the body could not be read: %v", err))
+		return nil
+	}
+	answer, err := d.send(r, body)
+	if err != nil {
+		refuse(w, r, http.StatusBadGateway, "api_error", "the model request could not be passed on: "+err.Error())
+		return nil
+	}
+	return answer
 }
 
 // refused passes on a refusal that no waiting changes.
@@ -212,41 +211,32 @@ func head(w http.ResponseWriter, answer *http.Response) {
 var passed = []string{"Accept", "Content-Type", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "Idempotency-Key"}
 
 // send sends a request until the server has it, and no rate limit applies.
-func (d *Door) send(ctx context.Context, method, name, query string, from http.Header, body []byte) (*http.Response, error) {
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		header := http.Header{}
-		for _, name := range passed {
-			if v := from[name]; len(v) > 0 {
-				header[name] = v
-			}
-		}
-		answer, err := d.o.API.Relay(ctx, d.o.Task, method, name, query, header, body)
-		wait := pause
-		switch {
-		case err != nil && !wire.Unsent(err):
-			return nil, err
-		case err != nil:
-		case answer.StatusCode == http.StatusUnauthorized: // the server does not know the worker's token yet
-		case answer.StatusCode == http.StatusTooManyRequests && answer.Header.Get(runspec.HeaderReason) == v1alpha1.ReasonRateLimited:
-			if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
-				wait = max(wait, time.Duration(seconds)*time.Second)
-			}
-		default:
-			return answer, nil
-		}
-		if answer != nil {
-			_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, wire.MaxErrorBody)) // so that the connection can be used again
-			_ = answer.Body.Close()
-		}
-		if !client.Sleep(ctx, d.o.Clock, wait) {
-			return nil, ctx.Err()
+func (d *Door) send(r *http.Request, body []byte) (*http.Response, error) {
+	sent := r.Clone(r.Context())
+	sent.Header = http.Header{}
+	for _, name := range passed {
+		if v := r.Header[name]; len(v) > 0 {
+			sent.Header[name] = v
 		}
 	}
+	return d.o.API.Relay(r.Context(), d.o.Task, sent, body, func(answer *http.Response, err error) bool {
+		switch {
+		case err != nil:
+			return wire.Unsent(err)
+		case answer.StatusCode == http.StatusUnauthorized: // the server does not know the worker's token yet
+			return true
+		}
+		return answer.StatusCode == http.StatusTooManyRequests && answer.Header.Get(runspec.HeaderReason) == v1alpha1.ReasonRateLimited
+	})
 }
 
 // Models returns the names of the run's models, first the one that is asked first. The error says why there is none.
 func (d *Door) Models(ctx context.Context) ([]string, error) {
-	answer, err := d.send(ctx, http.MethodGet, "/openai/v1/models", "", nil, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/openai/v1/models", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := d.send(r, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ package door
 
 import (
 	"bufio"
+	"cmp"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +59,7 @@ func (o *opened) before(url string, most int) *Door {
 		o.t.Fatal(err)
 	}
 	d, err := Open(Options{
-		API: api, Task: &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "work"}}, Clock: clock.RealClock{}, MaxRequests: most,
+		API: api, Task: &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "work"}}, MaxRequests: most,
 		Ended: func(reason, message string) { o.ended = append(o.ended, reason+": "+message) },
 	})
 	if err != nil {
@@ -242,5 +245,66 @@ func TestStreams(t *testing.T) {
 	close(more)
 	if _, err := in.ReadString('\n'); err == nil || err == io.EOF {
 		t.Errorf("an answer that broke off ends with %v", err)
+	}
+}
+
+// TestAtOnce: of requests at once no more are held than may be, and no more reach the server than the run has turns.
+func TestAtOnce(t *testing.T) {
+	for name, most := range map[string]int{"held": 0, "turns": 5} {
+		want := cmp.Or(most, maxHeld)
+		var now, highest atomic.Int64
+		arrived, release := make(chan struct{}, 100), make(chan struct{})
+		o := open(t, most, func(http.ResponseWriter, *http.Request) {
+			if n := now.Add(1); n > highest.Load() {
+				highest.Store(n)
+			}
+			arrived <- struct{}{}
+			<-release
+			now.Add(-1)
+		})
+		codes := make(chan int, 40)
+		for range cap(codes) {
+			go func() {
+				code, _ := o.ask("/openai/v1/chat/completions")
+				codes <- code
+			}()
+		}
+		for range want {
+			<-arrived
+		}
+		refused := 0
+		if most > 0 { // all others are refused meanwhile
+			for range cap(codes) - most {
+				if <-codes == http.StatusForbidden {
+					refused++
+				}
+			}
+		}
+		close(release)
+		answered := 0
+		for range cap(codes) - refused {
+			if <-codes == http.StatusOK {
+				answered++
+			}
+		}
+		if highest.Load() > int64(want) || answered+refused != cap(codes) || most > 0 && answered != most {
+			t.Errorf("%s: %d at once, %d answered, %d refused", name, highest.Load(), answered, refused)
+		}
+	}
+}
+
+// TestToken: a worker whose token is over does not let the agent wait for an answer that cannot come.
+func TestToken(t *testing.T) {
+	o := &opened{t: t}
+	api, err := client.New(client.Config{ServerURL: "http://127.0.0.1:1", Token: "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1}`)) + ".x"}, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Door, err = Open(Options{API: api, Task: &v1alpha1.Task{}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Close)
+	if code, body := o.ask("/openai/v1/chat/completions"); code != http.StatusBadGateway || !strings.Contains(body, "token") {
+		t.Errorf("%d %s", code, body)
 	}
 }

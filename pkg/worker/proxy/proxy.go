@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -30,32 +29,24 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/worker/loopback"
 )
 
 const (
-	// maxConnections is how many connections programs may have at a time. Others wait.
-	maxConnections = 128
-	// headerTimeout is how long a program may take to say what it wants, and idleTimeout how long a connection that was not
-	// used for a tunnel is kept.
-	headerTimeout, idleTimeout = 10 * time.Second, time.Minute
-	// maxHeader bounds the header of a request, in bytes.
-	maxHeader = 64 << 10
+	// idleTimeout is how long a connection that was not used for a tunnel is kept.
+	idleTimeout = time.Minute
 	// user is the name in the proxy's URL. It means nothing.
 	user = "run"
 )
 
 // Proxy is a proxy that runs. Its methods may be called concurrently.
 type Proxy struct {
-	listener      net.Listener
-	server        *http.Server
+	server        *loopback.Server
 	authorization string
 	password      string
 	transport     *http.Transport
 	forward       *httputil.ReverseProxy
-	work          sync.WaitGroup
 
 	// mu guards what follows.
 	mu sync.Mutex
@@ -65,30 +56,22 @@ type Proxy struct {
 
 // Start starts a proxy that connects to what the guard allows, on a port of the loopback interface that the kernel chooses.
 func Start(guard egress.Guard) (*Proxy, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // it does not wait
-	if err != nil {
-		return nil, fmt.Errorf("the network proxy of the run: %w", err)
-	}
-	p := &Proxy{listener: l, password: rand.Text(), transport: guard.Transport(), tunnels: map[net.Conn]struct{}{}}
+	p := &Proxy{password: rand.Text(), transport: guard.Transport(), tunnels: map[net.Conn]struct{}{}}
 	p.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+p.password))
-	quiet := log.New(io.Discard, "", 0) // what programs do wrong is theirs to see, and nobody else's
 	p.forward = &httputil.ReverseProxy{
-		Transport: p.transport, ErrorLog: quiet, FlushInterval: -1,
+		Transport: p.transport, ErrorLog: loopback.Quiet, FlushInterval: -1,
 		Rewrite:      func(*httputil.ProxyRequest) {}, // the request names its destination
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, err) },
 	}
-	p.server = &http.Server{
-		Handler: p, ErrorLog: quiet, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	var err error
+	if p.server, err = loopback.Serve(p, idleTimeout); err != nil {
+		return nil, fmt.Errorf("the network proxy of the run: %w", err)
 	}
-	p.work.Go(func() { _ = p.server.Serve(netutil.LimitListener(l, maxConnections)) })
 	return p, nil
 }
 
 // Port returns the TCP port of the proxy.
-func (p *Proxy) Port() uint16 {
-	address, _ := p.listener.Addr().(*net.TCPAddr)
-	return uint16(address.Port)
-}
+func (p *Proxy) Port() uint16 { return p.server.Port() }
 
 // Env returns the variables by which programs find the proxy. Curl, git, Python, Go, npm and pip know them, and Node from
 // version 24 on. They contain the proxy's password, which is good for nothing else.
@@ -103,8 +86,7 @@ func (p *Proxy) Env() []string {
 
 // Close ends the proxy and all connections through it.
 func (p *Proxy) Close() {
-	_ = p.server.Close()
-	p.work.Wait()
+	p.server.Close()
 	p.mu.Lock()
 	open := p.tunnels
 	p.tunnels = nil

@@ -95,7 +95,7 @@ func TestRefusals(t *testing.T) {
 		{"no password", "CONNECT " + host + " HTTP/1.1\r\nHost: x\r\n", "407"},
 		{"a wrong password", "CONNECT " + host + " HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic cnVuOng=\r\n", "407"},
 	} {
-		c, err := net.Dial("tcp", p.listener.Addr().String())
+		c, err := net.Dial("tcp", p.address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestHalfClosed(t *testing.T) {
 		_ = c.Close()
 	}()
 	p := start(t, egress.Guard{Private: true})
-	c, err := net.Dial("tcp", p.listener.Addr().String())
+	c, err := net.Dial("tcp", p.address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestCloseEndsTunnels(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	p := start(t, egress.Guard{Private: true})
-	c, err := net.Dial("tcp", p.listener.Addr().String())
+	c, err := net.Dial("tcp", p.address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,3 +177,6 @@ func TestCloseEndsTunnels(t *testing.T) {
 		}
 	}
 }
+
+// address returns where the proxy listens.
+func (p *Proxy) address() string { return fmt.Sprintf("127.0.0.1:%d", p.Port()) }

@@ -10,7 +10,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/asking"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -32,7 +32,7 @@ type Stored struct {
 }
 
 // Asking returns the task whose agent asks a model. It is for the time after All.
-func (s *Stored) Asking(ctx context.Context, name string) (*asking.Run, error) {
+func (s *Stored) Asking(ctx context.Context, name string) (*agentrequest.Run, error) {
 	return s.tasks.Asking(ctx, name)
 }
 

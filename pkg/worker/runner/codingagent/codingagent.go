@@ -223,7 +223,7 @@ func (r *run) converse(ctx context.Context, args, env []string, t *talk) (runner
 	}
 	result := runner.Result{Text: t.last, Content: map[string]any{"stopReason": stop, "toolCalls": t.count, "resultLength": len(t.last)}}
 	err = r.failure(ctx, p, stop, err, t)
-	r.recordEnd(ctx, stop, err, result, r.Clock.Since(began))
+	r.recordEnd(stop, err, result, r.Clock.Since(began))
 	return result, err
 }
 
@@ -306,13 +306,12 @@ func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err 
 	return nil
 }
 
-func (r *run) recordEnd(ctx context.Context, stop acp.StopReason, err error, result runner.Result, took time.Duration) {
+func (r *run) recordEnd(stop acp.StopReason, err error, result runner.Result, took time.Duration) {
 	content := map[string]any{"stopReason": stop, "toolCalls": result.Content["toolCalls"], "durationMs": took.Milliseconds()}
 	kind, severity, summary := v1alpha1.EventAgentRuntimeCompleted, v1alpha1.SeverityInfo, "the coding agent is done"
 	failed, ok := errors.AsType[*runner.Error](err)
-	_, ended := errors.AsType[*runner.Error](context.Cause(ctx))
 	switch {
-	case ctx.Err() != nil && !ended:
+	case ok && failed.Reason == v1alpha1.ReasonWorkerStopped:
 		kind, summary = v1alpha1.EventAgentRuntimeCancelled, "the coding agent was stopped"
 	case ok:
 		kind, severity, summary = v1alpha1.EventAgentRuntimeFailed, v1alpha1.SeverityError, failed.Error()

@@ -24,7 +24,7 @@ type models struct {
 // openDoor opens the door to the run's models, and lets the agent reach it. end ends the run.
 func (r *run) openDoor(ctx context.Context, end context.CancelCauseFunc) error {
 	d, err := door.Open(door.Options{
-		API: r.API, Task: r.Task, Clock: r.Clock, MaxRequests: r.maxTurns(),
+		API: r.API, Task: r.Task, MaxRequests: r.maxTurns(),
 		Ended: func(reason, message string) { end(runner.Fail(reason, "%s", message)) },
 	})
 	if err != nil {

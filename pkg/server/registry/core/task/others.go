@@ -14,7 +14,8 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/asking"
+	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
@@ -62,15 +63,15 @@ func (r *Resource) Annotate(ctx context.Context, t *v1alpha1.Task, change func(a
 	})
 }
 
-// Asking returns the task whose agent asks a model; see asking.Requests.
-func (r *Resource) Asking(ctx context.Context, name string) (*asking.Run, error) {
-	return r.asking.Of(ctx, name)
+// Asking returns the task whose agent asks a model; see agentrequest.Requests.
+func (r *Resource) Asking(ctx context.Context, name string) (*agentrequest.Run, error) {
+	return r.agentRequests.Of(ctx, name)
 }
 
 // noModels answers requests below the subresource proxy that are none of the vendors' APIs. Those are answered before they reach the
 // resources, because an answer of a model has no deadline.
 func noModels(context.Context, stored.Parent, rest.Responder) (http.Handler, error) {
-	return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks/"+asking.Subresource), "the path: below it are openai/v1 and anthropic/v1")
+	return nil, apierrors.NewNotFound(v1alpha1.Resource("tasks/"+runspec.ModelsSubresource), "the path: below it are openai/v1 and anthropic/v1")
 }
 
 // KeepCall keeps a call that a worker of the task asks about; see content.Contents.

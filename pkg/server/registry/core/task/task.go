@@ -25,9 +25,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
-	"github.com/platform-ai/platform/pkg/server/registry/core/task/asking"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/cancellation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
@@ -118,15 +119,15 @@ type Resource struct {
 	// checkTool is that of Options.
 	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
 
-	requesters  requester.Requesters
-	delegations delegation.Delegations
-	events      *events.Events
-	requests    *modelrequest.Tasks
-	asking      *asking.Requests
-	meters      *meter.Meters
-	content     *content.Contents
-	remains     content.Remains
-	trimmer     retention.Trimmer
+	requesters    requester.Requesters
+	delegations   delegation.Delegations
+	events        *events.Events
+	requests      *modelrequest.Tasks
+	agentRequests *agentrequest.Requests
+	meters        *meter.Meters
+	content       *content.Contents
+	remains       content.Remains
+	trimmer       retention.Trimmer
 
 	// What is kept in memory.
 	trees      *tree.Trees
@@ -163,7 +164,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	r.events = events.New(events.Options{
 		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending, Recording: o.Recording,
 	})
-	r.asking = asking.New(asking.Options{Tasks: tasks, Guard: guard, Log: o.Log, Events: r.events, Clock: o.Clock})
+	r.agentRequests = agentrequest.New(agentrequest.Options{Tasks: tasks, Guard: guard, Log: o.Log, Events: r.events, Clock: o.Clock})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
 	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
@@ -215,7 +216,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "log", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Logs, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "result", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Result, New: func() runtime.Object { return &v1alpha1.TaskResult{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "delta", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Delta, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: asking.Subresource, Subpath: true, Methods: []string{http.MethodGet, http.MethodPost}, Connect: noModels, Readers: []resource.Role{resource.Worker}, Creators: []resource.Role{resource.Worker}},
+			{Name: runspec.ModelsSubresource, Subpath: true, Methods: []string{http.MethodGet, http.MethodPost}, Connect: noModels, Readers: []resource.Role{resource.Worker}, Creators: []resource.Role{resource.Worker}},
 			{Name: "artifacts", MaxBody: content.MaxBytes, Methods: []string{http.MethodGet, http.MethodPost}, Connect: r.content.Artifacts, Subpath: true, New: func() runtime.Object { return &v1alpha1.TaskArtifactList{} }, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 		},
 	}
@@ -340,7 +341,7 @@ func (r *Resource) afterStatus(t *v1alpha1.Task) {
 	r.runs.Changed(t)
 	r.attendance.Changed(t)
 	if t.Status.Phase.Terminal() {
-		r.asking.Forget(t.UID)
+		r.agentRequests.Forget(t.UID)
 		r.content.Over(t.UID)
 	}
 }
@@ -353,7 +354,7 @@ func (r *Resource) afterDelete(ctx context.Context, t *v1alpha1.Task) {
 	r.trees.Remove(t)
 	r.runs.Remove(t)
 	r.requests.Forget(t.UID)
-	r.asking.Forget(t.UID)
+	r.agentRequests.Forget(t.UID)
 	r.meters.Forget(t.UID)
 	if err := r.remains.Forget(ctx, stored.Stream(t)); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the content of a deleted task; the next start removes it", "task", klog.KObj(t))

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package asking records the model requests that coding agents make through this server (package server/compat) as events of their
+// Package agentrequest records the model requests that coding agents make through this server (package server/compat) as events of their
 // tasks, like those that the workers of other tasks append.
 //
 // The server numbers the requests of a task itself and writes their events itself, so that what an agent uses is counted whatever its
@@ -9,7 +9,7 @@
 // sent, and rate limits and budgets decide about it as about any other (package modelrequest). Its end is stored before the agent has
 // seen the end of the answer. A request whose end is lost, because this server was killed, is charged in full when the task ends, and
 // its usage has a gap.
-package asking
+package agentrequest
 
 import (
 	"context"
@@ -25,18 +25,17 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/llm"
+	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/server/models"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/usage"
 )
-
-// Subresource is the name of the subresource below which a worker finds the vendors' APIs.
-const Subresource = "proxy"
 
 // Events appends the events of requests.
 type Events interface {
@@ -81,12 +80,12 @@ func (r *Requests) Of(ctx context.Context, name string) (*Run, error) {
 		return nil, err
 	}
 	if r.o.Guard.Held(ctx) {
-		if err := r.o.Guard.Object(ctx, resource.Access{Verb: "create", Subresource: Subresource}, t); err != nil {
+		if err := r.o.Guard.Object(ctx, resource.Access{Verb: "create", Subresource: runspec.ModelsSubresource}, t); err != nil {
 			return nil, err
 		}
 	}
 	forbidden := func(why string) error {
-		return apierrors.NewForbidden(v1alpha1.Resource("tasks/"+Subresource), name, errors.New(why))
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks/"+runspec.ModelsSubresource), name, errors.New(why))
 	}
 	switch {
 	case t.Spec.Type != v1alpha1.TaskTypeAgent:
@@ -192,7 +191,7 @@ func (m *meter) Start(ctx context.Context, a models.Asked) (models.Measurement, 
 	content := c.content()
 	content["maxInputTokens"], content["maxOutputTokens"] = a.MaxInput, a.MaxTokens
 	if err := of.o.Events.Add(ctx, t, c.event(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "start", "asking "+a.Model, content)); err != nil {
-		return nil, models.StartRefused(err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -220,15 +219,9 @@ func (c call) event(kind v1alpha1.EventType, severity v1alpha1.EventSeverity, wh
 // End stores how the request ended.
 func (c call) End(e models.Ended) {
 	content := c.content()
-	content["durationMs"], content["usageReported"] = c.run.of.o.Clock.Since(c.began).Milliseconds(), e.Usage.Known()
-	for name, n := range map[string]*int64{
-		"inputTokens": e.Usage.InputTokens, "outputTokens": e.Usage.OutputTokens, "cachedInputTokens": e.Usage.CachedInputTokens, "cacheWriteInputTokens": e.Usage.CacheWriteInputTokens,
-	} {
-		if n != nil {
-			content[name] = *n
-		}
-	}
-	end := c.event(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "end", ended(c.asked.Model, &e.Usage), content)
+	content["durationMs"] = c.run.of.o.Clock.Since(c.began).Milliseconds()
+	agentloop.NoteUsage(content, e.Usage)
+	end := c.event(v1alpha1.EventModelRequestCompleted, v1alpha1.SeverityInfo, "end", agentloop.UsageText(c.asked.Model, e.Usage), content)
 	if e.Status != usage.StatusCompleted {
 		end = c.failed(e, content)
 	}
@@ -249,11 +242,4 @@ func (c call) failed(e models.Ended, content map[string]any) *v1alpha1.Execution
 	}
 	content["errorClass"] = llm.ClassServer
 	return c.event(v1alpha1.EventModelRequestFailed, v1alpha1.SeverityWarning, "end", c.asked.Model+" sent no complete answer", content)
-}
-
-func ended(model string, u *llm.Usage) string {
-	if !u.Known() {
-		return model + " answered, usage not reported"
-	}
-	return fmt.Sprintf("%s answered, %d tokens in, %d out", model, *u.InputTokens, *u.OutputTokens)
 }

@@ -77,52 +77,44 @@ func (r *Events) Post(w http.ResponseWriter, req *http.Request, t *v1alpha1.Task
 	if err != nil {
 		return nil, err
 	}
-	dryRun := slices.Contains(wellformed.Query(req)["dryRun"], metav1.DryRunAll)
+	var events []*v1alpha1.ExecutionEvent
 	switch o := obj.(type) {
 	case *v1alpha1.ExecutionEvent:
-		ctx, err := r.recorded(req.Context(), o)
-		if err != nil {
-			return nil, err
-		}
-		if err := countedHere(t, o); err != nil {
-			return nil, err
-		}
-		stored, err := r.admitted(ctx, t, []*v1alpha1.ExecutionEvent{o}, dryRun)
-		if err != nil {
-			return nil, err
-		}
-		return stored[0], nil
+		events = []*v1alpha1.ExecutionEvent{o}
 	case *v1alpha1.ExecutionEventList:
 		if n := len(o.Items); n > maxListedEvents {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("items: must have at most %d events, not %d; send the others in further requests", maxListedEvents, n))
 		}
-		events := make([]*v1alpha1.ExecutionEvent, len(o.Items))
 		for i := range o.Items {
-			events[i] = &o.Items[i]
+			events = append(events, &o.Items[i])
 		}
-		if err := countedHere(t, events...); err != nil {
-			return nil, err
-		}
-		ctx, err := r.recorded(req.Context(), events...)
-		if err != nil {
-			return nil, err
-		}
-		stored, err := r.admitted(ctx, t, events, dryRun)
-		if err != nil {
-			return nil, err
-		}
-		list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, len(stored))}
-		for i, e := range stored {
-			list.Items[i] = *e
-		}
-		return list, nil
+	default:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %s", obj.GetObjectKind().GroupVersionKind().Kind))
 	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be an ExecutionEvent or an ExecutionEventList, not %s", obj.GetObjectKind().GroupVersionKind().Kind))
+	ctx, err := r.recorded(req.Context(), events...)
+	if err != nil {
+		return nil, err
+	}
+	if err := countedHere(t, events); err != nil {
+		return nil, err
+	}
+	stored, err := r.admitted(ctx, t, events, slices.Contains(wellformed.Query(req)["dryRun"], metav1.DryRunAll))
+	if err != nil {
+		return nil, err
+	}
+	if _, single := obj.(*v1alpha1.ExecutionEvent); single {
+		return stored[0], nil
+	}
+	list := &v1alpha1.ExecutionEventList{Items: make([]v1alpha1.ExecutionEvent, len(stored))}
+	for i, e := range stored {
+		list.Items[i] = *e
+	}
+	return list, nil
 }
 
-// countedHere refuses events about the model requests of a coding agent, which this server makes (package asking): otherwise who runs
+// countedHere refuses events about the model requests of a coding agent, which this server makes (package agentrequest): otherwise who runs
 // the agent could begin and end requests that were not made.
-func countedHere(t *v1alpha1.Task, events ...*v1alpha1.ExecutionEvent) error {
+func countedHere(t *v1alpha1.Task, events []*v1alpha1.ExecutionEvent) error {
 	for _, e := range events {
 		if t.Spec.Type == v1alpha1.TaskTypeAgent && event.ModelRequest(e.Type) {
 			return apierrors.NewForbidden(v1alpha1.Resource("executionevents"), t.Name, fmt.Errorf("%s: of a task of type %s the server itself writes such events", e.Type, t.Spec.Type))
