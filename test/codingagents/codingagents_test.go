@@ -6,6 +6,7 @@
 package codingagents
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,9 +128,14 @@ func (a agent) work(t *testing.T) {
 			s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: r.URL, ReadCredentialRef: ref("reader")}
 			change(s.Workspace)
 		})
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the log of %s: %s", name, logOf(p, name))
+			}
+		})
 	}
 
-	v.Begin(map[string]realvendor.Play{"what the shop sells": {Calls: []script.ToolCall{a.run("cat README.md; cat /proc/*/environ")}, Result: "a shop of spoons", Text: "It sells spoons."}})
+	v.Begin(map[string]realvendor.Play{"what the shop sells": {Calls: []script.ToolCall{a.run("cat README.md")}, Result: "a shop of spoons", Text: "It sells spoons."}})
 	run("read", "Please say what the shop sells.", func(*v1alpha1.TaskWorkspace) {})
 	p.AwaitPhase("read", v1alpha1.TaskSucceeded)
 	if got := p.ResultOf("read"); !strings.Contains(got, "It sells spoons.") {
@@ -172,8 +178,16 @@ func (a agent) counted(t *testing.T, p *standalone.Platform, v *realvendor.Vendo
 	if task != "write" { // reading needs no permission
 		return
 	}
-	log := kit.Must[[]byte](t)(p.API().RESTClient().Get().Namespace("default").Resource("tasks").Name(task).SubResource("log").Do(t.Context()).Raw())
-	if strings.Contains(string(log), ": permitted") != a.asks {
-		t.Errorf("%s: it asks for permission: %v is not so; the log is %s", task, a.asks, log)
+	if strings.Contains(logOf(p, task), ": permitted") != a.asks {
+		t.Errorf("%s: it asks for permission: %v is not so", task, a.asks)
 	}
+}
+
+// logOf returns the log of a task, or why it cannot be read.
+func logOf(p *standalone.Platform, task string) string {
+	log, err := p.API().RESTClient().Get().Namespace("default").Resource("tasks").Name(task).SubResource("log").Do(context.Background()).Raw()
+	if err != nil {
+		return err.Error()
+	}
+	return string(log)
 }
