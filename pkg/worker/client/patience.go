@@ -93,7 +93,7 @@ func (p *patience) over() error {
 		return ErrToken
 	}
 	if p.folder != "" {
-		if _, err := os.Lstat(p.folder); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(p.folder); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the executor names the folder, and only whether it is there is asked
 			return ErrFolder
 		}
 	}

@@ -76,6 +76,10 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "%w", err)
 	}
+	if found.Listens && !r.Policy.Off {
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "%s needs a server of its own on this machine, which the sandbox of programs does not allow yet; "+
+			"it runs on a server with --sandbox=off, or take an agent of another type", kind)
+	}
 	if err := configured(r.WorkDir); err != nil {
 		return runner.Result{}, err
 	}

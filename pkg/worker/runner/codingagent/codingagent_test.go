@@ -120,7 +120,7 @@ func prepared(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v
 			t.Fatal(err)
 		}
 	}
-	o.Agents.Given = agentprogram.Given{v1alpha1.RuntimeCodex: program}
+	o.Agents.Given = agentprogram.Given{v1alpha1.RuntimeCodex: program, v1alpha1.RuntimeOpenCode: program}
 	o.Policy = sandbox.Policy{Read: sandbox.System(), Write: []string{o.WorkDir, o.TempDir}}
 	if err := os.WriteFile(filepath.Join(o.WorkDir, "README"), []byte("about\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -258,5 +258,13 @@ func TestMissing(t *testing.T) {
 	_, err := Runner.Run(t.Context(), r.Run)
 	if failed, ok := errors.AsType[*runner.Error](err); !ok || failed.Reason != v1alpha1.ReasonRuntimeNotAvailable || !strings.Contains(err.Error(), "npm install -g opencode-ai") {
 		t.Error(err)
+	}
+}
+
+// TestListens: an agent that needs a server of its own is refused in a sandbox, with the reason.
+func TestListens(t *testing.T) {
+	o := do(t, "hello", func(_ *v1alpha1.TaskSpec, a *v1alpha1.AgentSpec) { a.Runtime.Type = v1alpha1.RuntimeOpenCode })
+	if o.reason() != v1alpha1.ReasonRuntimeNotAvailable || !strings.Contains(o.err.Error(), "--sandbox=off") {
+		t.Errorf("%v", o.err)
 	}
 }
