@@ -103,13 +103,17 @@ func (g *Group) Kill() error {
 		return err
 	}
 	_ = write(g.dir, "cgroup.kill", "1") // ends all at once; version 1, threaded groups and Linux before 5.14 lack it
-	for range killRounds {
+	for round := range killRounds {
 		pids, err := g.members()
 		if err != nil || len(pids) == 0 {
 			return err
 		}
+		waited := false
 		for some := range slices.Chunk(pids, killAtOnce) {
-			g.killAll(some)
+			waited = g.killAll(some) || waited
+		}
+		if !waited { // threads that are ending
+			_, _ = unix.Poll(nil, min(4*round, killWaitMillis))
 		}
 	}
 	return errors.New("processes are still alive after being killed")
@@ -133,9 +137,9 @@ func (g *Group) members() ([]int, error) {
 	return pids, err
 }
 
-// killAll kills members, and waits for each of them. A number may belong to another process by now, so the process is held
-// first and then compared.
-func (g *Group) killAll(pids []int) {
+// killAll kills members, and waits for each of them for a while. A number may belong to another process by now, so the process is
+// held first and then compared. It returns false if there was none that can be waited for.
+func (g *Group) killAll(pids []int) bool {
 	var fds []unix.PollFd
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -153,11 +157,23 @@ func (g *Group) killAll(pids []int) {
 		_, _ = unix.Poll(fds[i:i+1], killWaitMillis)
 		_ = unix.Close(int(fds[i].Fd))
 	}
+	return len(fds) > 0
 }
 
-// has reports whether a process is in the group.
+// has reports whether a process is in the group. In version 1 a thread that has ended is in the group of all, and so is a process
+// whose first thread has.
 func (g *Group) has(pid int) bool {
-	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	process := filepath.Join("/proc", strconv.Itoa(pid))
+	if g.is(process) {
+		return true
+	}
+	threads, _ := filepath.Glob(filepath.Join(process, "task", "*"))
+	return slices.ContainsFunc(threads, g.is)
+}
+
+// is reports whether a thread, by its folder in /proc, is in the group.
+func (g *Group) is(thread string) bool {
+	groups, err := os.ReadFile(filepath.Join(thread, "cgroup"))
 	return err == nil && slices.ContainsFunc(strings.Split(string(groups), "\n"), func(line string) bool {
 		return strings.HasSuffix(line, "/"+filepath.Base(g.dir))
 	})

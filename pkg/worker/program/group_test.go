@@ -7,6 +7,7 @@ package program
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/utils/clock"
@@ -46,6 +48,38 @@ func TestOneProcessTooMany(t *testing.T) {
 		if err != nil || outcome.ExitCode == 0 || stdout.String() != "started\n" || !strings.Contains(stderr.String(), "ork") {
 			t.Errorf("limit %d: %+v, %v: %q, %q", most, outcome, err, stdout.String(), stderr.String())
 		}
+	}
+}
+
+// TestWithoutFirstThread: a process is ended although its first thread has ended, so that it looks like one that is dead, with a control
+// group and without one.
+func TestWithoutFirstThread(t *testing.T) {
+	const script = `
+import ctypes, os, platform, threading, time
+def go_on():
+    while open("/proc/self/stat").read().rsplit(")", 1)[1].split()[0] != "Z": pass
+    print(os.getpid(), flush=True)
+    time.sleep(1000)
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).syscall(93 if platform.machine() == "aarch64" else 60, 0)
+`
+	for name, place := range map[string]cgroup.Place{"group": groups(t), "none": {}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var stdout, stderr bytes.Buffer
+			outcome, err := Run(t.Context(), Command{
+				Args: []string{"sh", "-c", `mkfifo f; setsid python3 -c "$1" > f & read pid < f; echo "$pid"`, "sh", script}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: dir,
+				Stdout: &stdout, Stderr: &stderr, Policy: sandbox.Policy{Off: true, Groups: place}, Limits: sandbox.Limits{Processes: 100}, Clock: clock.RealClock{},
+			})
+			pid, parse := strconv.Atoi(strings.TrimSpace(stdout.String()))
+			if err != nil || parse != nil || outcome.ExitCode != 0 {
+				t.Fatalf("%+v, %v, %q", outcome, errors.Join(err, parse), stderr.String())
+			}
+			if p, ok := readProcess(pid); ok && p.threads > 1 {
+				t.Errorf("alive: %+v", p)
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
 	}
 }
 

@@ -47,6 +47,7 @@ func readProcess(pid int) (process, bool) {
 	p.session, e2 = strconv.Atoi(f[3])
 	p.threads, e3 = strconv.Atoi(f[17])
 	p.start, e4 = strconv.ParseUint(f[19], 10, 64)
+	p.dead = p.dead && p.threads <= 1 // only its first thread may have ended
 	return p, errors.Join(e1, e2, e3, e4, e5) == nil
 }
 
@@ -142,10 +143,19 @@ func (t *tree) marked(pid int) bool {
 	if t.marker == "" { // an environment ends with an empty text, so every process would have it
 		return false
 	}
-	env, err := os.ReadFile(procPath(pid, "environ"))
-	if err != nil {
-		return false
+	if env, err := os.ReadFile(procPath(pid, "environ")); !errors.Is(err, unix.ESRCH) {
+		return err == nil && t.marks(env)
 	}
+	// The first thread has ended. Others that have not still have the environment.
+	threads, _ := filepath.Glob(procPath(pid, "task/*/environ"))
+	return slices.ContainsFunc(threads, func(file string) bool {
+		env, err := os.ReadFile(file)
+		return err == nil && t.marks(env)
+	})
+}
+
+// marks reports whether the marker is in an environment.
+func (t *tree) marks(env []byte) bool {
 	for v := range bytes.SplitSeq(env, []byte{0}) {
 		if string(v) == t.marker {
 			return true
