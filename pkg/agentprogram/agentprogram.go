@@ -30,8 +30,8 @@ type Program struct {
 	SignIn string
 	// Mode is the mode in which it asks for permission, by its own id; empty if it does so anyway, or never.
 	Mode string
-	// Listens is set if it needs a server of its own on this machine, which a sandbox does not let it have.
-	Listens bool
+	// Port is its argument for the port of 127.0.0.1 on which it serves itself; empty if it needs none.
+	Port string
 	// install is the command that installs it.
 	install string
 	// setup tells it where its models are.
@@ -47,7 +47,7 @@ func programs() map[v1alpha1.AgentRuntimeType]Program {
 		},
 		v1alpha1.RuntimeCodex: {name: "codex-acp", install: "npm install -g @agentclientprotocol/codex-acp", SignIn: "api-key", setup: codex},
 		v1alpha1.RuntimeOpenCode: {
-			name: "opencode", Args: []string{"acp"}, install: "npm install -g opencode-ai", setup: openCode, Listens: true,
+			name: "opencode", Args: []string{"acp"}, install: "npm install -g opencode-ai", setup: openCode, Port: "--port",
 			Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1"},
 		},
 		v1alpha1.RuntimeCopilot: {name: "copilot", Args: []string{"--acp"}, install: "npm install -g @github/copilot", setup: copilot},

@@ -82,7 +82,7 @@ wire_api = "responses"
 }
 
 // openCode is told by a variable with its configuration (https://opencode.ai/docs/config). It asks for permission only where it is told
-// to.
+// to. It talks to itself over a port, on which nobody else of the machine may tell it what to do.
 func openCode(m Models) setup {
 	type object = map[string]any
 	config, err := json.Marshal(object{
@@ -96,7 +96,7 @@ func openCode(m Models) setup {
 	if err != nil {
 		return setup{} // texts can always be encoded
 	}
-	return setup{env: map[string]string{"OPENCODE_CONFIG_CONTENT": string(config)}}
+	return setup{env: map[string]string{"OPENCODE_CONFIG_CONTENT": string(config), "OPENCODE_SERVER_PASSWORD": m.Key}}
 }
 
 // copilot is told by its variables for other providers (https://docs.github.com/copilot/how-tos/copilot-cli/customize-copilot/use-byok-models).

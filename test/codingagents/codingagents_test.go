@@ -36,8 +36,6 @@ type agent struct {
 	folder  string
 	// run makes the call of its tool that runs a command.
 	run func(command string) script.ToolCall
-	// listens says that it runs without a sandbox alone.
-	listens bool
 	// asks says whether it asks for permission to run commands.
 	asks bool
 }
@@ -49,7 +47,7 @@ func call(name, argument, command string) script.ToolCall {
 func agents() []agent {
 	return []agent{
 		{
-			kind: v1alpha1.RuntimeOpenCode, program: "opencode-linux-x64/bin/opencode", need: kit.Agents, folder: "npm", asks: true, listens: true,
+			kind: v1alpha1.RuntimeOpenCode, program: "opencode-linux-x64/bin/opencode", need: kit.Agents, folder: "npm", asks: true,
 			run: func(c string) script.ToolCall { return call("bash", "command", c) },
 		},
 		{
@@ -103,7 +101,6 @@ func (a agent) work(t *testing.T) {
 	worker, workspace, program := kit.Bin(t, "platform-worker"), kit.Bin(t, "platform-workspace"), a.file(t)
 	p := &standalone.Platform{T: t, Server: standalone.Start(t, func(o *standalone.Options) {
 		o.Controllers, o.WorkerBinary, o.WorkspaceBinary, o.RepositoryAllow = nil, worker, workspace, []string{f.Address()}
-		o.SandboxOff = a.listens
 		o.AgentPrograms, o.SandboxRead = []string{string(a.kind) + "=" + program}, []string{filepath.Dir(program)}
 	})}
 	secrets := p.Kubernetes(t).CoreV1().Secrets("default")

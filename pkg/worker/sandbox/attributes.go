@@ -113,10 +113,12 @@ type attributes struct {
 	calls map[uint32]attributeCall
 	// writable are the folders in which the program may change files.
 	writable []string
+	// service is the port on which the program may serve; nil for none.
+	service *Service
 }
 
-func newAttributes(grants []grant) attributes {
-	a := attributes{calls: attributeCalls()}
+func newAttributes(grants []grant, service *Service) attributes {
+	a := attributes{calls: attributeCalls(), service: service}
 	for _, g := range grants {
 		if g.write {
 			a.writable = append(a.writable, g.path)
@@ -175,7 +177,7 @@ func (a attributes) next(listener int, more *bool) bool {
 	}
 	answer := notificationAnswer{id: n.id}
 	valid := func() bool { return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == 0 } //nolint:gosec // as above
-	if err := a.perform(n, valid); err != nil {
+	if err := a.answer(n, listener, valid); err != nil {
 		errno := unix.EPERM
 		_ = errors.As(err, &errno)
 		answer.errno = -int32(errno)
@@ -187,6 +189,17 @@ func (a attributes) next(listener int, more *bool) bool {
 func ioctl(fd int, request uintptr, argument unsafe.Pointer) unix.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
 	return errno
+}
+
+// answer does what a call asks for, or returns why not.
+func (a attributes) answer(n notification, listener int, valid func() bool) error {
+	switch call := uint32(n.call); {
+	case a.service != nil && call == unix.SYS_BIND:
+		return a.service.bind(n, listener)
+	case a.service != nil && call == unix.SYS_LISTEN:
+		return a.service.isServing(n)
+	}
+	return a.perform(n, valid)
 }
 
 // perform makes the change that a call is about. Valid reports whether the process that asked still waits, so that its number is

@@ -91,7 +91,7 @@ func (l *Launch) open(program Program) (err error) {
 	if err != nil {
 		return err
 	}
-	l.attributes = newAttributes(grants)
+	l.attributes = newAttributes(grants, p.served())
 	if l.ruleset, err = newRuleset(p, k, grants); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func filterRules(p Policy, k Kernel) []rule {
 	if p.Network {
 		rules = append(rules, networkRules()...)
 	} else {
-		rules = append(append(rules, sharedRules()...), socketRules(len(p.ports()) > 0)...)
+		rules = append(append(rules, sharedRules()...), socketRules(len(p.ports()) > 0, p.served() != nil)...)
 	}
 	if k.Landlock < truncateVersion {
 		rules = append(rules, rule{call: unix.SYS_TRUNCATE, errno: unix.EACCES})
@@ -117,8 +117,8 @@ func networkRules() []rule {
 //
 // A program with a proxy may have sockets of TCP as well, whose connections Landlock limits to the proxy's port. What Landlock does
 // not see of TCP is refused: sockets of its relatives (MPTCP), data that is sent along with a connection that was not asked for (TCP
-// fast open), and listening without a port of one's own.
-func socketRules(proxy bool) []rule {
+// fast open), and listening without a port of one's own. A program with a Service may listen there, which is asked about.
+func socketRules(proxy, serves bool) []rule {
 	const no = unix.EACCES
 	rules := []rule{
 		{call: unix.SYS_SOCKETPAIR, errno: no, when: []condition{{arg: 0, mask: whole, value: unix.AF_UNIX, differs: true}}},
@@ -138,8 +138,12 @@ func socketRules(proxy bool) []rule {
 		rule{call: unix.SYS_SOCKET, errno: no, when: []condition{
 			{arg: 2, mask: whole, value: unix.IPPROTO_IP, differs: true}, {arg: 2, mask: whole, value: unix.IPPROTO_TCP, differs: true},
 		}},
-		rule{call: unix.SYS_LISTEN, errno: no},
 	)
+	if serves {
+		rules = append(rules, serviceRules()...)
+	} else {
+		rules = append(rules, rule{call: unix.SYS_LISTEN, errno: no})
+	}
 	for call, flags := range map[uint32]int{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
 		rules = append(rules, rule{call: call, errno: no, when: []condition{{arg: flags, mask: unix.MSG_FASTOPEN, value: unix.MSG_FASTOPEN}}})
 	}

@@ -65,6 +65,8 @@ type Policy struct {
 	ProxyPort uint16 `json:"proxyPort,omitempty"`
 	// DoorPort is another such port, that of the listener with which the worker gives a coding agent its models; 0 for none.
 	DoorPort uint16 `json:"doorPort,omitempty"`
+	// Service is a port of this machine's loopback on which the program may serve, and to which it may connect; nil for none.
+	Service *Service `json:"-"`
 	// Groups is where each program gets a control group, which bounds its processes.
 	Groups cgroup.Place `json:"groups,omitzero"`
 	// Kernel says which features of the kernel may be used; nil means all that Probe finds. Tests set fewer.
@@ -153,7 +155,18 @@ func (p Policy) ports() (list []uint16) {
 			list = append(list, port)
 		}
 	}
+	if s := p.served(); s != nil {
+		list = append(list, s.port)
+	}
 	return list
+}
+
+// served returns the port on which the program may serve although it has no network; nil for none.
+func (p Policy) served() *Service {
+	if p.Network {
+		return nil
+	}
+	return p.Service
 }
 
 // CheckProxy returns an error that says why programs cannot be given a proxy here; nil if they can, or if the policy is Off.

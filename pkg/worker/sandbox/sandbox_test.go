@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -295,16 +296,83 @@ func TestProxyPort(t *testing.T) {
 				if err != nil || out != "reached\n" {
 					t.Errorf("%q, %v", out, err)
 				}
-				target, err := json.Marshal(g.target)
+				g.closed(t, p)
+			})
+		}
+	}
+}
+
+// TestService: a program with a port of its own serves there, and nowhere else.
+func TestService(t *testing.T) {
+	const server = `
+import errno, http.server, socket, sys, threading, urllib.request
+def tried(name, do):
+    try: do(); print(name, "done", flush=True)
+    except OSError as e: print(name, errno.errorcode[e.errno], flush=True)
+def new(family=socket.AF_INET): return socket.socket(family)
+def served(*address):
+    s = new(); s.bind(address); s.listen()
+port = int(sys.argv[1])
+tried("everywhere", lambda: served("0.0.0.0", port))
+tried("another port", lambda: served("127.0.0.1", port + 1))
+tried("any port", lambda: served("127.0.0.1", 0))
+tried("another address", lambda: served("127.0.0.2", port))
+tried("IPv6", lambda: new(socket.AF_INET6).bind(("::1", port)))
+tried("no address", lambda: new().listen())
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b"hello")
+    def log_message(*_): pass
+s = http.server.HTTPServer(("127.0.0.1", port), Hello)
+threading.Thread(target=s.serve_forever, daemon=True).start()
+print(urllib.request.urlopen(f"http://127.0.0.1:{port}/").read().decode(), flush=True)
+`
+	for _, k := range kernels(t) {
+		for _, uid := range users() {
+			t.Run(fmt.Sprintf("landlock-%d-uid-%d", k.Landlock, uid), func(t *testing.T) {
+				t.Parallel()
+				g := newGround(t, uid)
+				g.target.Signals, g.target.Later = k.Landlock >= scopeVersion, ""
+				s, err := NewService()
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, err = g.run(t, p, g.program, escape.Argument, string(target))
-				if open, tried := escape.Open(out); err != nil || !tried || len(open) > 0 {
-					t.Errorf("%v, open:\n%s\nof\n%s", err, strings.Join(open, "\n"), out)
+				t.Cleanup(s.Close)
+				p := g.policy()
+				p.Kernel, p.Service = &k, s
+				if k.Landlock < networkVersion {
+					if _, err := g.run(t, p, "/bin/true"); !errors.Is(err, ErrUnavailable) {
+						t.Error(err)
+					}
+					return
 				}
+				const want = `everywhere EACCES
+another port EACCES
+any port EACCES
+another address EACCES
+IPv6 EACCES
+no address EACCES
+hello
+`
+				if out, err := g.run(t, p, "/usr/bin/python3", "-c", server, strconv.Itoa(int(s.Port()))); err != nil || out != want {
+					t.Errorf("%q, %v", out, err)
+				}
+				g.closed(t, p)
 			})
 		}
+	}
+}
+
+// closed tries all ways out of the sandbox.
+func (g *ground) closed(t *testing.T, p Policy) {
+	t.Helper()
+	target, err := json.Marshal(g.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := g.run(t, p, g.program, escape.Argument, string(target))
+	if open, tried := escape.Open(out); err != nil || !tried || len(open) > 0 {
+		t.Errorf("%v, open:\n%s\nof\n%s", err, strings.Join(open, "\n"), out)
 	}
 }
 

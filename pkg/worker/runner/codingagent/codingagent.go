@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,10 +77,6 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "%w", err)
 	}
-	if found.Listens && !r.Policy.Off {
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonRuntimeNotAvailable, "%s needs a server of its own on this machine, which the sandbox of programs does not allow yet; "+
-			"it runs on a server with --sandbox=off, or take an agent of another type", kind)
-	}
 	if err := configured(r.WorkDir); err != nil {
 		return runner.Result{}, err
 	}
@@ -95,6 +92,11 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	}
 	defer r.door.Close()
 	r.program = found
+	closeService, err := r.serve()
+	if err != nil {
+		return runner.Result{}, err
+	}
+	defer closeService()
 	r.Policy.Read = append(slices.Clip(r.Policy.Read), path)
 	if r.Policy, err = r.Policy.Resolved(); err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
@@ -107,7 +109,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%w", err)
 	}
-	return r.converse(ctx, append([]string{path}, found.Args...), env, newTalk(given, p, roots))
+	return r.converse(ctx, append([]string{path}, r.args()...), env, newTalk(given, p, roots))
 }
 
 // run is one run of a task of type agent.
@@ -117,6 +119,27 @@ type run struct {
 	door models
 	// program is the coding agent.
 	program agentprogram.Program
+}
+
+// serve lets an agent that talks to itself over a port have one. The caller must call the returned function.
+func (r *run) serve() (closeService func(), err error) {
+	if r.program.Port == "" || r.Policy.Off || r.Policy.Network {
+		return func() {}, nil
+	}
+	s, err := sandbox.NewService()
+	if err != nil {
+		return nil, runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", err)
+	}
+	r.Policy.Service = s
+	return s.Close, nil
+}
+
+// args returns the arguments of the agent.
+func (r *run) args() []string {
+	if s := r.Policy.Service; s != nil {
+		return append(slices.Clip(r.program.Args), r.program.Port, strconv.Itoa(int(s.Port())))
+	}
+	return r.program.Args
 }
 
 func stopped() error {

@@ -260,11 +260,3 @@ func TestMissing(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestListens: an agent that needs a server of its own is refused in a sandbox, with the reason.
-func TestListens(t *testing.T) {
-	o := do(t, "hello", func(_ *v1alpha1.TaskSpec, a *v1alpha1.AgentSpec) { a.Runtime.Type = v1alpha1.RuntimeOpenCode })
-	if o.reason() != v1alpha1.ReasonRuntimeNotAvailable || !strings.Contains(o.err.Error(), "--sandbox=off") {
-		t.Errorf("%v", o.err)
-	}
-}
