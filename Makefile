@@ -190,7 +190,7 @@ comma      := ,
 fuzz: ## each fuzz test for a few seconds
 	hack/fuzz.sh
 
-bench: build etcd kubectl control ## our store beside etcd, our server beside kube-apiserver, events beside fsync; writes _output/bench.json
+bench: build scriptedmodel etcd kubectl control ## our store beside etcd, our server beside kube-apiserver, events beside fsync; writes _output/bench.json
 	$(GO) run ./test/bench -etcd $(BIN)/etcd -bin $(BIN) -kube $(OUT)/cluster/bin -rows '$(ROWS)' -out $(OUT)/bench.json
 
 robustness: build kubectl scriptedmodel tier ## kill -9 under load; ROUNDS=n

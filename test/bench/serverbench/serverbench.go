@@ -76,6 +76,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 	if err := tasks(ctx, o, dir, r); err != nil {
 		return err
 	}
+	if err := codingAgents(ctx, o, r); err != nil {
+		return err
+	}
 	if err := recordings(ctx, o, dir, r); err != nil {
 		return err
 	}

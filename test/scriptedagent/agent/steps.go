@@ -148,6 +148,24 @@ func steps() map[string]func(t *turn, args string) {
 			}
 			all.Wait()
 		},
+		"asks-timed": func(t *turn, args string) { // N times, one after the other; says what it is answered, and after how many nanoseconds
+			count, prompt, _ := strings.Cut(args, " ")
+			n, _ := strconv.Atoi(count)
+			for range n {
+				began := time.Now()
+				answer := ask(prompt)
+				t.say(fmt.Sprintf("%s %d\n", answer, time.Since(began).Nanoseconds()))
+			}
+		},
+		"tools-timed": func(t *turn, count string) { // N calls, each with the time at which it is announced as its id, in nanoseconds
+			n, _ := strconv.Atoi(count)
+			for range n {
+				id := strconv.FormatInt(time.Now().UnixNano(), 10)
+				t.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": id, "title": "a call", "kind": "read", "status": "in_progress"})
+				t.callEnded(id, false, "ok")
+				time.Sleep(20 * time.Millisecond)
+			}
+		},
 		"usage": func(t *turn, _ string) {
 			t.update(map[string]any{"sessionUpdate": "usage_update", "used": 10, "size": 100})
 		},
