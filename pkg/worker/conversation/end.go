@@ -18,6 +18,13 @@ func (t *Talk) Result(stop acp.StopReason) runner.Result {
 	return runner.Result{Text: t.last, Content: map[string]any{"stopReason": stop, "toolCalls": t.count, "resultLength": len(t.last)}}
 }
 
+// Answered takes the last message as the agent's runtime reports it, if the agent has said nothing. It is called after Finish.
+func (t *Talk) Answered(text string) {
+	if t.last == "" {
+		t.last = text
+	}
+}
+
 // Failure returns why a turn has failed that ended for a reason; nil if it has not. It is called after Finish.
 func (t *Talk) Failure(stop acp.StopReason) error {
 	switch {
