@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/support"
 )
 
-// codingAgent plans a task of type agent: a coding agent of the type that the Agent names. It gets the system text as a part of its
-// prompt, and has tools and a model of its own.
+// codingAgent plans a task of type agent: a coding agent of the type that the Agent names, or one at the runtime that it names. It has
+// tools and a model of its own. One of a type gets the system text as a part of its prompt.
 func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	p := m.plan
 	if t.Spec.SessionRef != nil {
@@ -25,10 +25,29 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	if p.Agent == nil || p.Agent.Spec.Runtime == nil {
 		return refusal.New(v1alpha1.ReasonIncompatibleAgent, "a task of type agent needs an agent with spec.runtime")
 	}
-	kind := p.Agent.Spec.Runtime.Type
-	if kind == "" {
-		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.runtimeRef: registered runtimes get no tasks yet; name a spec.runtime.type", p.Agent.Name)
+	if elsewhere(p.Agent) {
+		if err := m.remoteAgent(ctx); err != nil {
+			return err
+		}
+	} else if err := m.localAgent(); err != nil {
+		return err
 	}
+	for _, tool := range p.Agent.Spec.Tools {
+		if tool.Enabled == nil || *tool.Enabled {
+			p.Notes = append(p.Notes, support.RuntimeTool(tool.Name))
+		}
+	}
+	uses := UsesOf(t, p.Agent)
+	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
+	if err := m.system(ctx, uses); err != nil {
+		return err
+	}
+	return m.fits()
+}
+
+// localAgent checks that the coding agent can be run at the place.
+func (m *maker) localAgent() error {
+	p, kind := m.plan, m.plan.Agent.Spec.Runtime.Type
 	if m.place.NoPrograms != "" {
 		return refusal.New(v1alpha1.ReasonSandboxUnavailable, "%s", m.place.NoPrograms)
 	}
@@ -38,12 +57,5 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	if why := m.place.Runtime(kind); why != "" {
 		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.type: %s", p.Agent.Name, why)
 	}
-	for _, tool := range p.Agent.Spec.Tools {
-		if tool.Enabled == nil || *tool.Enabled {
-			p.Notes = append(p.Notes, support.RuntimeTool(tool.Name))
-		}
-	}
-	uses := UsesOf(t, p.Agent)
-	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
-	return m.system(ctx, uses)
+	return nil
 }

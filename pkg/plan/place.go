@@ -63,6 +63,7 @@ type Reader interface {
 	Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error)
 	Skill(ctx context.Context, key types.NamespacedName) (*v1alpha1.Skill, error)
 	Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error)
+	AgentRuntime(ctx context.Context, key types.NamespacedName) (*v1alpha1.AgentRuntime, error)
 	// ConfigMapKey returns the value of a key; false if the ConfigMap lacks it.
 	ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error)
 	// HasSecret reports whether the Secret has the key with a value that is not empty, and to which hosts the value may
@@ -85,6 +86,9 @@ const (
 	ForProvider SecretUse = "Provider"
 	// ForTool: the credential of a Tool.
 	ForTool SecretUse = "Tool"
+	// ForRuntimeToken and ForRuntimeKey: the controller token and the operation key of an AgentRuntime. The key is sent nowhere.
+	ForRuntimeToken SecretUse = "RuntimeToken"
+	ForRuntimeKey   SecretUse = "RuntimeKey"
 	// ForVariable: the value of a variable of the task.
 	ForVariable SecretUse = "Variable"
 	// ForRepository: the credential that the task's repository is read with.
@@ -101,7 +105,7 @@ const (
 // Secret is a key of a Secret that a run needs.
 type Secret struct {
 	Use SecretUse
-	// For names the Provider or the Tool, or holds the task's namespace and the name of the variable. It is empty for
+	// For names the Provider, the Tool or the AgentRuntime, or holds the task's namespace and the name of the variable. It is empty for
 	// a mount.
 	For types.NamespacedName
 	// Namespace is the namespace of the Secret.

@@ -56,6 +56,9 @@ type Plan struct {
 	Agent *v1alpha1.Agent
 	// Candidates are the model and its fallbacks, in the order in which they are tried. There is at least one.
 	Candidates []Candidate
+	// Runtime is the registered runtime at which the coding agent is; nil for another task, and for a worker, which was given what it
+	// needs of it.
+	Runtime *v1alpha1.AgentRuntime
 	// Tools are those that the model may call, in the order of Uses.
 	Tools []Tool
 	// Gated are the tools whose calls need a person's approval.
@@ -112,7 +115,11 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	}
 	judged := t
 	if t.Spec.Type == v1alpha1.TaskTypeAgent {
-		if m.place.Runtime == nil { // which matters more than the rest
+		there, err := m.agentElsewhere(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if m.place.Runtime == nil && !there { // which matters more than the rest
 			return nil, refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
 		}
 		judged = t.DeepCopy() // what holds for a task of type ai holds for it as well, once it is to start

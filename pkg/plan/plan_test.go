@@ -92,6 +92,10 @@ func (s shelf) Tool(_ context.Context, k types.NamespacedName) (*v1alpha1.Tool, 
 	return read[v1alpha1.Tool](s, "tool", k)
 }
 
+func (s shelf) AgentRuntime(_ context.Context, k types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
+	return read[v1alpha1.AgentRuntime](s, "runtime", k)
+}
+
 func (s shelf) ConfigMapKey(_ context.Context, k types.NamespacedName, name string) (string, bool, error) {
 	m, err := read[corev1.ConfigMap](s, "map", k)
 	if err != nil {

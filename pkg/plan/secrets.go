@@ -44,6 +44,9 @@ func (m *maker) may(ctx context.Context, s Secret, to *url.URL) (egress.Hosts, e
 	if m.place.Pods && s.Namespace != m.namespace {
 		return hosts, refusal.New(v1alpha1.ReasonRefused, "Secret %q of namespace %q cannot be given to a pod of namespace %q", s.Ref.Name, s.Namespace, m.namespace)
 	}
+	if s.Use == ForRuntimeKey {
+		return hosts, nil
+	}
 	if err := MaySend(key, hosts, m.place.RequireHosts, to); err != nil {
 		return hosts, refusal.New(v1alpha1.ReasonSecretHostNotAllowed, "%s%v", s.user(), err)
 	}
@@ -55,6 +58,10 @@ func (s *Secret) user() string {
 	switch s.Use {
 	case ForProvider, ForTool:
 		return fmt.Sprintf("%s %s: ", s.Use, s.For)
+	case ForRuntimeToken:
+		return fmt.Sprintf("AgentRuntime %s: spec.clientAuth.controllerBearerTokenSecretRef: ", s.For)
+	case ForRuntimeKey:
+		return fmt.Sprintf("AgentRuntime %s: spec.clientAuth.operationCapabilitySecretRef: ", s.For)
 	case ForVariable:
 		return fmt.Sprintf("spec.env: the value of %s: ", s.For.Name)
 	case ForRepository:

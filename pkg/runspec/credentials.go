@@ -18,6 +18,9 @@ const (
 	// CredentialConfigMaps is a folder that holds a folder for each namespace, which holds a
 	// folder for each ConfigMap, which holds a file for each key (see ConfigMapKey).
 	CredentialConfigMaps = "configmaps"
+	// CredentialRuntimeToken and CredentialRuntimeKey are the files with the credentials of a registered runtime.
+	CredentialRuntimeToken = "runtime-token"
+	CredentialRuntimeKey   = "runtime-key"
 	// CredentialSearch is the file with the key of the search service.
 	CredentialSearch = "search"
 )
@@ -40,6 +43,10 @@ type Credentials struct {
 	Env map[string]string `json:"env,omitempty"`
 	// RepositoryToken is the credential that the task's repository is read with; empty for none.
 	RepositoryToken string `json:"repositoryToken,omitempty"`
+	// RuntimeToken and RuntimeKey are the controller token and the operation key of the registered runtime at which the run's coding
+	// agent is; empty for none.
+	RuntimeToken string `json:"runtimeToken,omitempty"`
+	RuntimeKey   string `json:"runtimeKey,omitempty"`
 	// SearchKey is the bearer token for the search service that web_search uses.
 	SearchKey string `json:"searchKey,omitempty"`
 	// TransactionToken is the transaction token of the task; empty if it has none.

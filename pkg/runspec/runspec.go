@@ -101,6 +101,8 @@ const (
 	EnvWorkspaceBaseline = "PLATFORM_WORKSPACE_BASELINE"
 	// EnvAgentPrograms lists, separated by commas, the programs of coding agents that the operator named, as NAME=PATH.
 	EnvAgentPrograms = "PLATFORM_AGENT_PROGRAMS"
+	// EnvRemote is a Remote as JSON: the registered runtime at which the run's coding agent is; empty for other runs.
+	EnvRemote = "PLATFORM_AGENT_RUNTIME"
 	// EnvAgentImage is the image that a coding agent and its worker run in; empty where runs are processes, and for other runs.
 	EnvAgentImage = "PLATFORM_AGENT_IMAGE"
 	// EnvSearchURL is the URL of the search service that web_search uses; empty means none.
@@ -160,7 +162,7 @@ const (
 
 // OperatorEnv returns the names of the variables that only the operator controls.
 func OperatorEnv() []string {
-	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvAgentPrograms, EnvAgentImage, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
+	return []string{EnvWebFetchAllow, EnvRepositoryAllow, EnvWorkspaceProgram, EnvWorkspaceAnswer, EnvWorkspaceBaseline, EnvAgentPrograms, EnvRemote, EnvAgentImage, EnvSearchURL, EnvCodeCPUSeconds, EnvCodeMemoryKB, EnvCodeMaxProcesses, EnvMemoryContextEnabled, EnvMemoryContextLimit, EnvMemoryContextMaxChars}
 }
 
 // WorkerEnv returns the names of variables that only the worker uses. The programs that it runs

@@ -126,10 +126,6 @@ func Agent(s *v1alpha1.AgentSpec) []Gap {
 			"spec.session.ttl", false, func(s *v1alpha1.AgentSpec) bool { return s.Session != nil && s.Session.TTL != nil },
 			"idle sessions are kept until they are deleted",
 		},
-		{
-			"spec.runtime.runtimeRef", false, func(s *v1alpha1.AgentSpec) bool { return s.Runtime != nil && s.Runtime.RuntimeRef != nil },
-			"registered runtimes get no tasks, and tasks of this agent are refused when they are to start; use spec.runtime.type",
-		},
 	})
 }
 
@@ -170,8 +166,7 @@ func RuntimePool(s *v1alpha1.RuntimePoolSpec) []Gap {
 // AgentRuntime returns the gaps of an agent runtime.
 func AgentRuntime(s *v1alpha1.AgentRuntimeSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.AgentRuntimeSpec]{
-		{"spec.contractVersion", false, func(s *v1alpha1.AgentRuntimeSpec) bool { return s.ContractVersion == v1alpha1.HarnessV1 }, "runtimes of platform.harness.v1 are not asked; register one of platform.harness.v2"},
-		{"spec", false, func(*v1alpha1.AgentRuntimeSpec) bool { return true }, "the controller asks the runtime what it can do, and gives it no tasks; name a spec.runtime.type in the Agent"},
+		{"spec.contractVersion", false, func(s *v1alpha1.AgentRuntimeSpec) bool { return s.ContractVersion == v1alpha1.HarnessV1 }, "runtimes of platform.harness.v1 are not asked and get no tasks; register one of platform.harness.v2"},
 	})
 }
 

@@ -64,7 +64,7 @@ func TestGapsOfAgents(t *testing.T) {
 		}, Session: &v1alpha1.AgentSession{MaxMessages: new(int32(50))}}, ""},
 		{"coordination", both, ""},
 		{"session", &v1alpha1.AgentSpec{Session: &v1alpha1.AgentSession{TTL: v1alpha1.DurationOf(1), MaxMessages: new(int32(9))}}, "spec.session.ttl"},
-		{"others", &v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentCodingRuntime{RuntimeRef: &v1alpha1.LocalReference{Name: "r"}}}, "spec.runtime.runtimeRef"},
+		{"others", &v1alpha1.AgentSpec{Model: &v1alpha1.AgentModel{ContextWindow: new(int32(9))}, Runtime: &v1alpha1.AgentCodingRuntime{RuntimeRef: &v1alpha1.LocalReference{Name: "r"}}}, ""},
 	} {
 		if got := paths(Agent(tc.spec)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)

@@ -104,6 +104,12 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if err = c.readLists(getenv); err != nil {
 		return nil, err
 	}
+	if text := getenv(runspec.EnvRemote); text != "" {
+		c.Remote = &runspec.Remote{}
+		if err := json.Unmarshal([]byte(text), c.Remote); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRemote, err)
+		}
+	}
 	c.workspaceProgram, c.workspaceAnswer = getenv(runspec.EnvWorkspaceProgram), getenv(runspec.EnvWorkspaceAnswer)
 	c.workspaceBaseline = getenv(runspec.EnvWorkspaceBaseline)
 	if c.CodeLimits, err = codeLimits(getenv); err != nil {
@@ -229,15 +235,23 @@ func readCredentialsDir(dir string) (runspec.Credentials, error) {
 	err1 := readTree(filepath.Join(dir, runspec.CredentialProviders), "", c.ProviderKeys)
 	err2 := readTree(filepath.Join(dir, runspec.CredentialTools), "", c.ToolKeys)
 	err3 := readTree(filepath.Join(dir, runspec.CredentialConfigMaps), "", c.ConfigMaps)
-	search, err4 := os.ReadFile(filepath.Join(dir, runspec.CredentialSearch))
-	if errors.Is(err4, fs.ErrNotExist) {
-		err4 = nil
-	}
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	runtimeToken, err5 := readOne(dir, runspec.CredentialRuntimeToken)
+	runtimeKey, err6 := readOne(dir, runspec.CredentialRuntimeKey)
+	search, err4 := readOne(dir, runspec.CredentialSearch)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return runspec.Credentials{}, fmt.Errorf("%w: credentials: %w", ErrUsage, err)
 	}
-	c.SearchKey = string(search)
+	c.SearchKey, c.RuntimeToken, c.RuntimeKey = search, runtimeToken, runtimeKey
 	return c, nil
+}
+
+// readOne reads a file of a folder; empty if there is none.
+func readOne(dir, name string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(raw), err
 }
 
 // maxTree bounds how deep folders of credentials may be nested.

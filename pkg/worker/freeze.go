@@ -4,7 +4,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,12 +16,6 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/spool"
 	"github.com/platform-ai/platform/pkg/workspace"
 )
-
-// baseline is the folder with the commit that the workspace was made from: one of the Pod's, or one of the spool. Programs of the run
-// reach neither.
-func (w *worker) baseline() string {
-	return cmp.Or(w.config.workspaceBaseline, filepath.Join(w.config.SpoolDir, "baseline"))
-}
 
 // freeze keeps what the run changed in its workspace, if the task is to change its repository. The programs of the run are over. It
 // reports whether there is something to deliver, which may be that nothing changed.

@@ -30,8 +30,8 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 		return runner.Fail(v1alpha1.ReasonInternalError, "the home folder of programs: %w", err)
 	}
 	order := w.order(task)
-	if ws.Writes() {
-		if w.spool == nil {
+	if w.keeps(task) {
+		if ws.Writes() && w.spool == nil {
 			return runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%s is not set, and what the run changes must be kept", runspec.EnvSpoolDir)
 		}
 		order.Keep = w.baseline()

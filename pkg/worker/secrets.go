@@ -32,6 +32,8 @@ func secretsOf(c *Config) *secrets {
 	add("the worker's token", c.Credentials.Token)
 	add("the key of the search service", c.Credentials.SearchKey)
 	add("the credential of the repository", c.Credentials.RepositoryToken)
+	add("the controller token of the runtime", strings.TrimSpace(c.Credentials.RuntimeToken))
+	add("the operation key of the runtime", strings.TrimSpace(c.Credentials.RuntimeKey))
 	add("the transaction token", c.Credentials.TransactionToken)
 	for _, set := range []struct {
 		what   string

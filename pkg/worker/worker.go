@@ -247,6 +247,9 @@ func (w *worker) given(task *v1alpha1.Task) *runner.Run {
 		Task: task, Attempt: w.config.Attempt, API: w.api, Recorder: w.events, Log: w.log, Scrub: w.secret.scrub, SecretsIn: w.secret.in, Clock: w.clock,
 		Config: w.config.Config, Policy: w.config.policy(task),
 	}
+	if task.Spec.Workspace != nil && w.config.Remote != nil {
+		given.Repository = checkout{w, task}
+	}
 	given.Credentials.Token, given.Credentials.RepositoryToken, given.Credentials.Task = "", "", nil // only the worker uses them
 	if task.Spec.Workspace != nil {
 		given.HomeDir = w.home()

@@ -14,12 +14,45 @@ import (
 // Names of the steps, which are the program's argument.
 const (
 	Prepare = "prepare"
+	Pack    = "pack"
+	Apply   = "apply"
 	Freeze  = "freeze"
 	Build   = "build"
 	Push    = "push"
 	Look    = "look"
 	Pull    = "pull"
 )
+
+// PackOrder asks for the workspace as it is sent to a runtime elsewhere: a delta without changes that has all objects.
+type PackOrder struct {
+	// Baseline is the folder with the objects of Commit, as Order.Keep had them.
+	Baseline string `json:"baseline"`
+	Commit   string `json:"commit"`
+	SubPath  string `json:"subPath,omitempty"`
+	// File is the file to write.
+	File string `json:"file"`
+}
+
+// Packed says what was packed.
+type Packed struct {
+	// Bytes is what the file has.
+	Bytes int64 `json:"bytes"`
+}
+
+// ApplyOrder asks to make the changes of a delta in a checkout of the commit in which nothing has changed.
+type ApplyOrder struct {
+	Commit  string `json:"commit"`
+	SubPath string `json:"subPath,omitempty"`
+	// Dir is the folder of the run, and Delta the file with what a runtime says that it changed.
+	Dir   string `json:"dir"`
+	Delta string `json:"delta"`
+}
+
+// Applied says what was changed.
+type Applied struct {
+	// Files counts the changed files.
+	Files int `json:"files"`
+}
 
 // FreezeOrder asks for what a run changed.
 type FreezeOrder struct {

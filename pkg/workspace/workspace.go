@@ -6,13 +6,15 @@
 // run:
 //
 //	prepare   the read credential    before the run: writes the files of an exact commit into its folder (packages repository, checkout)
+//	pack      no credential          before a run elsewhere: makes an archive of the commit for the runtime (package transfer)
+//	apply     no credential          after a run elsewhere: makes the changes that the runtime sent in the folder (package transfer)
 //	freeze    no credential          after the run: compares the folder with the commit, and keeps what changed (packages changes, delta)
 //	build     no credential          makes a commit of that, the same each time, and refuses what the task does not allow (package commit)
 //	push      the push credential    moves the branch from the exact commit that it was at (package publish)
 //	look      a read credential      says where the branch is, before and after that
 //	pull      the forge credential   sees to it that there is one pull request for the branch (package codehost/pullrequest)
 //
-// Workers start prepare and freeze, the controller the others. The run gets a tree of files, and neither a credential nor git's own
+// Workers start prepare, pack, apply and freeze, the controller the others. The run gets a tree of files, and neither a credential nor git's own
 // files.
 package workspace
 
@@ -68,6 +70,8 @@ type Access struct {
 // Answer is what the program writes to its standard output, as JSON: what it was asked for, or a failure.
 type Answer struct {
 	Report  *Report      `json:"report,omitempty"`
+	Packed  *Packed      `json:"packed,omitempty"`
+	Applied *Applied     `json:"applied,omitempty"`
 	Frozen  *Frozen      `json:"frozen,omitempty"`
 	Built   *Built       `json:"built,omitempty"`
 	Pushed  *Pushed      `json:"pushed,omitempty"`

@@ -99,6 +99,8 @@ type Run struct {
 	ConfigMaps []plan.ConfigMap
 	// Runtime is the type of coding agent that the task's Agent is; empty for none.
 	Runtime v1alpha1.AgentRuntimeType
+	// Remote is the registered runtime at which the coding agent is; nil for none.
+	Remote *runspec.Remote
 	// AgentSecret is the Secret of the task's Agent, to be mounted; empty for none.
 	AgentSecret string
 	// TransactionSecret is the Secret with the task's transaction token, to be mounted; empty for none.

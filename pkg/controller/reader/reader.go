@@ -78,6 +78,12 @@ func (r Reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.T
 	return t, r.get(ctx, key, t)
 }
 
+// AgentRuntime reads an AgentRuntime.
+func (r Reader) AgentRuntime(ctx context.Context, key types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
+	o := &v1alpha1.AgentRuntime{}
+	return o, r.get(ctx, key, o)
+}
+
 // ConfigMapKey reads a key of a ConfigMap.
 func (r Reader) ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error) {
 	m := &corev1.ConfigMap{}

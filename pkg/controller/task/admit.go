@@ -167,6 +167,7 @@ func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	if res.autonomous {
 		begunIteration(t)
 	}
+	assignRemote(t, res.remote)
 	st.AgentName, st.Provider, st.Model = res.agentName, res.providerName, res.model
 	// Removed first, so that the time of the condition is the time of this attempt.
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionJobCreated)

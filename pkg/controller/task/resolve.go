@@ -29,6 +29,8 @@ type resolved struct {
 	agentSecret string
 	// runtime is the type of coding agent that the Agent is; empty for none.
 	runtime v1alpha1.AgentRuntimeType
+	// remote is the registered runtime at which the coding agent is; nil for none.
+	remote *runspec.Remote
 	// credentials holds the values that the run needs. If the executor works by reference, secrets holds references
 	// instead.
 	credentials runspec.Credentials
@@ -113,6 +115,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 			res.runtime = a.Spec.Runtime.Type
 		}
 	}
+	res.remote = remoteOf(p.Runtime)
 	if len(p.Candidates) > 0 {
 		res.providerName, res.model = p.Candidates[0].Provider.Name, p.Candidates[0].Model
 	}
@@ -147,6 +150,10 @@ func (r *resolved) credential(s plan.Secret, value []byte) {
 		keep(&r.credentials.Env, s.For.Name)
 	case plan.ForRepository:
 		r.credentials.RepositoryToken, r.credentials.Hosts.Repository = string(value), s.Hosts
+	case plan.ForRuntimeToken:
+		r.credentials.RuntimeToken = string(value)
+	case plan.ForRuntimeKey:
+		r.credentials.RuntimeKey = string(value)
 	case plan.ForMount, plan.ForPublicationRead, plan.ForPublication, plan.ForForge:
 	}
 }

@@ -188,7 +188,7 @@ func (s run) tryStart(ctx context.Context, t *v1alpha1.Task) (executor.State, er
 	}
 	r := executor.Run{
 		Ref: runRef(t), Task: t, ID: string(t.Status.JobUID), Credentials: creds, Secrets: res.secrets, Absent: res.absent, ConfigMaps: res.configMaps, TransactionSecret: res.transactionSecret,
-		Runtime: res.runtime, AgentSecret: res.agentSecret,
+		Runtime: res.runtime, Remote: assignedRemote(t, res.remote), AgentSecret: res.agentSecret,
 		Resources: t.Spec.Resources, Placement: placement(t.Spec.Execution, res.placement),
 		Timeout: timeout, MemoryBytes: memoryLimit(t, res),
 	}

@@ -81,7 +81,7 @@ type key struct {
 var _ plan.Reader = (*reader)(nil)
 
 // errNotNeeded is returned for objects that decide nothing about models.
-var errNotNeeded = errors.New("skills, tools and ConfigMaps are not read")
+var errNotNeeded = errors.New("skills, tools, runtimes and ConfigMaps are not read")
 
 // Agent reads an Agent.
 func (r *reader) Agent(ctx context.Context, key types.NamespacedName) (*v1alpha1.Agent, error) {
@@ -134,6 +134,11 @@ func (*reader) Skill(context.Context, types.NamespacedName) (*v1alpha1.Skill, er
 
 // Tool is not needed to find a model.
 func (*reader) Tool(context.Context, types.NamespacedName) (*v1alpha1.Tool, error) {
+	return nil, errNotNeeded
+}
+
+// AgentRuntime is not needed to find a model.
+func (*reader) AgentRuntime(context.Context, types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
 	return nil, errNotNeeded
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -79,6 +80,11 @@ func (r reader) Skill(ctx context.Context, key types.NamespacedName) (*v1alpha1.
 
 func (r reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error) {
 	return r.API.CoreV1alpha1().Tools(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+// AgentRuntime is read by no run: what it needs of its runtime was given to it.
+func (reader) AgentRuntime(_ context.Context, key types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
+	return nil, apierrors.NewNotFound(v1alpha1.Resource("agentruntimes"), key.Name)
 }
 
 // ConfigMapKey returns the value that the run was given, because it may not read ConfigMaps.

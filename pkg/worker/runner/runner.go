@@ -65,6 +65,16 @@ type Recorder interface {
 	Begin(ctx context.Context, e *v1alpha1.ExecutionEvent) error
 }
 
+// Repository is the repository of a task whose work is done elsewhere. Its files are in the working folder, as they were.
+type Repository interface {
+	// Commit is what the files are from.
+	Commit() string
+	// Pack writes a file with all of them, as a runtime takes it.
+	Pack(ctx context.Context, file string) error
+	// Apply makes the changes of the file of a delta in the working folder, and returns how many files it changes.
+	Apply(ctx context.Context, file string) (int, error)
+}
+
 // Log is the task's log. It removes secrets from what is written to it.
 type Log interface {
 	// Write adds output of a program. It never fails.
@@ -87,6 +97,8 @@ type Run struct {
 	SecretsIn func(text []byte) []string
 	Clock     clock.Clock
 	Config
+	// Repository does what a run elsewhere needs of the task's repository; nil for a task without one.
+	Repository Repository
 	// Policy is what programs of the run may reach.
 	Policy sandbox.Policy
 }
@@ -108,6 +120,8 @@ type Config struct {
 	FetchAllow []string
 	// Agents is where programs of coding agents are looked for.
 	Agents agentprogram.Where
+	// Remote is the registered runtime at which the coding agent of the run is; nil for none.
+	Remote *runspec.Remote
 	// SearchURL is the URL of the search service that web_search uses; empty for none.
 	SearchURL string
 	// CodeLimits are the limits of code_exec; zero fields have defaults. Those of processes and of deleted files

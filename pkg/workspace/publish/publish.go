@@ -29,6 +29,7 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace/prepare"
 	"github.com/platform-ai/platform/pkg/workspace/reach"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
+	"github.com/platform-ai/platform/pkg/workspace/transfer"
 )
 
 const (
@@ -44,6 +45,8 @@ const (
 func Steps() map[string]func(ctx context.Context, in io.Reader, out io.Writer) error {
 	return map[string]func(ctx context.Context, in io.Reader, out io.Writer) error{
 		workspace.Prepare: step(prepare.Do, fault.Of, func(a *workspace.Answer, r *workspace.Report) { a.Report = r }),
+		workspace.Pack:    step(transfer.Pack, transferred, func(a *workspace.Answer, p *workspace.Packed) { a.Packed = p }),
+		workspace.Apply:   step(transfer.Apply, transferred, func(a *workspace.Answer, p *workspace.Applied) { a.Applied = p }),
 		workspace.Freeze:  step(Freeze, failure, func(a *workspace.Answer, f *workspace.Frozen) { a.Frozen = f }),
 		workspace.Build:   step(Build, failure, func(a *workspace.Answer, b *workspace.Built) { a.Built = b }),
 		workspace.Push:    step(Push, failure, func(a *workspace.Answer, p *workspace.Pushed) { a.Pushed = p }),
@@ -86,6 +89,18 @@ func failure(err error) *workspace.FailedError {
 		f.Reason = v1alpha1.ReasonDeliveryConflict
 	case errors.Is(err, delta.ErrInvalid), errors.Is(err, delta.ErrTooLarge), errors.Is(err, commit.ErrUnfit), errors.Is(err, commit.ErrPolicy):
 		f.Reason = v1alpha1.ReasonPublicationRefused
+	}
+	return f
+}
+
+// transferred says what an error means for a run elsewhere.
+func transferred(err error) *workspace.FailedError {
+	f := fault.Of(err)
+	switch {
+	case errors.Is(err, transfer.ErrTooLarge):
+		f.Reason = v1alpha1.ReasonWorkspaceRefused
+	case errors.Is(err, transfer.ErrUnfit):
+		f.Reason = v1alpha1.ReasonProtocolViolated
 	}
 	return f
 }

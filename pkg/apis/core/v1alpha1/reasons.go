@@ -40,7 +40,8 @@ const (
 	ReasonUnknownType = "UnknownType"
 	// ReasonRuntimeNotAvailable: the coding agent of a task of type agent cannot be run here: its program is not installed, or in a
 	// cluster no image is named for it or the image lacks its program. The message says how to install or name it; otherwise use type ai or
-	// container.
+	// container. Of a registered runtime: it is not ready, cannot be used for tasks, could not be reached, or refused the task; the message
+	// says which.
 	ReasonRuntimeNotAvailable = "RuntimeNotAvailable"
 	// ReasonIncompatibleAgent: the Agent has a runtime, and tasks of type ai need one with a provider. Name another Agent.
 	ReasonIncompatibleAgent = "IncompatibleAgent"
@@ -105,6 +106,8 @@ const (
 	ReasonAgentNotFound = "AgentNotFound"
 	// ReasonProviderNotFound: the Provider does not exist, or none has the type that is named.
 	ReasonProviderNotFound = "ProviderNotFound"
+	// ReasonAgentRuntimeNotFound: the AgentRuntime that the Agent names does not exist.
+	ReasonAgentRuntimeNotFound = "AgentRuntimeNotFound"
 	// ReasonSkillNotFound: a Skill does not exist.
 	ReasonSkillNotFound = "SkillNotFound"
 	// ReasonSecretNotFound: a Secret does not exist.
@@ -177,6 +180,12 @@ const (
 	// ReasonAgentLimitReached: the coding agent stopped before it was done, because its model wrote as much as it may at once, or was
 	// asked as often as the agent allows.
 	ReasonAgentLimitReached = "AgentLimitReached"
+	// ReasonRuntimeReplaced: the registered runtime is another instance, has another profile, or has lost the session of the task, so
+	// that what its agent did is not known. Another attempt may succeed.
+	ReasonRuntimeReplaced = "RuntimeReplaced"
+	// ReasonRuntimeLeaseLost: the lease of the prompt at a registered runtime ended before the agent did, because the worker and the
+	// runtime did not reach each other. The runtime has stopped the agent. Another attempt may succeed.
+	ReasonRuntimeLeaseLost = "RuntimeLeaseLost"
 	// ReasonMaxIterations: the model still asked for tools after the last turn that it had. Raise maxIterations.
 	ReasonMaxIterations = "MaxIterations"
 	// ReasonToolCallsRepeated: the model called tools with the same arguments again and again, and used up its turns with
@@ -376,8 +385,8 @@ const (
 	ReasonEndpointUnreachable = "EndpointUnreachable"
 	// ReasonRuntimeUnhealthy is for Ready=False of an AgentRuntime: the runtime says that it cannot work now. Look at its own logs.
 	ReasonRuntimeUnhealthy = "RuntimeUnhealthy"
-	// ReasonProtocolViolated is for Ready=False of an AgentRuntime: the runtime does not keep to its protocol. The command platform
-	// runtime conformance names what it breaks.
+	// ReasonProtocolViolated is for Ready=False of an AgentRuntime, and for a task that it was given: the runtime does not keep to its
+	// protocol. The command platform runtime conformance names what it breaks.
 	ReasonProtocolViolated = "ProtocolViolated"
 	// ReasonCapabilitiesDiffer is for Ready=False of an AgentRuntime: the runtime lacks what spec.capabilities declares. The message names
 	// the field; change it, or the runtime.
@@ -396,6 +405,8 @@ func ReasonNotFound(kind string) string {
 	switch kind {
 	case "Agent":
 		return ReasonAgentNotFound
+	case "AgentRuntime":
+		return ReasonAgentRuntimeNotFound
 	case "Provider":
 		return ReasonProviderNotFound
 	case "Skill":

@@ -114,6 +114,9 @@ func (e *Executor) image(run executor.Run) string {
 	case v1alpha1.TaskTypeContainer:
 		return cmp.Or(spec.Image, e.opts.GeneralImage)
 	case v1alpha1.TaskTypeAgent:
+		if run.Remote != nil { // the agent is elsewhere
+			return e.opts.WorkerImage
+		}
 		return e.opts.AgentImages.Of(run.Runtime)
 	default:
 		return e.opts.AIImage
@@ -197,6 +200,10 @@ func (e *Executor) credentials(run executor.Run) []corev1.VolumeProjection {
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialProviders, key), nil)
 		case plan.ForTool:
 			add(s.Ref.Name, s.Ref.Key, path.Join(runspec.CredentialTools, key), nil)
+		case plan.ForRuntimeToken:
+			add(s.Ref.Name, s.Ref.Key, runspec.CredentialRuntimeToken, nil)
+		case plan.ForRuntimeKey:
+			add(s.Ref.Name, s.Ref.Key, runspec.CredentialRuntimeKey, nil)
 		case plan.ForRepository: // for an init container alone
 		case plan.ForVariable, plan.ForMount: // the Pod refers to them itself
 		case plan.ForPublicationRead, plan.ForPublication, plan.ForForge: // no run gets them
@@ -267,7 +274,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	}
 	answer, baseline, program := e.workspaceEnv(run)
 	agentImage := ""
-	if run.Task.Spec.Type == v1alpha1.TaskTypeAgent {
+	if run.Task.Spec.Type == v1alpha1.TaskTypeAgent && run.Remote == nil {
 		agentImage = e.image(run)
 	}
 	env := []corev1.EnvVar{
@@ -299,7 +306,7 @@ func (e *Executor) ownEnv(run executor.Run, contained bool) []corev1.EnvVar {
 	for _, name := range runspec.OperatorEnv() {
 		value := map[string]string{
 			runspec.EnvWebFetchAllow: strings.Join(e.opts.WebFetchAllow, ","), runspec.EnvSearchURL: e.opts.SearchURL, runspec.EnvWorkspaceAnswer: answer,
-			runspec.EnvWorkspaceBaseline: baseline, runspec.EnvWorkspaceProgram: program, runspec.EnvAgentImage: agentImage,
+			runspec.EnvWorkspaceBaseline: baseline, runspec.EnvWorkspaceProgram: program, runspec.EnvAgentImage: agentImage, runspec.EnvRemote: literal(executor.RemoteEnv(run)),
 		}[name]
 		env = append(env, corev1.EnvVar{Name: name, Value: value})
 	}
@@ -322,7 +329,7 @@ func secretHosts(secrets []plan.Secret) string {
 			hosts.Provider(key, s.Hosts)
 		case plan.ForTool:
 			hosts.Tool(key, s.Hosts)
-		case plan.ForRepository:
+		case plan.ForRepository, plan.ForRuntimeToken, plan.ForRuntimeKey: // which are sent to one address, if anywhere
 		case plan.ForPublicationRead, plan.ForPublication, plan.ForForge:
 		case plan.ForVariable, plan.ForMount: // programs get these values, and could send them anywhere
 		}

@@ -297,9 +297,10 @@ func giveCredentials(stdin *os.File, credentials []byte) {
 	}
 }
 
-// inherited returns the only variables of the server's environment that a worker gets, besides the operator's.
+// inherited returns the only variables of the server's environment that a worker gets, besides the operator's. A worker trusts the
+// authorities that the server trusts.
 func inherited() []string {
-	return []string{"PATH", "LANG", "LC_ALL", "TZ"}
+	return []string{"PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 }
 
 // environ returns the variables that all workers of this server get.
@@ -345,6 +346,7 @@ func (r *run) variables(spec executor.Run) map[string]string {
 		runspec.EnvArtifactsDir:   filepath.Join(r.dir, artifactsName),
 		runspec.EnvTerminationLog: filepath.Join(r.dir, terminationName),
 		runspec.EnvSpoolDir:       filepath.Join(r.dir, spoolName),
+		runspec.EnvRemote:         executor.RemoteEnv(spec),
 		runspec.EnvDeliver:        strconv.FormatBool(r.rec.First != nil),
 	}
 	if spec.Task != nil {

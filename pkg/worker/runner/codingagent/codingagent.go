@@ -9,9 +9,7 @@
 // the task names in spec.env. One process serves one session, because agents let a permission of one session block the others.
 //
 // What an agent may do is decided in two places. The sandbox holds whatever the agent does. Permission requests hold what the agent
-// asks for, by the names that the agent gives its tools: an agent that does not ask is not held by them. A request is decided by the lists
-// of the task and its Agent, then by the server's policies, and then, where one of these demands it, by people (permit.go). Files that the
-// worker reads or writes for the agent are decided in the same way (files.go).
+// asks for: see package conversation, which also records what the agent says.
 //
 // An agent that works in silence is not given up: healthy agents are silent for minutes. The task's timeout ends it.
 package codingagent
@@ -38,6 +36,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/acp"
+	"github.com/platform-ai/platform/pkg/worker/conversation"
 	"github.com/platform-ai/platform/pkg/worker/ownplan"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/runner"
@@ -109,7 +108,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%w", err)
 	}
-	return r.converse(ctx, append([]string{path}, r.args()...), env, newTalk(given, p, roots))
+	return r.converse(ctx, append([]string{path}, r.args()...), env, conversation.New(given, p, roots))
 }
 
 // run is one run of a task of type agent.
@@ -230,32 +229,31 @@ func (p *process) end(c clock.Clock, atOnce bool) {
 }
 
 // converse runs the agent for one prompt.
-func (r *run) converse(ctx context.Context, args, env []string, t *talk) (runner.Result, error) {
+func (r *run) converse(ctx context.Context, args, env []string, t *conversation.Talk) (runner.Result, error) {
 	p, out, err := r.start(ctx, args, env)
 	if err != nil {
 		return runner.Result{}, err
 	}
 	began := r.Clock.Now()
-	t.prepare(ctx, r.plan)
+	t.Prepare(ctx, r.plan)
 	client := acp.Connect(ctx, out, p.stdin, acp.Options{Name: "platform", Version: version.Version(), Handler: t, Clock: clock.RealClock{}, Grace: cancelGrace})
 	stop, err := r.turn(ctx, client, filepath.Base(args[0]), t)
 	p.end(clock.RealClock{}, ctx.Err() != nil)
 	<-client.Done() // what came late was recorded
-	t.finish(ctx.Err() != nil)
+	t.Finish(ctx.Err() != nil)
 	if text := p.errors.Text(); strings.TrimSpace(text) != "" {
 		r.Log.Line("the coding agent wrote to its standard error:\n%s", text)
 	}
 	if p.errors.Truncated {
 		r.Log.Line("it wrote more, which is left out")
 	}
-	result := runner.Result{Text: t.last, Content: map[string]any{"stopReason": stop, "toolCalls": t.count, "resultLength": len(t.last)}}
 	err = r.failure(ctx, p, stop, err, t)
-	r.recordEnd(stop, err, result, r.Clock.Since(began))
-	return result, err
+	t.RecordEnd(stop, err, r.Clock.Since(began))
+	return t.Result(stop), err
 }
 
 // turn begins a session, has the prompt answered, and ends the session.
-func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk) (acp.StopReason, error) {
+func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *conversation.Talk) (acp.StopReason, error) {
 	starting, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	agent, err := client.Initialize(starting)
@@ -277,7 +275,7 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk
 		}
 	}
 	kind := r.plan.Agent.Spec.Runtime.Type
-	t.record(event.New(v1alpha1.EventAgentRuntimeStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("coding agent %s", kind), map[string]any{
+	t.Record(event.New(v1alpha1.EventAgentRuntimeStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("coding agent %s", kind), map[string]any{
 		"runtime": kind, "program": name, "sandbox": r.Policy.String(), "protocol": "acp/1", "agent": agent.Name, "agentVersion": agent.Version, "model": r.door.name,
 	}))
 	var texts []string
@@ -287,7 +285,7 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk
 			texts, chars = append(texts, text), chars+len([]rune(text))
 		}
 	}
-	t.record(event.New(v1alpha1.EventAgentRuntimeCommandStarted, v1alpha1.SeverityInfo, "", "the coding agent has its prompt", map[string]any{"promptChars": chars}))
+	t.Record(event.New(v1alpha1.EventAgentRuntimeCommandStarted, v1alpha1.SeverityInfo, "", "the coding agent has its prompt", map[string]any{"promptChars": chars}))
 	stop, err := session.Prompt(ctx, texts...)
 	if err == nil && ctx.Err() == nil {
 		ending, cancel := context.WithTimeout(ctx, endGrace)
@@ -300,7 +298,7 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *talk
 }
 
 // failure returns why the run failed; nil if it did not.
-func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err error, t *talk) error {
+func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err error, t *conversation.Talk) error {
 	switch {
 	case ctx.Err() != nil:
 		if ended, ok := errors.AsType[*runner.Error](context.Cause(ctx)); ok {
@@ -319,34 +317,6 @@ func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err 
 		return runner.Fail(v1alpha1.ReasonOOMKilled, "the kernel ended the coding agent because there was no memory left for it on this machine")
 	case err != nil:
 		return runner.Fail(v1alpha1.ReasonAgentFailed, "%s (exit code %d)", clip.Marked(err.Error(), 1000), p.outcome.ExitCode)
-	case stop == acp.StopRefusal:
-		return runner.Fail(v1alpha1.ReasonAgentRefused, "the coding agent refused to do this")
-	case stop == acp.StopMaxTokens:
-		return runner.Fail(v1alpha1.ReasonAgentLimitReached, "the coding agent stopped because its model wrote as much as it may at once")
-	case stop == acp.StopMaxTurns:
-		return runner.Fail(v1alpha1.ReasonAgentLimitReached, "the coding agent stopped because it asked its model as often as it may")
-	case stop == acp.StopCancelled:
-		return runner.Fail(v1alpha1.ReasonAgentFailed, "the coding agent ended its turn as cancelled, and nobody had cancelled it")
-	case t.last == "" && !r.Task.Spec.Workspace.Writes(): // an agent whose model failed may end like this
-		return runner.Fail(v1alpha1.ReasonBlankAnswer, "the coding agent ended its turn without saying anything")
 	}
-	return nil
-}
-
-func (r *run) recordEnd(stop acp.StopReason, err error, result runner.Result, took time.Duration) {
-	content := map[string]any{"stopReason": stop, "toolCalls": result.Content["toolCalls"], "durationMs": took.Milliseconds()}
-	kind, severity, summary := v1alpha1.EventAgentRuntimeCompleted, v1alpha1.SeverityInfo, "the coding agent is done"
-	failed, ok := errors.AsType[*runner.Error](err)
-	switch {
-	case ok && failed.Reason == v1alpha1.ReasonWorkerStopped:
-		kind, summary = v1alpha1.EventAgentRuntimeCancelled, "the coding agent was stopped"
-	case ok:
-		kind, severity, summary = v1alpha1.EventAgentRuntimeFailed, v1alpha1.SeverityError, failed.Error()
-		content["reason"] = failed.Reason
-	default:
-		content["resultLength"] = len(result.Text)
-	}
-	e := event.New(kind, severity, "", summary, content)
-	e.AgentName = r.plan.Agent.Name
-	r.Recorder.Record(e)
+	return t.Failure(stop)
 }

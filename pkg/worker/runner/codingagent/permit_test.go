@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/worker/asking"
+	"github.com/platform-ai/platform/pkg/worker/conversation"
 )
 
 // gated makes calls of tools need an approval.
@@ -204,7 +205,7 @@ func TestAsked(t *testing.T) {
 	for i, want := range []struct{ tool, preview, arguments, action, risk string }{
 		{"execute", `{"command":"deploy --key [gone]","n":1.50}`, `{"command": "deploy --key s3cret", "n": 1.5}`, "a call", ""},
 		{"edit", `{"input":[1]}`, `{"input":[1]}`, "a call", ""},
-		{"delete", `{"title":"Delete old.txt","kind":"delete"}`, `{"title":"Delete old.txt","kind":"delete"}`, "Delete old.txt", without},
+		{"delete", `{"title":"Delete old.txt","kind":"delete"}`, `{"title":"Delete old.txt","kind":"delete"}`, "Delete old.txt", conversation.Without},
 	} {
 		s := list[i].Spec
 		digest, err := approval.Digest([]byte(want.arguments))

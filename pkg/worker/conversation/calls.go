@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+package conversation
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ type call struct {
 	starting bool
 }
 
-func (t *talk) newCall(c *acp.Call) *call {
+func (t *Talk) newCall(c *acp.Call) *call {
 	return &call{Call: c, name: c.Name(), seen: t.Clock.Now(), accepted: map[string]bool{}}
 }
 
@@ -63,7 +63,7 @@ func (k *call) changed() bool {
 }
 
 // find returns a call as it is described now. The caller holds mu.
-func (t *talk) find(c *acp.Call) *call {
+func (t *Talk) find(c *acp.Call) *call {
 	k := t.open[c.ID]
 	if k == nil {
 		k = t.newCall(c)
@@ -74,7 +74,7 @@ func (t *talk) find(c *acp.Call) *call {
 }
 
 // called takes a call that the agent reports.
-func (t *talk) called(c *acp.Call) {
+func (t *Talk) called(c *acp.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.find(c)
@@ -92,7 +92,7 @@ func (t *talk) called(c *acp.Call) {
 }
 
 // ended takes a call that the agent reports to have ended.
-func (t *talk) ended(c *acp.Call) {
+func (t *Talk) ended(c *acp.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k := t.find(c); !k.starting {
@@ -101,7 +101,7 @@ func (t *talk) ended(c *acp.Call) {
 }
 
 // close records the end of a call, and its start if that is not recorded. The caller holds mu.
-func (t *talk) close(k *call) {
+func (t *Talk) close(k *call) {
 	delete(t.open, k.ID)
 	content := map[string]any{}
 	if !k.begun {
@@ -150,7 +150,7 @@ func toldElsewhere(e *tool.Error) bool {
 }
 
 // closeAll records the ends of the calls that have none when the agent has ended.
-func (t *talk) closeAll(stopped bool) {
+func (t *Talk) closeAll(stopped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range slices.SortedFunc(maps.Values(t.open), func(a, b *call) int { return cmp.Or(a.seen.Compare(b.seen), cmp.Compare(a.ID, b.ID)) }) {
@@ -173,21 +173,21 @@ func (t *talk) closeAll(stopped bool) {
 }
 
 // begin records the start of a call. The caller holds mu.
-func (t *talk) begin(k *call, content map[string]any) {
+func (t *Talk) begin(k *call, content map[string]any) {
 	t.tell(k, t.start(k, k.Name(), maps.Clone(content)))
 }
 
 // tell records an event of a call. What became of an approved one is never left out. The caller holds mu.
-func (t *talk) tell(k *call, e *v1alpha1.ExecutionEvent) {
+func (t *Talk) tell(k *call, e *v1alpha1.ExecutionEvent) {
 	if k.approvalID != "" {
 		t.Recorder.Record(e)
 		return
 	}
-	t.record(e)
+	t.Record(e)
 }
 
 // start notes that a call begins, and returns the event of that. The caller holds mu.
-func (t *talk) start(k *call, name string, content map[string]any) *v1alpha1.ExecutionEvent {
+func (t *Talk) start(k *call, name string, content map[string]any) *v1alpha1.ExecutionEvent {
 	k.begun, k.began, k.name = true, t.Clock.Now(), name
 	content["argumentBytes"] = k.ArgumentBytes
 	severity := v1alpha1.SeverityInfo
@@ -198,7 +198,7 @@ func (t *talk) start(k *call, name string, content map[string]any) *v1alpha1.Exe
 }
 
 // end records the end of a call that has begun. failure is empty if it was successful. The caller holds mu.
-func (t *talk) end(k *call, failure tool.ErrorType, content map[string]any) {
+func (t *Talk) end(k *call, failure tool.ErrorType, content map[string]any) {
 	content["resultLength"], content["durationMs"] = k.ResultBytes, t.Clock.Since(k.began).Milliseconds()
 	kind, severity, text := v1alpha1.EventToolCallCompleted, v1alpha1.SeverityInfo, " completed"
 	if failure != "" {
@@ -220,7 +220,7 @@ func (t *talk) end(k *call, failure tool.ErrorType, content map[string]any) {
 }
 
 // event makes an event of a call. Titles are not in it, because agents put arguments there.
-func (t *talk) event(kind v1alpha1.EventType, severity v1alpha1.EventSeverity, k *call, summary string, content map[string]any) *v1alpha1.ExecutionEvent {
+func (t *Talk) event(kind v1alpha1.EventType, severity v1alpha1.EventSeverity, k *call, summary string, content map[string]any) *v1alpha1.ExecutionEvent {
 	content["toolName"], content["toolCallID"], content["kind"] = k.name, k.ID, k.Kind
 	if len(k.Paths) > 0 {
 		content["files"] = len(k.Paths)

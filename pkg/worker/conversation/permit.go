@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+package conversation
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (d *desk) close() {
 }
 
 // Permit implements acp.Handler.
-func (t *talk) Permit(r acp.Request) func(context.Context) acp.Permission {
+func (t *Talk) Permit(r acp.Request) func(context.Context) acp.Permission {
 	place := t.desk.approvals.Place()
 	t.mu.Lock()
 	before := t.open[r.Call.ID]
@@ -84,7 +84,7 @@ func reason(e *tool.Error) string {
 }
 
 // decide returns the id of the approval of a call that may be made; empty if it needs none. It leaves the place, or asks people there.
-func (t *talk) decide(ctx context.Context, place *asking.Place, r acp.Request) (approvalID string, err error) {
+func (t *Talk) decide(ctx context.Context, place *asking.Place, r acp.Request) (approvalID string, err error) {
 	b, gated, err := t.check(ctx, r.Call)
 	if err == nil && gated && !r.Once {
 		err = tool.Errorf(tool.TypePermissionDenied, "each call of this tool needs an approval, and the coding agent does not offer to have one call allowed")
@@ -104,7 +104,7 @@ func (t *talk) decide(ctx context.Context, place *asking.Place, r acp.Request) (
 }
 
 // check applies the rules and the policies to a call, and reports whether people decide about it.
-func (t *talk) check(ctx context.Context, c *acp.Call) (b bound, gated bool, err error) {
+func (t *Talk) check(ctx context.Context, c *acp.Call) (b bound, gated bool, err error) {
 	switch why := t.rules.refuse(c); {
 	case c.Ended:
 		return b, false, tool.Errorf(tool.TypePermissionDenied, "the call has ended")
@@ -131,7 +131,7 @@ func (t *talk) check(ctx context.Context, c *acp.Call) (b bound, gated bool, err
 
 // ask asks people. If ctx ends after they were asked, their decision has no effect. Once it fails, nobody is asked any more in this run:
 // approvals for which nothing waits would pile up.
-func (t *talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b bound) (approval.Answer, error) {
+func (t *Talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b bound) (approval.Answer, error) {
 	r := agentloop.ApprovalRequest{
 		Tool: tool.Definition{Name: c.Name(), Description: "a tool of kind " + c.Kind + " that the coding agent has of its own"}, CallID: c.ID,
 		Arguments: b.arguments, ArgsDigest: b.digest, Action: t.Scrub(strings.TrimSpace(c.Title)), RiskSummary: b.note,
@@ -162,7 +162,7 @@ func (t *talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b boun
 
 // settle decides about a call, and notes what was decided. The start of an approved call is stored before settle returns. once is set
 // if the permission is for this call alone, and why if it is refused.
-func (t *talk) settle(ctx context.Context, k *call, r acp.Request, place *asking.Place) (once bool, why *tool.Error) {
+func (t *Talk) settle(ctx context.Context, k *call, r acp.Request, place *asking.Place) (once bool, why *tool.Error) {
 	id, err := t.decide(ctx, place, r)
 	if id != "" {
 		t.desk.starting.Lock()
@@ -188,7 +188,7 @@ func (t *talk) settle(ctx context.Context, k *call, r acp.Request, place *asking
 }
 
 // refusal returns why a call may not be made; nil if it may.
-func (t *talk) refusal(ctx context.Context, err error) *tool.Error {
+func (t *Talk) refusal(ctx context.Context, err error) *tool.Error {
 	failed, known := errors.AsType[*tool.Error](err)
 	switch {
 	case ctx.Err() != nil || t.desk.life.Err() != nil:
@@ -204,7 +204,7 @@ func (t *talk) refusal(ctx context.Context, err error) *tool.Error {
 
 // startApproved stores that an approved call begins, and permits it as the agent described it when it asked. The caller holds mu, which
 // is released meanwhile.
-func (t *talk) startApproved(ctx context.Context, k *call, asked *acp.Call, id string) *tool.Error {
+func (t *Talk) startApproved(ctx context.Context, k *call, asked *acp.Call, id string) *tool.Error {
 	if k.begun {
 		t.end(k, tool.TypeApprovalRequired, map[string]any{})
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+package conversation
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 const maxFile = 8 << 20
 
 // ReadTextFile implements acp.Handler.
-func (t *talk) ReadTextFile(ctx context.Context, path string) (text string, err error) {
+func (t *Talk) ReadTextFile(ctx context.Context, path string) (text string, err error) {
 	err = t.access(ctx, "read", acp.KindRead, path, map[string]any{"path": path}, func() error {
 		text, err = t.roots.ReadText(path, maxFile)
 		return err
@@ -27,7 +27,7 @@ func (t *talk) ReadTextFile(ctx context.Context, path string) (text string, err 
 }
 
 // WriteTextFile implements acp.Handler.
-func (t *talk) WriteTextFile(ctx context.Context, path, text string) error {
+func (t *Talk) WriteTextFile(ctx context.Context, path, text string) error {
 	return forAgent(t.access(ctx, "write", acp.KindEdit, path, map[string]any{"path": path, "content": text}, func() error {
 		return t.roots.WriteText(path, text)
 	}))
@@ -35,7 +35,7 @@ func (t *talk) WriteTextFile(ctx context.Context, path, text string) error {
 
 // access has the worker read or write a file for the agent. That belongs to a call that was permitted and names the file. Without such a
 // call, it is a call by itself, about which the rules, the policies and people decide as if the agent had asked.
-func (t *talk) access(ctx context.Context, name, kind, path string, arguments map[string]any, do func() error) error {
+func (t *Talk) access(ctx context.Context, name, kind, path string, arguments map[string]any, do func() error) error {
 	if t.covered(kind, path) {
 		return do()
 	}
@@ -73,7 +73,7 @@ func (t *talk) access(ctx context.Context, name, kind, path string, arguments ma
 
 // covered reports whether a call that is being made was permitted and named the file when the agent asked. A call covers a change of a
 // file only if it is of kind edit, and only once if people approved it.
-func (t *talk) covered(kind, path string) bool {
+func (t *Talk) covered(kind, path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	path = t.absolute(path)
@@ -91,7 +91,7 @@ func (t *talk) covered(kind, path string) bool {
 }
 
 // concerns reports whether a call names a file: in its locations, its changes, or as an argument.
-func (t *talk) concerns(c *acp.Call, path string) bool {
+func (t *Talk) concerns(c *acp.Call, path string) bool {
 	for _, p := range c.Paths {
 		if t.absolute(p) == path {
 			return true
@@ -115,7 +115,7 @@ func (t *talk) concerns(c *acp.Call, path string) bool {
 	return false
 }
 
-func (t *talk) absolute(path string) string {
+func (t *Talk) absolute(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(t.WorkDir, path)
 	}

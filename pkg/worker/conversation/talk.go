@@ -1,7 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+// Package conversation turns what a coding agent says and asks into what the platform records and decides: events of messages and tool
+// calls, the plan of the task, approvals. It is the same for an agent that the platform runs and for one that runs elsewhere; both
+// arrive as events and requests of package acp.
+//
+// Permission requests hold what the agent asks for, by the names that the agent gives its tools: an agent that does not ask is not held
+// by them. A request is decided by the lists of the task and its Agent, then by the server's policies, and then, where one of these
+// demands it, by people (permit.go). Files that the worker reads or writes for the agent are decided in the same way (files.go).
+package conversation
 
 import (
 	"context"
@@ -31,9 +38,9 @@ const (
 	maxEventText = 128 << 10
 )
 
-// talk is what an agent says and asks in a run. Events arrive one after the other; the other methods are called at any time and use
-// only what does not change, and the calls.
-type talk struct {
+// Talk is what a coding agent says and asks in a run. Events arrive one after the other; the other methods are called at any time and use
+// only what does not change, and the calls. It is an acp.Handler.
+type Talk struct {
 	*runner.Run
 	agent string
 	rules rules
@@ -56,16 +63,18 @@ type talk struct {
 	planned chan struct{}
 }
 
-var _ acp.Handler = (*talk)(nil)
+var _ acp.Handler = (*Talk)(nil)
 
-func newTalk(r *runner.Run, p *plan.Plan, roots *file.Roots) *talk {
-	return &talk{
+// New returns the conversation of a run. roots are the files that the worker may read and write for the agent; nil if it does neither.
+func New(r *runner.Run, p *plan.Plan, roots *file.Roots) *Talk {
+	return &Talk{
 		Run: r, agent: p.Agent.Name, rules: rulesOf(r.Task, p), roots: roots, message: clip.Writer{Limit: maxMessage}, calls: calls{open: map[string]*call{}},
 		plans: make(chan []acp.Step, 1), planned: make(chan struct{}),
 	}
 }
 
-func (t *talk) record(e *v1alpha1.ExecutionEvent) {
+// Record records an event of the agent, unless there are too many.
+func (t *Talk) Record(e *v1alpha1.ExecutionEvent) {
 	if n := t.events.Add(1); n > maxEvents {
 		if n == maxEvents+1 {
 			t.Log.Line("the coding agent did more than %d things that are recorded; the rest is left out", maxEvents)
@@ -77,7 +86,7 @@ func (t *talk) record(e *v1alpha1.ExecutionEvent) {
 }
 
 // Event implements acp.Handler.
-func (t *talk) Event(e acp.Event) {
+func (t *Talk) Event(e acp.Event) {
 	if e.Kind != acp.Message || e.MessageID != t.id {
 		t.said()
 	}
@@ -104,7 +113,7 @@ func (t *talk) Event(e acp.Event) {
 }
 
 // said records the message that is complete.
-func (t *talk) said() {
+func (t *Talk) said() {
 	text := t.message.Text()
 	t.message, t.id = clip.Writer{Limit: maxMessage}, ""
 	if strings.TrimSpace(text) == "" {
@@ -114,22 +123,22 @@ func (t *talk) said() {
 	headline := strings.Join(strings.Fields(clip.Text(text, 4*maxHeadline)), " ")
 	e := event.New(v1alpha1.EventModelMessage, v1alpha1.SeverityInfo, "", clip.Marked(headline, maxHeadline), map[string]any{"contentChars": utf8.RuneCountInString(text)})
 	e.ContentText = clip.Text(text, maxEventText)
-	t.record(e)
+	t.Record(e)
 }
 
-// prepare makes everything ready for the agent. The caller must call finish.
-func (t *talk) prepare(ctx context.Context, p *plan.Plan) {
+// Prepare makes everything ready for the agent. The caller must call Finish.
+func (t *Talk) Prepare(ctx context.Context, p *plan.Plan) {
 	t.desk.open(ctx, t.Run, p)
 	t.startPlans(ctx)
 }
 
-// finish records what is still open when the agent has ended.
-func (t *talk) finish(stopped bool) {
+// Finish records what is still open when the agent has ended.
+func (t *Talk) Finish(stopped bool) {
 	t.desk.close()
 	t.said()
 	t.closeAll(stopped)
 	if t.size > 0 {
-		t.record(event.New(v1alpha1.EventModelContextUpdated, v1alpha1.SeverityInfo, "", fmt.Sprintf("%d of %d tokens of the context are used", t.used, t.size),
+		t.Record(event.New(v1alpha1.EventModelContextUpdated, v1alpha1.SeverityInfo, "", fmt.Sprintf("%d of %d tokens of the context are used", t.used, t.size),
 			map[string]any{"contextUsed": t.used, "contextSize": t.size}))
 	}
 	close(t.plans)
@@ -137,7 +146,7 @@ func (t *talk) finish(stopped bool) {
 }
 
 // Odd implements acp.Handler.
-func (t *talk) Odd(what string) {
+func (t *Talk) Odd(what string) {
 	if t.odds.Add(1) <= maxOdd {
 		t.Log.Line("the coding agent sent %s", what)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+package conversation
 
 import (
 	"slices"
@@ -61,4 +61,13 @@ func names(list []string, c *acp.Call) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		return strings.EqualFold(name, c.Kind) || c.Tool != "" && strings.EqualFold(name, c.Tool) || c.Kind == acp.KindExecute && strings.EqualFold(name, bash)
 	})
+}
+
+// ToolPolicy returns the rules for a runtime that is to keep to them itself, too; nil if they restrict nothing.
+func (t *Talk) ToolPolicy() *v1alpha1.AgentRuntimeToolPolicy {
+	r := t.rules
+	if !r.limited && len(r.disallowed)+len(r.gated) == 0 && r.bash {
+		return nil
+	}
+	return &v1alpha1.AgentRuntimeToolPolicy{AllowedTools: r.allowed, DisallowedTools: r.disallowed, AllowBash: &r.bash, ApprovalRequiredTools: r.gated}
 }

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+package conversation
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ type bound struct {
 	err  error
 }
 
-// without tells people that there are no arguments.
-const without = "The coding agent gave no arguments with this call. The decision is about its title, kind and files, as the agent describes them."
+// Without tells people that there are no arguments.
+const Without = "The coding agent gave no arguments with this call. The decision is about its title, kind and files, as the agent describes them."
 
 // bind returns what a decision on a call is about: its arguments, or else what the agent says of it. Arguments that are no object become
 // the member input of one.
@@ -45,7 +45,7 @@ func bind(c *acp.Call) (b bound) {
 			d.Changes = append(d.Changes, change(f))
 		}
 		b.arguments, b.err = json.Marshal(d)
-		b.note = without
+		b.note = Without
 	case raw[0] == '{':
 		b.arguments = raw
 	default:

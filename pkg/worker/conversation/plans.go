@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codingagent
+package conversation
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/client"
 )
 
-// startPlans stores the agent's plans, one after the other, until finish is called. While one is being stored, only the newest of the
+// startPlans stores the agent's plans, one after the other, until Finish is called. While one is being stored, only the newest of the
 // others waits.
-func (t *talk) startPlans(ctx context.Context) {
+func (t *Talk) startPlans(ctx context.Context) {
 	go func() {
 		defer close(t.planned)
 		for steps := range t.plans {
@@ -29,7 +29,7 @@ func (t *talk) startPlans(ctx context.Context) {
 }
 
 // storePlan stores a plan of the agent as the plan of the task. It waits while the server is away.
-func (t *talk) storePlan(ctx context.Context, steps []acp.Step) error {
+func (t *Talk) storePlan(ctx context.Context, steps []acp.Step) error {
 	var text strings.Builder
 	done, now := 0, ""
 	for _, s := range steps {
