@@ -40,6 +40,13 @@ func (l *loop) callTools(ctx context.Context, resp llm.Response, results int) er
 	return nil
 }
 
+// CallTool makes one call that no loop has asked for, with its events, and under Gate and Judge as a call of a loop. The error says that it
+// could not be asked whether the call may be made.
+func CallTool(ctx context.Context, c Config, call llm.ToolCall) (tool.Result, error) {
+	l := &loop{c: c}
+	return l.callTool(ctx, call, llm.Response{})
+}
+
 // oneCall makes one call and adds its result. again says that the answer was interrupted, and begun that
 // the call may have been made before.
 func (l *loop) oneCall(ctx context.Context, c llm.ToolCall, resp llm.Response, again, begun bool) error {

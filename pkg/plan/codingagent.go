@@ -5,14 +5,18 @@ package plan
 
 import (
 	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/refusal"
 	"github.com/platform-ai/platform/pkg/support"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 // codingAgent plans a task of type agent: a coding agent of the type that the Agent names, or one at the runtime that it names. It has
-// tools and a model of its own. One of a type gets the system text as a part of its prompt.
+// tools and a model of its own, and gets tools of the platform beside them. One of a type gets the system text as a part of its prompt.
 func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	p := m.plan
 	if t.Spec.SessionRef != nil {
@@ -32,17 +36,33 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	} else if err := m.localAgent(); err != nil {
 		return err
 	}
-	for _, tool := range p.Agent.Spec.Tools {
-		if tool.Enabled == nil || *tool.Enabled {
-			p.Notes = append(p.Notes, support.RuntimeTool(tool.Name))
-		}
-	}
 	uses := UsesOf(t, p.Agent)
+	if err := m.agentTools(ctx, uses); err != nil {
+		return err
+	}
 	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
 	if err := m.system(ctx, uses); err != nil {
 		return err
 	}
 	return m.fits()
+}
+
+// agentTools finds the platform's tools that a coding agent gets. One at a registered runtime gets none, and no agent gets those for which
+// it has its own.
+func (m *maker) agentTools(ctx context.Context, uses *Uses) error {
+	a := m.plan.Agent
+	var names []types.NamespacedName
+	for _, key := range uses.Tools {
+		b, ok := builtin.Find(key.Name)
+		if !elsewhere(a) && (!ok || b.In&builtin.Agents != 0) {
+			names = append(names, key)
+			continue
+		}
+		if slices.ContainsFunc(a.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == key.Name }) {
+			m.plan.Notes = append(m.plan.Notes, support.RuntimeTool(key.Name))
+		}
+	}
+	return m.tools(ctx, names)
 }
 
 // localAgent checks that the coding agent can be run at the place.

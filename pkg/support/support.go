@@ -209,7 +209,7 @@ func AbsentTool(name, lacks string) string {
 
 // RuntimeTool returns the warning for a tool of an Agent with a runtime.
 func RuntimeTool(name string) string {
-	return fmt.Sprintf("tools: coding agents have tools of their own, and do not get %s yet", name)
+	return fmt.Sprintf("tools: coding agents do not get %s; they have tools of their own", name)
 }
 
 // UnknownTool returns the warning for a name that is neither that of a built-in tool nor that of a Tool.

@@ -5,6 +5,7 @@ package robustness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -117,7 +118,10 @@ func TestCodingAgentUsageKilled(t *testing.T) {
 	}
 	outcomes := map[string]int{}
 	for _, name := range names {
-		task, err := checkTask(ctx, raw, s.DataDir, name)
+		task, err := awaitEnd(ctx, raw, name)
+		if err == nil {
+			err = errors.Join(checkEvents(ctx, raw, task), checkRest(task))
+		}
 		if err != nil {
 			t.Errorf("task %s: %v", name, err)
 			continue

@@ -66,6 +66,8 @@ const (
 	Chats
 	// APIs are requests to the vendors' APIs. The server carries out their calls.
 	APIs
+	// Agents are tasks of type agent. A coding agent has files, programs and a plan of its own, and gets the rest from its worker.
+	Agents
 )
 
 // Effects is what a call of a tool may do; a set of bits.

@@ -30,7 +30,7 @@ var (
 	"required": ["agent", "prompt"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Automatic: Coordinators, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Automatic: Coordinators, Unlisted: true,
 	}
 	WaitForTasks = &Tool{
 		Name:        "wait_for_tasks",
@@ -44,7 +44,7 @@ var (
 	"required": ["tasks"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Reads, Automatic: Coordinators, Unlisted: true,
+		In: Runs | Agents, Effects: Reads, Automatic: Coordinators, Unlisted: true,
 	}
 	CreateContainerTask = &Tool{
 		Name:        "create_container_task",
@@ -65,7 +65,7 @@ var (
 	"required": ["command"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Automatic: Coordinators, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Automatic: Coordinators, Unlisted: true,
 	}
 	CancelTask = &Tool{
 		Name:        "cancel_task",
@@ -80,7 +80,7 @@ var (
 	"required": ["task_name"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Automatic: Coordinators, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Automatic: Coordinators, Unlisted: true,
 	}
 	SendMessage = &Tool{
 		Name:        "send_message",
@@ -94,7 +94,7 @@ var (
 	"required": ["to_task", "content"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Automatic: Families, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Automatic: Families, Unlisted: true,
 	}
 	CheckMessages = &Tool{
 		Name: "check_messages",
@@ -107,7 +107,7 @@ var (
 	},
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Reads | Writes, Automatic: Families, Unlisted: true,
+		In: Runs | Agents, Effects: Reads | Writes, Automatic: Families, Unlisted: true,
 	}
 	CreateAgent = &Tool{
 		Name: "create_agent",
@@ -136,7 +136,7 @@ var (
 	"required": ["name", "provider", "model", "systemPrompt"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Automatic: Coordinators, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Automatic: Coordinators, Unlisted: true,
 	}
 	DeleteAgent = &Tool{
 		Name:        "delete_agent",
@@ -150,7 +150,7 @@ var (
 	"required": ["name"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Automatic: Coordinators, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Automatic: Coordinators, Unlisted: true,
 	}
 	DetachTask = &Tool{
 		Name: "detach_task",
@@ -165,6 +165,6 @@ var (
 	"required": ["task_name"],
 	"additionalProperties": false
 }`),
-		In: Runs, Effects: Writes, Unlisted: true,
+		In: Runs | Agents, Effects: Writes, Unlisted: true,
 	}
 )

@@ -63,7 +63,7 @@ var (
 		Name:        "web_fetch",
 		Description: "Fetch a web page and return it as readable text.",
 		Schema:      schema[FetchArguments],
-		In:          Runs | APIs, Effects: Reads | Sends,
+		In:          Runs | APIs | Agents, Effects: Reads | Sends,
 		Typed: typed(func(s *v1alpha1.ToolCallSpec, a struct {
 			URL      string `json:"url"`
 			MaxChars int64  `json:"max_chars"`
@@ -77,7 +77,7 @@ var (
 		Name:        "web_search",
 		Description: "Search the web.",
 		Schema:      schema[SearchArguments],
-		In:          Runs | APIs, Effects: Reads | Sends, Dispensable: true,
+		In:          Runs | APIs | Agents, Effects: Reads | Sends, Dispensable: true,
 		Typed: typed(func(s *v1alpha1.ToolCallSpec, a struct {
 			Query string `json:"query"`
 			Limit int64  `json:"limit"`

@@ -101,6 +101,8 @@ type Agent struct {
 	signIn []string
 	close  bool
 	delete bool
+	// http is set if it uses MCP servers over HTTP.
+	http bool
 }
 
 // Connect returns a client that receives from in and sends to out. It reads in to its end. The connection ends when in does; the caller
@@ -122,6 +124,9 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 	var r struct {
 		ProtocolVersion   int `json:"protocolVersion"`
 		AgentCapabilities struct {
+			MCPCapabilities struct {
+				HTTP bool `json:"http"`
+			} `json:"mcpCapabilities"`
 			SessionCapabilities struct {
 				Close  optional `json:"close"`
 				Delete optional `json:"delete"`
@@ -148,6 +153,7 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 	c.agent = Agent{
 		Name: clip.Text(r.AgentInfo.Name, maxReported), Version: clip.Text(r.AgentInfo.Version, maxReported),
 		close: r.AgentCapabilities.SessionCapabilities.Close != nil, delete: r.AgentCapabilities.SessionCapabilities.Delete != nil,
+		http: r.AgentCapabilities.MCPCapabilities.HTTP,
 	}
 	for _, m := range r.AuthMethods {
 		c.agent.signIn = append(c.agent.signIn, clip.Text(m.ID, maxReported))
@@ -175,8 +181,27 @@ type Session struct {
 	Modes []string
 }
 
-// NewSession begins a conversation whose working folder is dir. No MCP servers are named, whatever the user of this machine has.
-func (c *Client) NewSession(ctx context.Context, dir string) (*Session, error) {
+// Server is a server of the Model Context Protocol whose tools an agent gets.
+type Server struct {
+	Name, URL string
+	// Token is sent to it as a bearer token.
+	Token string
+}
+
+// UsesServers reports whether the agent uses such servers.
+func (a Agent) UsesServers() bool { return a.http }
+
+// NewSession begins a conversation whose working folder is dir. The agent gets the tools of the servers, if it uses any, and of no others,
+// whatever the user of this machine has.
+func (c *Client) NewSession(ctx context.Context, dir string, servers ...Server) (*Session, error) {
+	named := []any{}
+	for _, s := range servers {
+		if c.agent.http {
+			named = append(named, map[string]any{
+				"type": "http", "name": s.Name, "url": s.URL, "headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + s.Token}},
+			})
+		}
+	}
 	var r struct {
 		SessionID string `json:"sessionId"`
 		Modes     struct {
@@ -185,7 +210,7 @@ func (c *Client) NewSession(ctx context.Context, dir string) (*Session, error) {
 			} `json:"availableModes"`
 		} `json:"modes"`
 	}
-	err := c.call(ctx, "session/new", map[string]any{"cwd": dir, "mcpServers": []any{}}, &r)
+	err := c.call(ctx, "session/new", map[string]any{"cwd": dir, "mcpServers": named}, &r)
 	if refused, ok := errors.AsType[*Error](err); ok && refused.Code == codeAuthRequired {
 		return nil, fmt.Errorf("%w (%s): %w", ErrSignIn, strings.Join(c.agent.signIn, ", "), err)
 	}

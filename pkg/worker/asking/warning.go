@@ -17,7 +17,7 @@ import (
 
 // warned returns the risk of a call, as people who decide read it, with a warning if the same call may have been carried out before.
 func (a *Approvals) warned(ctx context.Context, name, digest, risk string, here bool) (string, error) {
-	if !here && a.Attempt > 1 {
+	if !here && (a.Attempt > 1 || a.asked > 0) {
 		list, err := a.API.CoreV1alpha1().Approvals(a.Task.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.taskName=" + a.Task.Name})
 		if err != nil {
 			return "", fmt.Errorf("approvals: %w", err)

@@ -20,6 +20,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/acp"
 	"github.com/platform-ai/platform/pkg/worker/asking"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runtools"
 )
 
 // maxJudged is how many calls are put to the policies at once.
@@ -42,7 +43,7 @@ type desk struct {
 
 // open makes the desk of a run.
 func (d *desk) open(ctx context.Context, r *runner.Run, p *plan.Plan) {
-	d.approvals, d.judging = &asking.Approvals{Run: r, Timeout: p.ApprovalTimeout}, make(chan struct{}, maxJudged)
+	d.approvals, d.judging = &asking.Approvals{Run: r, Timeout: p.ApprovalTimeout, Objects: runtools.Objects(p)}, make(chan struct{}, maxJudged)
 	d.life, d.stop = context.WithCancel(ctx)
 }
 
@@ -54,6 +55,9 @@ func (d *desk) close() {
 
 // Permit implements acp.Handler.
 func (t *Talk) Permit(r acp.Request) func(context.Context) acp.Permission {
+	if t.offers(r.Call.Name(), r.Call.Kind) || t.offers(r.Call.Title, r.Call.Kind) {
+		return func(context.Context) acp.Permission { return acp.Permission{Allowed: true} }
+	}
 	place := t.desk.approvals.Place()
 	t.mu.Lock()
 	before := t.open[r.Call.ID]

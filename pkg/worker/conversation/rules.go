@@ -53,6 +53,12 @@ func (r rules) refuse(c *acp.Call) string {
 	return ""
 }
 
+// allows reports whether the lists leave a tool of the platform.
+func (r rules) allows(name string) bool {
+	is := func(other string) bool { return strings.EqualFold(name, other) }
+	return !slices.ContainsFunc(r.disallowed, is) && (!r.limited || slices.ContainsFunc(r.allowed, is))
+}
+
 // gates reports whether people have to approve a call.
 func (r rules) gates(c *acp.Call) bool { return names(r.gated, c) }
 

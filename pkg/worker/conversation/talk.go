@@ -47,6 +47,7 @@ type Talk struct {
 	roots *file.Roots
 	desk  desk
 	calls
+	platform platform
 	// accesses counts the files that the worker read and wrote for the agent.
 	accesses int
 
@@ -135,6 +136,7 @@ func (t *Talk) Prepare(ctx context.Context, p *plan.Plan) {
 // Finish records what is still open when the agent has ended.
 func (t *Talk) Finish(stopped bool) {
 	t.desk.close()
+	t.platform.close()
 	t.said()
 	t.closeAll(stopped)
 	if t.size > 0 {

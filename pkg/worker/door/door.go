@@ -1,13 +1,13 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package door gives the coding agent of a run its models: an HTTP listener on the loopback interface with the APIs of both vendors,
+// Package door gives the coding agent of a run its models, and the platform's tools: an HTTP listener on the loopback interface with the APIs of both vendors,
 // which passes each request on to the API server, as the run. The server chooses the model, has the vendor's key, applies limits and
 // budgets, and records what is used (package server/compat), so that neither the agent nor this process knows a key, and what an agent
 // uses does not depend on what it says.
 //
 // Programs of other runs share the loopback interface, so the door demands a key of its own, which only the agent's environment has. It
-// opens nothing but this run's models, while the run lasts.
+// opens nothing but this run's models and tools, while the run lasts.
 //
 // While the server is away, or a rate limit applies, a request waits, because agents give up after a few attempts of their own. One
 // that may have reached a vendor is not sent again: that is the agent's to decide, and both are counted. The run is told of a refusal
@@ -46,7 +46,10 @@ const (
 	idleTimeout = 5 * time.Minute
 )
 
-// Options are what a door needs. All fields are required.
+// ToolsPath is the path of the platform's tools.
+const ToolsPath = "/mcp"
+
+// Options are what a door needs. All fields but Tools are required.
 type Options struct {
 	API  *client.API
 	Task *v1alpha1.Task
@@ -54,6 +57,8 @@ type Options struct {
 	MaxRequests int
 	// Ended is called when no model will answer the agent any more, with the reason of the run's end. It is called at most once.
 	Ended func(reason, message string)
+	// Tools serves the platform's tools to the agent; nil if it has none.
+	Tools http.Handler
 }
 
 // Door is an open door. Its methods may be called concurrently.
@@ -73,6 +78,9 @@ func Open(o Options) (*Door, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/openai/v1/", d.models)
 	mux.HandleFunc("/anthropic/v1/", d.models)
+	if o.Tools != nil {
+		mux.Handle(ToolsPath, o.Tools)
+	}
 	var err error
 	if d.Server, err = loopback.Serve(d.guarded(mux), idleTimeout); err != nil {
 		return nil, fmt.Errorf("the door of the run: %w", err)

@@ -43,6 +43,8 @@ type failure struct {
 
 // agent is one process.
 type agent struct {
+	// servers are the MCP servers that the client names.
+	servers  []server
 	in       *bufio.Reader
 	out, err io.Writer
 	talk     *acpschema.Conversation
@@ -181,14 +183,17 @@ func (a *agent) serve(m message) error {
 		a.ready = true
 		a.answer(m.ID, map[string]any{
 			"protocolVersion": 1, "agentInfo": map[string]any{"name": "scriptedagent", "version": "1"},
-			"agentCapabilities": map[string]any{"sessionCapabilities": map[string]any{"close": map[string]any{}}},
+			"agentCapabilities": map[string]any{"mcpCapabilities": map[string]any{"http": true}, "sessionCapabilities": map[string]any{"close": map[string]any{}}},
 		})
 	case "session/new":
-		var p struct{ Cwd string }
+		var p struct {
+			Cwd        string
+			MCPServers []server
+		}
 		if err := json.Unmarshal(m.Params, &p); err != nil || !strings.HasPrefix(p.Cwd, "/") {
 			return fmt.Errorf("session/new: cwd must be absolute: %s", m.Params)
 		}
-		a.dir = p.Cwd
+		a.dir, a.servers = p.Cwd, p.MCPServers
 		a.answer(m.ID, map[string]any{"sessionId": session, "modes": map[string]any{
 			"currentModeId": "code", "availableModes": []any{map[string]any{"id": "code", "name": "Code"}, map[string]any{"id": "ask", "name": "Ask"}},
 		}})

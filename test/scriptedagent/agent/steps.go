@@ -148,6 +148,18 @@ func steps() map[string]func(t *turn, args string) {
 			}
 			all.Wait()
 		},
+		"platform-tools": func(t *turn, _ string) { t.say(t.mcp("tools/list", map[string]any{})) },
+		"platform": func(t *turn, args string) { // a tool, and its arguments
+			name, raw, _ := strings.Cut(args, " ")
+			t.say(t.mcp("tools/call", map[string]any{"name": name, "arguments": json.RawMessage(raw)}) + "\n")
+		},
+		"permit-platform": func(t *turn, name string) { // asks as Claude Code does
+			title := "mcp__platform__" + name
+			id := t.call("other", title, map[string]any{})
+			got := t.permitted(id, "other", title, map[string]any{})
+			t.callEnded(id, got != "yes", got)
+			t.say(got + "\n")
+		},
 		"asks-timed": func(t *turn, args string) { // N times, one after the other; says what it is answered, and after how many nanoseconds
 			count, prompt, _ := strings.Cut(args, " ")
 			n, _ := strconv.Atoi(count)

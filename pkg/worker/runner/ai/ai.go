@@ -7,7 +7,6 @@ package ai
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/egress"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/llm/vendors"
 	"github.com/platform-ai/platform/pkg/plan"
@@ -26,10 +24,7 @@ import (
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/ownplan"
 	"github.com/platform-ai/platform/pkg/worker/runner"
-	"github.com/platform-ai/platform/pkg/worker/tool/custom"
-	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
-	"github.com/platform-ai/platform/pkg/worker/toolkit"
-	"github.com/platform-ai/platform/pkg/worker/tools"
+	"github.com/platform-ai/platform/pkg/worker/runtools"
 )
 
 // Runner asks the model of a task of type ai, with its tools, until it answers.
@@ -74,7 +69,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	defer closeNetwork()
-	tools, err := r.tools(ctx, p, gate, slices.Concat(about.env(), files.env(), network)...)
+	tools, err := runtools.Of(ctx, r.Run, p, runtools.Options{Ask: gate.RequestApproval, Env: slices.Concat(about.env(), files.env(), network)})
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -93,7 +88,7 @@ func (r *run) work(ctx context.Context) (runner.Result, error) {
 		}
 	}
 	result, err := agentloop.Run(ctx, agentloop.Config{
-		Candidates: candidates, Cooling: r.cooling(p), Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: proposing(), Recorder: r.Recorder, Begin: r.Recorder.Begin, Recording: agentloop.NewRecording(mode), AgentName: agentName, Clock: r.Clock,
+		Candidates: candidates, Cooling: r.cooling(p), Tools: tools, Gate: gate, Judge: r.judge, StoredFirst: runtools.StoredFirst(), Recorder: r.Recorder, Begin: r.Recorder.Begin, Recording: agentloop.NewRecording(mode), AgentName: agentName, Clock: r.Clock,
 		MaxIterations: p.MaxIterations, MaxTokens: p.MaxTokens, Temperature: p.Temperature, MaxContext: maxContext(p, messages, tools),
 	}, messages)
 	u := result.Usage
@@ -170,59 +165,4 @@ func (r *run) cooling(p *plan.Plan) func(context.Context) []time.Time {
 		}
 		return out
 	}
-}
-
-// tools returns the plan's tools. env are further variables for programs.
-func (r *run) tools(ctx context.Context, p *plan.Plan, gate *agentloop.Gate, env ...string) (*tool.Catalogue, error) {
-	own, err := r.Variables()
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := r.childToken()
-	if err != nil {
-		return nil, err
-	}
-	given := toolkit.Given{
-		WorkDir: r.WorkDir, HomeDir: r.HomeDir, TempDir: r.TempDir, ArtifactsDir: r.ArtifactsDir, Path: r.Getenv("PATH"), Env: slices.Concat(own, r.Env(), p.CoordinationEnv(r.Task), env), Policy: r.Policy, Limits: r.CodeLimits,
-		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: gate.RequestApproval, UpdatePlan: r.updatePlan,
-		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock, ChildToken: tokens,
-		Recall: r.recallTool, Propose: r.propose, SearchTranscript: r.searchTranscript,
-	}
-	var tools []tool.Tool
-	for _, use := range p.Tools {
-		t, err := r.tool(ctx, use, given)
-		refused, ok := errors.AsType[*tool.RefusedError](err)
-		if ok && refused.Retry {
-			return nil, runner.Unavailable(refused.Reason, "tool %s: %w", use.Name, err)
-		}
-		if ok {
-			return nil, runner.Fail(refused.Reason, "tool %s: %w", use.Name, err)
-		}
-		if err != nil {
-			return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "tool %s: %w", use.Name, err)
-		}
-		tools = append(tools, t)
-	}
-	catalogue, err := tool.NewCatalogue(tools...)
-	if err != nil {
-		return nil, runner.Fail(v1alpha1.ReasonToolInvalid, "%w", err)
-	}
-	return catalogue, nil
-}
-
-// tool makes a tool of a Tool object, or a built-in one.
-func (r *run) tool(ctx context.Context, use plan.Tool, given toolkit.Given) (tool.Tool, error) {
-	if o := use.Object; o != nil {
-		key, guard, trace := runspec.CredentialKey(o.Namespace, o.Name), egress.Guard{Allow: r.FetchAllow}, toolkit.Traceparent(r.Task)
-		credential, hosts := r.Credentials.ToolKeys[key], r.Credentials.Hosts.Tools[key]
-		if o.Spec.MCP != nil {
-			return mcp.Open(ctx, use.Name, &o.Spec, mcp.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
-		}
-		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
-	}
-	t, ok := tools.Find(use.Name)
-	if !ok {
-		return nil, errors.New("neither a Tool nor built in")
-	}
-	return t.New(given)
 }

@@ -13,23 +13,13 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/asking"
+	"github.com/platform-ai/platform/pkg/worker/runtools"
 )
 
 // gate returns the gate that asks people, through the API, to approve calls of the tools that need it.
 func (r *run) gate(p *plan.Plan) (*agentloop.Gate, *asking.Approvals) {
-	a := &asking.Approvals{Run: r.Run, Timeout: p.ApprovalTimeout, Objects: objects(p)}
+	a := &asking.Approvals{Run: r.Run, Timeout: p.ApprovalTimeout, Objects: runtools.Objects(p)}
 	return &agentloop.Gate{Names: p.Gated, Ask: a.Ask, Commit: r.Recorder.Commit}, a
-}
-
-// objects returns the Tools of the plan by their names.
-func objects(p *plan.Plan) map[string]*v1alpha1.Tool {
-	all := map[string]*v1alpha1.Tool{}
-	for _, use := range p.Tools {
-		if use.Object != nil {
-			all[use.Name] = use.Object
-		}
-	}
-	return all
 }
 
 // judge asks the server's policies about a call.

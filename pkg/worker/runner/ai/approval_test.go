@@ -12,6 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/runner/runnertest"
+	"github.com/platform-ai/platform/pkg/worker/runtools"
 )
 
 // TestGate: people are asked about the tools of the plan, and request_approval is offered if the plan has it.
@@ -26,7 +27,7 @@ func TestGate(t *testing.T) {
 		if !slices.Equal(g.Names, p.Gated) {
 			t.Errorf("%v", g.Names)
 		}
-		tools, err := r.tools(t.Context(), p, g)
+		tools, err := runtools.Of(t.Context(), r.Run, p, runtools.Options{Ask: g.RequestApproval})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,21 +6,13 @@ package ai
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
-	"github.com/platform-ai/platform/pkg/tool"
-	"github.com/platform-ai/platform/pkg/tool/builtin"
-	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/runtools"
 	"github.com/platform-ai/platform/pkg/worker/tool/memory"
 )
 
@@ -31,18 +23,6 @@ const (
 	// maxRecallQuery is how much of the prompt is searched for, in characters.
 	maxRecallQuery = 8000
 )
-
-// proposing returns the tools whose call must be in the log before it is made, because the server takes the origin of a
-// proposal from there.
-func proposing() []string {
-	var names []string
-	for _, t := range builtin.In(builtin.Runs) {
-		if t.Proposes {
-			names = append(names, t.Name)
-		}
-	}
-	return names
-}
 
 // memories returns the block of the system text with what was remembered and fits the prompt; empty if there is nothing.
 // A run waits for them while the server is away, and goes on without them if the server refuses the search.
@@ -55,7 +35,7 @@ func (r *run) memories(ctx context.Context, prompt string) string {
 		Query: shortened(r.Scrub(prompt), maxRecallQuery), Limit: int32(limit), MaxCharacters: int32(characters), Recall: true,
 		Scope: v1alpha1.MemoryScopeSession, // what nobody asked for is only what is for this agent and this session
 	}
-	found, err := r.recall(ctx, spec)
+	found, err := runtools.Recall(ctx, r.Run, spec)
 	if err != nil {
 		r.Log.Line("the run goes on without memories: %v", err)
 		return ""
@@ -104,74 +84,4 @@ func memoryBlock(found []v1alpha1.MemoryMatch, most int) string {
 		return ""
 	}
 	return block.String()
-}
-
-// recall searches memories. A search changes nothing but counters, so it is repeated while the server is away.
-func (r *run) recall(ctx context.Context, spec v1alpha1.MemorySearchSpec) (found []v1alpha1.MemoryMatch, err error) {
-	err = client.Repeat(ctx, r.Clock, func(ctx context.Context) error {
-		out, err := r.API.CoreV1alpha1().MemorySearches(r.Task.Namespace).Create(ctx, &v1alpha1.MemorySearch{Spec: spec}, metav1.CreateOptions{})
-		if err == nil {
-			found = out.Status.Items
-		}
-		return err
-	})
-	return found, err
-}
-
-// recallTool carries out recall_memory.
-func (r *run) recallTool(ctx context.Context, spec v1alpha1.MemorySearchSpec) ([]v1alpha1.MemoryMatch, error) {
-	spec.Query = r.Scrub(spec.Query)
-	found, err := r.recall(ctx, spec)
-	return found, toolError(err)
-}
-
-// searchTranscript carries out search_transcript.
-func (r *run) searchTranscript(ctx context.Context, spec v1alpha1.TranscriptSearchSpec) (found []v1alpha1.TranscriptMatch, err error) {
-	spec.Query = r.Scrub(spec.Query)
-	err = client.Repeat(ctx, r.Clock, func(ctx context.Context) error {
-		out, err := r.API.CoreV1alpha1().TranscriptSearches(r.Task.Namespace).Create(ctx, &v1alpha1.TranscriptSearch{Spec: spec}, metav1.CreateOptions{})
-		if err == nil {
-			found = out.Status.Items
-		}
-		return err
-	})
-	return found, toolError(err)
-}
-
-// propose carries out remember and propose_memory. It waits while the server is away. The name is chosen here, so a
-// repeated request makes one proposal.
-func (r *run) propose(ctx context.Context, spec v1alpha1.MemoryProposalSpec) (made *v1alpha1.MemoryProposal, err error) {
-	for _, s := range []*string{&spec.Title, &spec.SkillName, &spec.Description, &spec.Content, &spec.Patch} {
-		*s = r.Scrub(*s)
-	}
-	p := &v1alpha1.MemoryProposal{ObjectMeta: metav1.ObjectMeta{Name: "mprop-" + string(uuid.NewUUID())}, Spec: spec}
-	proposals, repeated := r.API.CoreV1alpha1().MemoryProposals(r.Task.Namespace), false
-	err = client.Repeat(ctx, r.Clock, func(ctx context.Context) (err error) {
-		made, err = proposals.Create(ctx, p, metav1.CreateOptions{})
-		if repeated && apierrors.IsAlreadyExists(err) {
-			made, err = proposals.Get(ctx, p.Name, metav1.GetOptions{})
-		}
-		repeated = true
-		return err
-	})
-	return made, toolError(err)
-}
-
-// toolError describes an error of the API to the model.
-func toolError(err error) error {
-	if err == nil {
-		return nil
-	}
-	status, ok := err.(apierrors.APIStatus)
-	if !ok {
-		return tool.Errorf(tool.TypeUnavailable, "the server cannot be reached").Suggest("go on without it")
-	}
-	switch s := status.Status(); s.Code {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return tool.InvalidArguments("%s", s.Message)
-	case http.StatusForbidden:
-		return tool.Errorf(tool.TypePermissionDenied, "%s", s.Message)
-	default:
-		return tool.Errorf(tool.TypeUnavailable, "%s", fmt.Sprintf("the server answered %d", s.Code)).Suggest("go on without it")
-	}
 }

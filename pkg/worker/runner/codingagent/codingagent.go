@@ -40,6 +40,7 @@ import (
 	"github.com/platform-ai/platform/pkg/worker/ownplan"
 	"github.com/platform-ai/platform/pkg/worker/program"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/runtools"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
 	"github.com/platform-ai/platform/pkg/worker/tool/file"
 )
@@ -84,9 +85,18 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	defer closeNetwork()
+	roots, err := file.NewRoots(r.WorkDir)
+	if err != nil {
+		return runner.Result{}, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%w", err)
+	}
+	tools, err := runtools.Of(ctx, given, p, runtools.Options{})
+	if err != nil {
+		return runner.Result{}, err
+	}
+	talk := conversation.New(given, p, roots)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if err := r.openDoor(ctx, end); err != nil {
+	if err := r.openDoor(ctx, talk.Serve(p, tools), end); err != nil {
 		return runner.Result{}, err
 	}
 	defer r.door.Close()
@@ -104,11 +114,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
-	roots, err := file.NewRoots(r.WorkDir)
-	if err != nil {
-		return runner.Result{}, runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%w", err)
-	}
-	return r.converse(ctx, append([]string{path}, r.args()...), env, conversation.New(given, p, roots))
+	return r.converse(ctx, append([]string{path}, r.args()...), env, talk)
 }
 
 // run is one run of a task of type agent.
@@ -265,7 +271,7 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *conv
 			return "", fmt.Errorf("authenticate: %w", err)
 		}
 	}
-	session, err := client.NewSession(starting, r.WorkDir)
+	session, err := client.NewSession(starting, r.WorkDir, r.door.servers...)
 	if err != nil {
 		return "", fmt.Errorf("new session: %w", err)
 	}
@@ -273,6 +279,9 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *conv
 		if err := session.SetMode(starting, mode); err != nil {
 			return "", fmt.Errorf("the mode %s: %w", mode, err)
 		}
+	}
+	if len(r.door.servers) > 0 && !agent.UsesServers() {
+		r.Log.Line("the coding agent uses no MCP servers over HTTP, so it does not get the platform's tools")
 	}
 	kind := r.plan.Agent.Spec.Runtime.Type
 	t.Record(event.New(v1alpha1.EventAgentRuntimeStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("coding agent %s", kind), map[string]any{

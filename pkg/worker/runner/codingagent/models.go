@@ -5,13 +5,16 @@ package codingagent
 
 import (
 	"context"
+	"net/http"
 
 	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/acp"
 	"github.com/platform-ai/platform/pkg/worker/door"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 )
 
 // models are what the agent of a run finds behind its door.
@@ -19,18 +22,24 @@ type models struct {
 	*door.Door
 	// name is the model that is asked first; empty if there is none.
 	name string
+	// servers is the server of the platform's tools, if the agent has any.
+	servers []acp.Server
 }
 
-// openDoor opens the door to the run's models, and lets the agent reach it. end ends the run.
-func (r *run) openDoor(ctx context.Context, end context.CancelCauseFunc) error {
+// openDoor opens the door to the run's models and to the server of its tools, which may be nil, and lets the agent reach it. end ends the
+// run.
+func (r *run) openDoor(ctx context.Context, tools http.Handler, end context.CancelCauseFunc) error {
 	d, err := door.Open(door.Options{
-		API: r.API, Task: r.Task, MaxRequests: r.maxTurns(),
+		API: r.API, Task: r.Task, MaxRequests: r.maxTurns(), Tools: tools,
 		Ended: func(reason, message string) { end(runner.Fail(reason, "%s", message)) },
 	})
 	if err != nil {
 		return runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%w", err)
 	}
 	r.door = models{Door: d}
+	if tools != nil {
+		r.door.servers = []acp.Server{{Name: mcp.ServerName, URL: d.URL(door.ToolsPath), Token: d.Key()}}
+	}
 	names, err := d.Models(ctx)
 	switch {
 	case ctx.Err() != nil:

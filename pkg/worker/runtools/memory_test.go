@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ai
+package runtools
 
 import (
 	"encoding/json"
@@ -75,14 +75,14 @@ func TestMemoriesWaitForTheServer(t *testing.T) {
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
 	base, ctx := runnertest.New(t, s.URL, v1alpha1.TaskSpec{}), t.Context()
-	r, pauses := &run{Run: base.Run}, quickclock.New()
+	r, pauses := run{base.Run}, quickclock.New()
 	r.Clock = pauses
 	var err error
 	if r.API, err = client.New(client.Config{ServerURL: s.URL, Token: "token"}, pauses); err != nil {
 		t.Fatal(err)
 	}
-	if block := r.memories(ctx, "prompt"); block == "" {
-		t.Errorf("a run without memories: %s", base.Logged())
+	if found, err := Recall(ctx, r.Run, v1alpha1.MemorySearchSpec{Recall: true}); err != nil || len(found) != 1 {
+		t.Errorf("the memories that a run begins with: %v, %v", found, err)
 	}
 	if found, err := r.recallTool(ctx, v1alpha1.MemorySearchSpec{}); err != nil || len(found) != 1 {
 		t.Errorf("recall_memory: %v, %v", found, err)

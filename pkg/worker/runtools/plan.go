@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ai
+package runtools
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // updatePlan stores the plan of the run's task. It waits while the server is away.
-func (r *run) updatePlan(ctx context.Context, p *v1alpha1.TaskPlan) error {
+func (r run) updatePlan(ctx context.Context, p *v1alpha1.TaskPlan) error {
 	p.Summary, p.PlanDocument = r.Scrub(p.Summary), r.Scrub(p.PlanDocument)
 	err := client.Repeat(ctx, r.Clock, func(ctx context.Context) error {
 		_, err := r.API.CoreV1alpha1().Tasks(r.Task.Namespace).UpdatePlan(ctx, r.Task.Name, p, metav1.CreateOptions{})

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ai
+package runtools
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // childToken returns what exchanges the task's transaction token for one of a child; nil if the task has none.
-func (r *run) childToken() (func(context.Context) (string, error), error) {
+func (r run) childToken() (func(context.Context) (string, error), error) {
 	subject, transaction := r.Credentials.TransactionToken, r.Task.Spec.Transaction
 	if subject == "" || transaction == nil {
 		return nil, nil //nolint:nilnil // children get none
