@@ -141,6 +141,7 @@ func (p *Pools) Gone(pool types.NamespacedName) {
 	}
 	room.retired = false
 	room.wakeWaiting()
+	p.apply(room)
 	if room.size == 0 {
 		delete(p.rooms, pool)
 	}
