@@ -16,8 +16,6 @@ import (
 	"github.com/platform-ai/platform/pkg/metric"
 )
 
-const prefix = "platform_acp_runtime_pool_"
-
 // metrics shows the pools in the controller's cache.
 type metrics struct {
 	ctx                                        context.Context //nolint:containedctx // of the controller
@@ -33,20 +31,20 @@ var _ prometheus.Collector = (*metrics)(nil)
 // show registers the metrics, until ctx ends: a process may run controllers again.
 func show(ctx context.Context, r prometheus.Registerer, l Ledger, pools client.Reader) (*metrics, error) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prefix+name, help, append([]string{"namespace", "runtime_pool"}, labels...), nil)
+		return prometheus.NewDesc("platform_acp_runtime_pool_"+name, help, labels, nil)
 	}
 	m := &metrics{
 		ctx: ctx, ledger: l, pools: pools,
-		desired:   desc("desired_replicas", "Instances of a RuntimePool that are wanted while no task needs one (spec.desiredReplicas)."),
-		ready:     desc("ready_replicas", "1 while a session of a RuntimePool is at work; sessions are processes or Pods of their own."),
-		sessions:  desc("sessions_active", "Tasks that hold a place in a RuntimePool."),
-		prompts:   desc("prompts_in_flight", "Tasks of a RuntimePool whose agent is at work."),
-		waiting:   desc("queued_tasks", "Tasks that wait for a place in a RuntimePool."),
-		admission: desc("admission_state", "1 for the state of a RuntimePool's admission, 0 for the others.", "state"),
+		desired:   desc("desired_replicas", "Instances of a RuntimePool that are wanted while no task needs one (spec.desiredReplicas).", "namespace", "runtime_pool"),
+		ready:     desc("ready_replicas", "1 while a session of a RuntimePool is at work; sessions are processes or Pods of their own.", "namespace", "runtime_pool"),
+		sessions:  desc("sessions_active", "Tasks that hold a place in a RuntimePool.", "namespace", "runtime_pool"),
+		prompts:   desc("prompts_in_flight", "Tasks of a RuntimePool whose agent is at work.", "namespace", "runtime_pool"),
+		waiting:   desc("queued_tasks", "Tasks that wait for a place in a RuntimePool.", "namespace", "runtime_pool"),
+		admission: desc("admission_state", "1 for the state of a RuntimePool's admission, 0 for the others.", "namespace", "runtime_pool", "state"),
 	}
 	var err error
 	m.deleted, err = metric.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: prefix + "scale_to_zero_total", Help: "How often a RuntimePool was deleted because no task needed it.",
+		Name: "platform_acp_runtime_pool_scale_to_zero_total", Help: "How often a RuntimePool was deleted because no task needed it.",
 	}, []string{"namespace", "runtime_pool"}))
 	if err != nil || r == nil {
 		return m, err

@@ -227,7 +227,7 @@ func TestMetrics(t *testing.T) {
 		`admission_state{%s,state="Accepting"} 1`, `admission_state{%s,state="Ambiguous"} 0`, `admission_state{%s,state="Closed"} 0`, `admission_state{%s,state="Draining"} 0`,
 		`desired_replicas{%s} 0`, `prompts_in_flight{%s} 2`, `queued_tasks{%s} 7`, `ready_replicas{%s} 1`, `sessions_active{%s} 3`,
 	} {
-		want += prefix + fmt.Sprintf(line, `namespace="team",runtime_pool="`+p.Name+`"`) + "\n"
+		want += "platform_acp_runtime_pool_" + fmt.Sprintf(line, `namespace="team",runtime_pool="`+p.Name+`"`) + "\n"
 	}
 	families, err := r.Gather()
 	if err != nil {
