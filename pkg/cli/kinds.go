@@ -36,7 +36,10 @@ func kindCommands(api *server, term *terminal) []*cobra.Command {
 	}
 	skill := kind("skill", "Instructions that agents share", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Skills(n) })
 	skill.AddCommand(skillFileCommands(api, term)...)
+	pools := &cobra.Command{Use: "runtime-pool", Aliases: []string{"runtime-pools"}, Short: "Capacity for tasks with coding agents, which the controller makes"}
+	pools.AddCommand(listOf(api, term, "runtimepools", "List runtime pools, with what of their capacity is in use"), getOf(api, term, "NAME", "runtimepools", "Show a runtime pool"))
 	return []*cobra.Command{
+		pools,
 		kind("agent", "Agents that perform tasks: a model with instructions and tools", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Agents(n) }),
 		kind("provider", "Accounts at vendors of models", func(c typed.CoreV1alpha1Interface, n string) remover { return c.Providers(n) }),
 		skill,

@@ -71,13 +71,15 @@ type ClusterOptions struct {
 	WorkspaceBinary, PublicationsDir string
 	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
+	// Pools configures the RuntimePools of coding agents.
+	Pools agentprogram.PoolOptions
 	// Runs are the options of the executor. RunCluster sets its Client, Namespaces and MemoryLimit.
 	Runs kubernetes.Options
 }
 
 // NewClusterOptions returns the defaults.
 func NewClusterOptions() *ClusterOptions {
-	o := &ClusterOptions{LeaderElect: true, LeaderElectNamespace: ownNamespace(), HealthProbeBindAddress: ":8081", Runs: kubernetes.Options{
+	o := &ClusterOptions{Pools: agentprogram.DefaultPoolOptions(), LeaderElect: true, LeaderElectNamespace: ownNamespace(), HealthProbeBindAddress: ":8081", Runs: kubernetes.Options{
 		SearchSecret: kubernetes.DefaultSearchSecret, UnreachableTimeout: kubernetes.DefaultUnreachableTimeout, StartTimeout: kubernetes.DefaultStartTimeout,
 		AgentImages: agentprogram.Images{},
 	}, RunMemoryLimit: resource.QuantityValue{Quantity: kubernetes.DefaultMemoryLimit()}}
@@ -108,6 +110,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Runs.AIImage, "ai-worker-image", "", "image for tasks of type ai; the worker program is put into it; empty means the worker image")
 	fs.StringVar(&o.Runs.GeneralImage, "general-worker-image", "", "image for tasks of type container that name none; the worker program is put into it; empty means the worker image")
 	o.Runs.AgentImages.AddFlags(fs)
+	o.Pools.AddFlags(fs)
 	fs.IntVar(&o.MaxRunning, "max-running-tasks", 0, "limit of running tasks of all namespaces; slots that become free go round the namespaces, and within one by priority and age. 0 is no limit")
 	fs.StringToIntVar(&o.Shares.Weights, "namespace-weight", nil, "NAMESPACE=WEIGHT: how many of the running tasks a namespace gets, in relation to others, which have 1; give the server the same flag for its chats and rate limits. Repeatable")
 	fs.StringToIntVar(&o.Shares.Reserved, "reserved-tasks", nil, "NAMESPACE=NUMBER: slots, of those of --max-running-tasks, that only tasks of this namespace can have. Repeatable")
@@ -134,7 +137,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	if o.Runs.WorkerImage == "" {
 		return errors.New("--worker-image is required")
 	}
-	if err := o.Runs.AgentImages.Check(); err != nil {
+	if err := errors.Join(o.Runs.AgentImages.Check(), o.Pools.Check()); err != nil {
 		return err
 	}
 	var err error
@@ -183,7 +186,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 	}
 	tasks := task.Options{
 		Executor: runs, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-		Shares: o.Shares, Metrics: ctrlmetrics.Registry, RepositoryAllow: o.Runs.RepositoryAllow,
+		Shares: o.Shares, PoolOptions: o.Pools, Metrics: ctrlmetrics.Registry, RepositoryAllow: o.Runs.RepositoryAllow,
 		WebhookAllow: o.WebhookAllow, RequireSecretHosts: o.RequireSecretHosts, Clock: o.Runs.Clock,
 	}
 	if err := o.publish(ctx, &tasks); err != nil {

@@ -9,9 +9,10 @@
 //
 //	core.platform.ai  tasks                            get list watch create patch delete
 //	                  agents                           get list watch delete
+//	                  runtimepools                     get list watch create delete
 //	                  agentruntimes, approvals, providers, skills, tools  get list watch
 //	                  sessions                         get create
-//	                  {tasks,agents,agentruntimes,providers,sessions,skills,tools}/status  patch
+//	                  {tasks,agents,agentruntimes,providers,runtimepools,sessions,skills,tools}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
 //	                  tasks/plan, tasks/result         get
@@ -51,6 +52,7 @@ import (
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/agentruntime"
 	"github.com/platform-ai/platform/pkg/controller/provider"
+	"github.com/platform-ai/platform/pkg/controller/runtimepool"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/controller/tool"
 	"github.com/platform-ai/platform/pkg/egress"
@@ -90,8 +92,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	o.Tasks.Pools = task.NewPools(o.Tasks.Clock.Now)
 	for _, add := range []func(manager.Manager) error{
 		func(m manager.Manager) error { return task.Add(ctx, m, o.Tasks) },
+		func(m manager.Manager) error { return runtimepool.Add(ctx, m, poolsOf(o.Tasks)) },
 		func(m manager.Manager) error {
 			return agent.Add(ctx, m, o.Tasks.Clock, task.PlaceOf(o.Tasks), o.Programs)
 		},
@@ -134,6 +138,14 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return fmt.Errorf("controllers: %w", err)
 	}
 	return nil
+}
+
+// poolsOf returns the options of the controller of RuntimePools that go with those of tasks.
+func poolsOf(o task.Options) runtimepool.Options {
+	return runtimepool.Options{
+		Ledger: o.Pools, Clock: o.Clock, IdleTTL: o.PoolOptions.IdleTTL, Image: task.ImageOf(o.Executor), Lacks: task.PlaceOf(o).Runtime,
+		Pods: o.Executor.ByReference(), Metrics: o.Metrics,
+	}
 }
 
 // setLogger guards the global logger of controller-runtime, which parts of it use: a process may run several managers.

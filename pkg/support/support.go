@@ -156,12 +156,26 @@ func Tool(s *v1alpha1.ToolSpec) []Gap {
 	})
 }
 
-// RuntimePool returns the gaps of a runtime pool, all of it.
+// RuntimePool returns the gaps of a runtime pool.
 func RuntimePool(s *v1alpha1.RuntimePoolSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.RuntimePoolSpec]{
-		{"spec", false, func(*v1alpha1.RuntimePoolSpec) bool { return true }, "no controller serves runtime pools, so nothing is started; use tasks of type ai"},
+		{
+			"spec.desiredReplicas", false, func(s *v1alpha1.RuntimePoolSpec) bool { return s.DesiredReplicas != nil && *s.DesiredReplicas > 0 },
+			"each task starts a session of its own, and none is kept warm",
+		},
+		{"spec.executionWorkspace", false, func(s *v1alpha1.RuntimePoolSpec) bool { return s.ExecutionWorkspace != nil }, "tasks work in the sandbox of their own run"},
+		{
+			"spec.coldStartTimeoutSeconds", false,
+			func(s *v1alpha1.RuntimePoolSpec) bool {
+				return s.ColdStartTimeoutSeconds != nil && *s.ColdStartTimeoutSeconds != defaultColdStart
+			},
+			"--start-timeout of the controller limits how long a run may take to start",
+		},
 	})
 }
+
+// defaultColdStart is the default of coldStartTimeoutSeconds, which people may not have written.
+const defaultColdStart = 120
 
 // AgentRuntime returns the gaps of an agent runtime.
 func AgentRuntime(s *v1alpha1.AgentRuntimeSpec) []Gap {

@@ -15,4 +15,7 @@ type ToolHost interface {
 type AgentHost interface {
 	// LacksAgent returns why coding agents of a type cannot be run there and what to do, as a clause for people; empty if they can.
 	LacksAgent(t v1alpha1.AgentRuntimeType) string
+	// AgentImage returns the image in which coding agents of a type run there, pinned by its digest. Where runs are no Pods, it stands for
+	// the agent's program: localhost/TYPE@sha256:DIGEST, with the digest of the program's file.
+	AgentImage(t v1alpha1.AgentRuntimeType) (string, error)
 }

@@ -4,6 +4,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,10 @@ type admit struct {
 	resolve func(context.Context, *v1alpha1.Task) (*resolved, error)
 	// lockSession takes the task's session; it returns a queued error if another task holds it.
 	lockSession func(context.Context, *v1alpha1.Task) error
+	// takePlace takes a place in the RuntimePool of the task's coding agent, if it has one, or returns a queued error while the pool is
+	// full. leavePlace gives it back.
+	takePlace  func(context.Context, *v1alpha1.Task, v1alpha1.AgentRuntimeType) error
+	leavePlace func(context.Context, *v1alpha1.Task) error
 	// takeSlot takes a slot for the task, or returns a queued error while too many tasks run.
 	takeSlot func(context.Context, *v1alpha1.Task) error
 	// leaveSlot is called instead if the task cannot run now, so that it does not block others.
@@ -74,8 +79,8 @@ func (s admit) do(ctx context.Context, t *v1alpha1.Task) error {
 func (s admit) decide(ctx context.Context, t *v1alpha1.Task) error {
 	res, err := s.mayRun(ctx, t)
 	if err == nil {
-		err = s.takeSlot(ctx, t)
-	} else if err := errors.Join(s.leaveSlot(ctx, t), s.leaveUnused(ctx, t, err)); err != nil {
+		err = s.takeRoom(ctx, t, res.runtime)
+	} else if err := errors.Join(s.leaveSlot(ctx, t), s.leavePlace(ctx, t), s.leaveUnused(ctx, t, err)); err != nil {
 		return err
 	}
 	if err == nil {
@@ -96,6 +101,14 @@ func (s admit) decide(ctx context.Context, t *v1alpha1.Task) error {
 		s.warn(ctx, t, w.reason, w.Reason)
 	}
 	return err
+}
+
+// takeRoom takes a place in a pool, if the task needs one, and then a slot. A task that waits for its slot keeps its place.
+func (s admit) takeRoom(ctx context.Context, t *v1alpha1.Task, kind v1alpha1.AgentRuntimeType) error {
+	if err := s.takePlace(ctx, t, kind); err != nil {
+		return cmp.Or(s.leaveSlot(ctx, t), err)
+	}
+	return s.takeSlot(ctx, t)
 }
 
 // mayRun resolves what the task runs with, once its start time and its turn in its session have come.

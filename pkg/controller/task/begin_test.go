@@ -53,6 +53,8 @@ func TestFirstEvent(t *testing.T) {
 				append:      l.append, now: noon, newID: func() types.UID { return "job" }, end: l.finish,
 				resolve:     func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{}, tc.resolve },
 				lockSession: func(context.Context, *v1alpha1.Task) error { return nil },
+				takePlace:   noPlace,
+				leavePlace:  func(context.Context, *v1alpha1.Task) error { return nil },
 				takeSlot:    func(context.Context, *v1alpha1.Task) error { return tc.slot },
 				leaveSlot:   func(context.Context, *v1alpha1.Task) error { return nil },
 			}.do(t.Context(), k)

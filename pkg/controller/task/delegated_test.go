@@ -71,7 +71,7 @@ func TestDelegatedAgain(t *testing.T) {
 			nothing := func(context.Context, *v1alpha1.Task) error { return nil }
 			s := admit{
 				credentials: noCredentials,
-				append:      l.append, leaveSlot: nothing, end: l.finish, lockSession: nothing, takeSlot: nothing, now: noon, newID: func() types.UID { return "job" },
+				append:      l.append, leaveSlot: nothing, end: l.finish, lockSession: nothing, takePlace: noPlace, leavePlace: nothing, takeSlot: nothing, now: noon, newID: func() types.UID { return "job" },
 				resolve:    func(context.Context, *v1alpha1.Task) (*resolved, error) { return &resolved{agentName: "clerk"}, nil },
 				checkChild: rules.check,
 				takeChild:  func(_ context.Context, _ *v1alpha1.Task, limit int) error { siblings = limit; return nil },

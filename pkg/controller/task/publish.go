@@ -76,8 +76,13 @@ func (s publish) freeze(ctx context.Context, t *v1alpha1.Task) error {
 	if !t.Spec.Workspace.Writes() {
 		return nil
 	}
-	e := &v1alpha1.TaskExecutionStatus{Attempt: t.Status.Attempts + 1}
+	e := &v1alpha1.TaskExecutionStatus{}
+	if t.Status.Execution != nil {
+		e = t.Status.Execution.DeepCopy()
+	}
+	e.Attempt = t.Status.Attempts + 1
 	for _, c := range credentialsOf(t) {
+		*c.version(e) = ""
 		if c.ref == nil {
 			continue
 		}

@@ -41,6 +41,11 @@ type slots struct {
 	// all and namespace are the limits for all namespaces and for each one; 0 means none, and unknown that tasks wait
 	// until limit is called.
 	all, namespace int
+	// pool is set in the ledger of a RuntimePool. A task then holds its place also while it is parked or its changes are delivered,
+	// and busy limits how many of those that hold one are at work; 0 means no limit. The order of the queue is that of priority and age
+	// alone.
+	pool bool
+	busy int
 	// wake has a task reconciled; it must not block. It is nil until the work queue exists; until then unheard
 	// collects the tasks to wake.
 	wake    func(types.NamespacedName)
@@ -67,6 +72,8 @@ type hold struct {
 	// version is the version of the task before the write that records this attempt. It is empty
 	// for a slot that was given to a task in the queue that has not called take yet.
 	version string
+	// idle is set for a task that holds a place in a pool and is not at work.
+	idle bool
 }
 
 // CheckShares returns what is wrong with how the flags --namespace-weight and --reserved-tasks divide slots, of which there are so
@@ -200,6 +207,14 @@ func (s *slots) limit(n int) {
 	s.all = n
 }
 
+// limitPool sets the limits of the ledger of a pool, and gives away what has become free.
+func (s *slots) limitPool(resident, working int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all, s.busy = resident, working
+	s.fill("")
+}
+
 // empty reports whether no task holds a slot or waits for one.
 func (s *slots) empty() bool {
 	s.mu.Lock()
@@ -212,12 +227,15 @@ func (s *slots) note(t *v1alpha1.Task) {
 		s.queue(t) // its priority may have changed
 	}
 	s.noteChild(t, !t.Status.Phase.Terminal() && belongs(t))
-	if !usesSlot(t) {
+	uses := usesSlot(t)
+	idle := s.pool && holdsPlace(t) && !works(t)
+	uses = uses || idle
+	if !uses {
 		delete(s.lent, t.UID)
 	} else if len(s.kids[t.UID]) > 0 {
 		s.waiting.remove(t.UID)
 		s.release(t.UID)
-		s.lent[t.UID] = hold{namespace: t.Namespace, attempt: t.Status.Attempts}
+		s.lent[t.UID] = hold{namespace: t.Namespace, attempt: t.Status.Attempts, idle: idle}
 		return
 	}
 	h, ok := s.held[t.UID]
@@ -225,10 +243,10 @@ func (s *slots) note(t *v1alpha1.Task) {
 	case t.Status.Phase.Terminal():
 		s.waiting.remove(t.UID)
 		s.release(t.UID)
-	case usesSlot(t):
+	case uses:
 		s.waiting.remove(t.UID)
 		if !ok || h.attempt <= t.Status.Attempts {
-			s.hold(t.UID, hold{namespace: t.Namespace, attempt: t.Status.Attempts})
+			s.hold(t.UID, hold{namespace: t.Namespace, attempt: t.Status.Attempts, idle: idle})
 		}
 	case ok && t.Status.Attempts >= h.attempt: // parked, or between two attempts
 		s.release(t.UID)
@@ -242,6 +260,14 @@ func usesSlot(t *v1alpha1.Task) bool {
 	return (t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing) && !isParked(t) && !isSuspended(t) &&
 		!meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.ConditionWaitingForChildren)
 }
+
+// holdsPlace reports whether a task holds a place in its pool: until its attempt is over and what it changed is delivered.
+func holdsPlace(t *v1alpha1.Task) bool {
+	return t.Status.Phase == v1alpha1.TaskRunning || t.Status.Phase == v1alpha1.TaskFinalizing
+}
+
+// works reports whether the worker of a task is at work: the task is neither parked nor is its work done.
+func works(t *v1alpha1.Task) bool { return t.Status.Phase == v1alpha1.TaskRunning && usesSlot(t) }
 
 func (s *slots) hold(uid types.UID, h hold) {
 	s.release(uid)
@@ -269,10 +295,27 @@ func (s *slots) crowded(namespace string) bool {
 	return s.namespace > 0 && s.used.Held(namespace) >= s.namespace
 }
 
+// free reports whether there is a free slot.
+func (s *slots) free() bool {
+	if s.all != 0 && len(s.held) >= s.all {
+		return false
+	}
+	if s.busy == 0 {
+		return true
+	}
+	working := 0
+	for _, h := range s.held {
+		if !h.idle {
+			working++
+		}
+	}
+	return working < s.busy
+}
+
 // fill gives free slots to the next tasks in the queue and wakes them, except for the task asks, which is being
 // reconciled.
 func (s *slots) fill(asks types.UID) {
-	for s.all == 0 || len(s.held) < s.all {
+	for s.free() {
 		next, ok := s.next()
 		if !ok {
 			return
@@ -280,13 +323,26 @@ func (s *slots) fill(asks types.UID) {
 		s.waiting.remove(next.uid)
 		s.used.Served(next.key.Namespace)
 		s.hold(next.uid, hold{namespace: next.key.Namespace, attempt: next.attempt})
-		switch {
-		case next.uid == asks:
-		case s.wake != nil:
-			s.wake(next.key)
-		default:
-			s.unheard = append(s.unheard, next.key)
+		if next.uid != asks {
+			s.tell(next.key)
 		}
+	}
+}
+
+func (s *slots) tell(key types.NamespacedName) {
+	if s.wake == nil {
+		s.unheard = append(s.unheard, key)
+		return
+	}
+	s.wake(key)
+}
+
+// wakeWaiting wakes all tasks in the queue, because there is something else that they can do now.
+func (s *slots) wakeWaiting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiting.places {
+		s.tell(w.key)
 	}
 }
 
@@ -297,7 +353,10 @@ func (s *slots) next() (first waiter, found bool) {
 		return waiter{}, false
 	}
 	now := s.now()
-	heirs := s.heirs(now)
+	var heirs map[string]waiter
+	if !s.pool {
+		heirs = s.heirs(now)
+	}
 	for namespace := range s.waiting.lists {
 		if s.crowded(namespace) || s.all > 0 && !s.used.MayTake(namespace, s.all-len(s.held)) {
 			continue

@@ -37,6 +37,9 @@ var (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
+// noPlace is what tasks without a coding agent need of pools.
+func noPlace(context.Context, *v1alpha1.Task, v1alpha1.AgentRuntimeType) error { return nil }
+
 // runs is an executor of one run that records what it is asked to do.
 type runs struct {
 	executor.Executor
@@ -422,6 +425,8 @@ func TestAdmit(t *testing.T) {
 				},
 				lockSession: func(context.Context, *v1alpha1.Task) error { return tc.lock },
 				takeSlot:    func(context.Context, *v1alpha1.Task) error { return tc.slot },
+				takePlace:   noPlace,
+				leavePlace:  func(context.Context, *v1alpha1.Task) error { return nil },
 			}
 			before := tc.task.DeepCopy()
 			outcomeIs(t, s.do(t.Context(), tc.task), tc.want)

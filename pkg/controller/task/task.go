@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/controller/step"
@@ -76,6 +77,9 @@ type Options struct {
 	MaxRunningPerNamespace int
 	// Shares say how free slots are divided among namespaces, and which are reserved.
 	Shares fairshare.Shares
+	// Pools is the ledger of the places of coding agents, by default one of its own, and PoolOptions configure new pools.
+	Pools       *Pools
+	PoolOptions agentprogram.PoolOptions
 	// Metrics, if set, registers the metrics of slots.
 	Metrics prometheus.Registerer
 	// ReferenceGrace is how long after its creation a task waits for objects it
@@ -106,6 +110,9 @@ func (o *Options) complete() {
 	if o.NewID == nil {
 		o.NewID = uuid.NewUUID
 	}
+	if o.Pools == nil {
+		o.Pools = NewPools(o.Clock.Now)
+	}
 }
 
 // Add registers the controller with a manager. The manager's client must read Secrets,
@@ -135,6 +142,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	kin := newSiblings(o.Clock.Now, taskAPI{w}.shows)
+	o.Pools.shows = taskAPI{w}.shows
 	r := &step.Reconciler[*v1alpha1.Task]{
 		Client: mgr.GetClient(),
 		New:    func() *v1alpha1.Task { return &v1alpha1.Task{} },
@@ -156,6 +164,8 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		WatchesRawSource(given(room)).
 		WatchesRawSource(given(published{o.Publisher})).
 		WatchesRawSource(given(kin)).
+		WatchesRawSource(given(o.Pools)).
+		WatchesRawSource(noted{source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Task{}), keepLedger(o.Pools)), o.Pools.begin}).
 		WatchesRawSource(wallClock{clock: o.Clock, list: unfinished(mgr.GetClient())}.source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(r)
@@ -198,6 +208,21 @@ func given(room interface {
 		room.wakeBy(func(k types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: k}) })
 		return nil
 	})
+}
+
+// noted is a source of which something is to be done when all that existed at the start has come.
+type noted struct {
+	source.SyncingSource
+	then func()
+}
+
+// WaitForSync returns when that was done.
+func (n noted) WaitForSync(ctx context.Context) error {
+	err := n.SyncingSource.WaitForSync(ctx)
+	if err == nil {
+		n.then()
+	}
+	return err
 }
 
 // ledger follows the tasks that the cache shows.
@@ -287,6 +312,8 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 		allow: o.RepositoryAllow, lately: newSightings(o.Clock.Now),
 	}
 	attempt.publish = pub.begin
+	pool := pooled{places: o.Pools, options: o.PoolOptions, image: ImageOf(o.Executor), existing: poolAPI{w}.existing, note: tell(corev1.EventTypeNormal)}
+	shown := execution{now: o.Clock.Now, pods: o.Executor.ByReference()}
 	list := []step.Step[*v1alpha1.Task]{
 		{Name: "deletion", Do: deletion{executor: o.Executor, end: end.end, dropFinalizer: tasks.dropFinalizer, children: kids.stored, owned: kids.owned, remove: runs.remove, forget: pub.forget}.do},
 		{Name: "finalizer", Do: finalizer{add: tasks.addFinalizer}.do},
@@ -301,7 +328,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 		{Name: "admit", Do: admit{
 			origin: from, credentials: pub.freeze,
 			append: appendEvents, now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
-			lockSession: sess.lock, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
+			lockSession: sess.lock, takePlace: pool.take, leavePlace: o.Pools.leave, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,
 		}.do},
 		{Name: "run", Do: parked{
@@ -310,7 +337,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 		{Name: "publish", Do: pub.do},
 	}
 	for i := range list {
-		list[i] = closed(o.Executor, end.end, list[i])
+		list[i] = shown.after(closed(o.Executor, end.end, list[i]))
 	}
 	return list
 }

@@ -6141,7 +6141,7 @@ func schema_pkg_apis_core_v1alpha1_PoolRuntime(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"image": {
 						SchemaProps: spec.SchemaProps{
-							Description: "image is the image, pinned by its digest: NAME@sha256:DIGEST.",
+							Description: "image is the image, pinned by its digest: NAME@sha256:DIGEST. Where sessions are processes of the server's machine, it stands for the agent's program: localhost/TYPE@sha256:DIGEST, with the digest of the program's file.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7331,7 +7331,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePool(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RuntimePool is a pool of instances of one coding-agent runtime. A controller of the platform owns pools; people read them. No controller serves pools yet.",
+				Description: "RuntimePool is the capacity for the tasks with a coding agent of one namespace, one identity and one image. Each session is a process or a Pod of its task. The controller makes a pool when the first task needs it, and deletes it when it has been idle; people read pools, and administrators may change spec.capacity.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -7382,12 +7382,12 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolLimits(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RuntimePoolLimits is what one instance takes on.",
+				Description: "RuntimePoolLimits is how much a pool takes on.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"maxResidentSessions": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxResidentSessions is how many sessions it holds.",
+							Description: "maxResidentSessions is how many tasks hold a place at a time: from the start of their attempt until it is over and what it changed is published. Others wait, by priority and age.",
 							Default:     10,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7395,7 +7395,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolLimits(ref common.ReferenceCallbac
 					},
 					"maxRunningPrompts": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxRunningPrompts is how many prompts it works on at a time.",
+							Description: "maxRunningPrompts is how many of these tasks work at a time. Tasks that wait for a person do not count, nor do those of which the changes are being published.",
 							Default:     4,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7482,7 +7482,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolReservation(ref common.ReferenceCa
 					},
 					"expiresAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expiresAt is when the place is given up.",
+							Description: "expiresAt is when the place is given up if the attempt cannot be started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -7511,7 +7511,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolSpec(ref common.ReferenceCallback)
 					},
 					"runtimeNamespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "runtimeNamespace is the namespace of the pool's Pods.",
+							Description: "runtimeNamespace is the namespace of the pool's Pods, which is that of the tasks.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7540,7 +7540,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolSpec(ref common.ReferenceCallback)
 					},
 					"capacity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "capacity is what one instance takes on.",
+							Description: "capacity is how much the pool takes on. A change is obeyed at once, and takes nothing away from tasks that run.",
 							Ref:         ref(v1alpha1.RuntimePoolLimits{}.OpenAPIModelName()),
 						},
 					},
@@ -7651,14 +7651,14 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolUse(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"resident": {
 						SchemaProps: spec.SchemaProps{
-							Description: "resident is the number of sessions that the instance holds.",
+							Description: "resident is the number of tasks that hold a place.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"running": {
 						SchemaProps: spec.SchemaProps{
-							Description: "running is the number of prompts that it works on.",
+							Description: "running is the number of these tasks whose agent works.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7672,7 +7672,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolUse(ref common.ReferenceCallback) 
 					},
 					"reserved": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reserved is the number of reservations.",
+							Description: "reserved is the number of these tasks whose attempt is recorded and not started yet.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7687,7 +7687,7 @@ func schema_pkg_apis_core_v1alpha1_RuntimePoolUse(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "reservations are the tasks that a place is held for.",
+							Description: "reservations are those tasks, at most 256.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -64,7 +64,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	}()
 	options := task.Options{
 		Executor: e, MountRefusal: mountsRefused, MaxRunning: o.MaxRunning, MaxRunningPerNamespace: o.MaxRunningPerNamespace,
-		Shares: o.shares(), Metrics: o.Metrics,
+		Shares: o.shares(), Metrics: o.Metrics, PoolOptions: o.Pools,
 		WebhookAllow: o.WebhookAllow, SearchKey: o.SearchKey, Clock: o.Clock, LocalRuns: true, RequireSecretHosts: o.RequireSecretHosts,
 	}
 	options.ImageRefusal = imagesRefused

@@ -76,6 +76,8 @@ type Options struct {
 	// AgentPrograms are the programs of coding agents, as NAME=PATH. Default: those that are in PATH.
 	AgentPrograms []string
 	agentPrograms agentprogram.Given
+	// Pools configures the RuntimePools of coding agents.
+	Pools agentprogram.PoolOptions
 	// containerWorker is the program for tasks of type container.
 	containerWorker string
 
@@ -116,7 +118,7 @@ func NewOptions() *Options {
 			DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, LockTimeout: lockTimeout,
 			Console: true, Chat: server.ChatDefaults(),
 		},
-		MaxRunning: DefaultMaxRunning, RunDiskLimit: resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
+		Pools: agentprogram.DefaultPoolOptions(), MaxRunning: DefaultMaxRunning, RunDiskLimit: resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
 	}
 }
 
@@ -134,6 +136,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WorkerBinary, "worker-binary", o.WorkerBinary, "program that runs a task (default: platform-worker next to this program, and platform-worker-command for tasks of type container)")
 	fs.StringVar(&o.WorkspaceBinary, "workspace-binary", o.WorkspaceBinary, "program that fetches the repositories of tasks (default: platform-workspace next to this program; without it, tasks with spec.workspace are refused)")
 	fs.StringSliceVar(&o.AgentPrograms, "agent-runtime", o.AgentPrograms, "NAME=PATH: program of a coding agent (claude, codex, copilot or opencode) that speaks the Agent Client Protocol; without it the agent's own program is looked for in PATH. What the program reads besides the system's folders needs --sandbox-read-path. Repeatable")
+	o.Pools.AddFlags(fs)
 	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
 }
@@ -163,6 +166,9 @@ func (o *Options) complete() error {
 	}
 	if err != nil {
 		return fmt.Errorf("--agent-runtime: %w", err)
+	}
+	if err := o.Pools.Check(); err != nil {
+		return err
 	}
 	o.LocalRuns = true
 	self, err := os.Executable()

@@ -298,6 +298,9 @@ const (
 	// ReasonChildLimitReached: as many tasks of the same parent run as coordination.maxConcurrentChildren of its Agent
 	// allows. The task runs when one of them ends.
 	ReasonChildLimitReached = "ChildLimitReached"
+	// ReasonRuntimePoolFull: the RuntimePool of the task's coding agent has as many sessions or running prompts as its spec.capacity allows,
+	// or takes no tasks now. The task runs when it is its turn.
+	ReasonRuntimePoolFull = "RuntimePoolFull"
 	// ReasonSessionBusy: an earlier task of the same session has not ended; tasks of a session run one after the other.
 	ReasonSessionBusy = "SessionBusy"
 	// ReasonNoController: no controller has looked at the task; the server writes this. The operator should see whether
@@ -391,6 +394,21 @@ const (
 	// ReasonCapabilitiesDiffer is for Ready=False of an AgentRuntime: the runtime lacks what spec.capabilities declares. The message names
 	// the field; change it, or the runtime.
 	ReasonCapabilitiesDiffer = "CapabilitiesDiffer"
+)
+
+// Reasons of conditions of RuntimePools. Where a task of the pool waits for something, the reason is that of the task.
+const (
+	// ReasonAccepting is for AdmissionReady=True: the pool takes tasks.
+	ReasonAccepting = "Accepting"
+	// ReasonDraining is for AdmissionReady=False: the program or image of the pool's agents was changed. Its tasks end here, and others go
+	// to another pool.
+	ReasonDraining = "Draining"
+	// ReasonNotManaged is for AdmissionReady=False: the pool was not made by the controller, so no task uses it. Delete it.
+	ReasonNotManaged = "NotManaged"
+	// ReasonObserved is for the other conditions while they are True: a task of the pool is at work.
+	ReasonObserved = "Observed"
+	// ReasonNotChecked is for the other conditions while they are Unknown: no task of the pool is at work, so nothing is known.
+	ReasonNotChecked = "NotChecked"
 )
 
 // Reasons of Events of an installation in a cluster.

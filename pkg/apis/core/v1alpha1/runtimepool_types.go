@@ -12,8 +12,9 @@ import (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"
 
-// RuntimePool is a pool of instances of one coding-agent runtime. A controller of the platform owns pools; people read them. No controller serves
-// pools yet.
+// RuntimePool is the capacity for the tasks with a coding agent of one namespace, one identity and one image. Each session is a process or a
+// Pod of its task. The controller makes a pool when the first task needs it, and deletes it when it has been idle; people read pools, and
+// administrators may change spec.capacity.
 type RuntimePool struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -47,7 +48,7 @@ type RuntimePoolSpec struct {
 	// trustDomain is whose work the pool does. Work of another domain never reaches it.
 	// +required
 	TrustDomain RuntimeTrustDomain `json:"trustDomain"`
-	// runtimeNamespace is the namespace of the pool's Pods.
+	// runtimeNamespace is the namespace of the pool's Pods, which is that of the tasks.
 	// +required
 	// +k8s:required
 	// +k8s:format=k8s-short-name
@@ -66,7 +67,7 @@ type RuntimePoolSpec struct {
 	// +k8s:minimum=0
 	// +k8s:maximum=1
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
-	// capacity is what one instance takes on.
+	// capacity is how much the pool takes on. A change is obeyed at once, and takes nothing away from tasks that run.
 	// +optional
 	// +k8s:optional
 	Capacity *RuntimePoolLimits `json:"capacity,omitempty"`
@@ -95,7 +96,8 @@ type RuntimeTrustDomain struct {
 
 // PoolRuntime is the program of a pool and what is agreed with it.
 type PoolRuntime struct {
-	// image is the image, pinned by its digest: NAME@sha256:DIGEST.
+	// image is the image, pinned by its digest: NAME@sha256:DIGEST. Where sessions are processes of the server's machine, it stands for the
+	// agent's program: localhost/TYPE@sha256:DIGEST, with the digest of the program's file.
 	// +required
 	// +k8s:required
 	// +k8s:maxLength=1024
@@ -202,15 +204,17 @@ type RuntimeModelLimits struct {
 	Output *int64 `json:"output,omitempty"`
 }
 
-// RuntimePoolLimits is what one instance takes on.
+// RuntimePoolLimits is how much a pool takes on.
 type RuntimePoolLimits struct {
-	// maxResidentSessions is how many sessions it holds.
+	// maxResidentSessions is how many tasks hold a place at a time: from the start of their attempt until it is over and what it changed is
+	// published. Others wait, by priority and age.
 	// +optional
 	// +k8s:optional
 	// +default=10
 	// +k8s:minimum=1
 	MaxResidentSessions *int32 `json:"maxResidentSessions,omitempty"`
-	// maxRunningPrompts is how many prompts it works on at a time.
+	// maxRunningPrompts is how many of these tasks work at a time. Tasks that wait for a person do not count, nor do those of which the
+	// changes are being published.
 	// +optional
 	// +k8s:optional
 	// +default=4
@@ -288,11 +292,11 @@ type RuntimePoolStatus struct {
 
 // RuntimePoolUse is what of a pool's capacity is in use.
 type RuntimePoolUse struct {
-	// resident is the number of sessions that the instance holds.
+	// resident is the number of tasks that hold a place.
 	// +optional
 	// +k8s:optional
 	Resident int32 `json:"resident,omitempty"`
-	// running is the number of prompts that it works on.
+	// running is the number of these tasks whose agent works.
 	// +optional
 	// +k8s:optional
 	Running int32 `json:"running,omitempty"`
@@ -300,11 +304,11 @@ type RuntimePoolUse struct {
 	// +optional
 	// +k8s:optional
 	Queued int32 `json:"queued,omitempty"`
-	// reserved is the number of reservations.
+	// reserved is the number of these tasks whose attempt is recorded and not started yet.
 	// +optional
 	// +k8s:optional
 	Reserved int32 `json:"reserved,omitempty"`
-	// reservations are the tasks that a place is held for.
+	// reservations are those tasks, at most 256.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxItems=256
@@ -325,7 +329,7 @@ type RuntimePoolReservation struct {
 	// +k8s:required
 	// +k8s:maxLength=128
 	TaskUID types.UID `json:"taskUID"`
-	// expiresAt is when the place is given up.
+	// expiresAt is when the place is given up if the attempt cannot be started.
 	// +optional
 	// +k8s:optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`

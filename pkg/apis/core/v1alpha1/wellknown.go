@@ -30,6 +30,9 @@ const (
 	AnnotationStoreService = LabelPrefix + "store-service"
 )
 
+// LabelAgentRuntime is a label of RuntimePools that the controller made: the type of coding agents that they run.
+const LabelAgentRuntime = LabelPrefix + "agent-runtime"
+
 // Labels of tasks.
 const (
 	LabelTask           = LabelPrefix + "task"
@@ -148,6 +151,9 @@ const (
 	EventReasonWebhookFailed = "WebhookFailed"
 	// EventReasonMissedSchedule: runs of a schedule were not created, because their starting deadline had passed or a later one was due.
 	EventReasonMissedSchedule = "MissedSchedule"
+	// EventReasonPoolRebound: a task of type agent that waited for a place in one RuntimePool waits in another one now, because the program
+	// of its agent was changed.
+	EventReasonPoolRebound = "ACPRuntimePoolRebound"
 	// EventReasonRetry: an attempt failed, and another one follows.
 	EventReasonRetry = "RetryScheduled"
 	// EventReasonApproval: the task waits for a person's decision.
@@ -160,6 +166,16 @@ const (
 
 // Condition types.
 const (
+	// ConditionAdmissionReady is True on a RuntimePool that takes tasks.
+	ConditionAdmissionReady = "AdmissionReady"
+	// ConditionQuotaReady is False on a RuntimePool of which a task waits for room in the quota or the task limit of its namespace.
+	ConditionQuotaReady = "QuotaReady"
+	// ConditionSchedulingReady is False on a RuntimePool with a Pod that no node takes.
+	ConditionSchedulingReady = "SchedulingReady"
+	// ConditionPodSecurityReady is False on a RuntimePool with a Pod that the rules of the namespace refuse.
+	ConditionPodSecurityReady = "PodSecurityReady"
+	// ConditionRolloutReady is False on a RuntimePool whose program or image cannot be used.
+	ConditionRolloutReady = "RolloutReady"
 	// ConditionComplete is True on a task in a terminal phase, however it ended.
 	ConditionComplete = "Complete"
 	// ConditionSucceeded is True on a task that ended in phase Succeeded, False on one that ended otherwise, and

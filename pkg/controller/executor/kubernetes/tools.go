@@ -4,6 +4,8 @@
 package kubernetes
 
 import (
+	"errors"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/executor"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
@@ -16,6 +18,14 @@ var (
 
 // LacksAgent implements executor.AgentHost from the options alone. The worker looks for the program in the image.
 func (e *Executor) LacksAgent(t v1alpha1.AgentRuntimeType) string { return e.opts.AgentImages.Lacks(t) }
+
+// AgentImage implements executor.AgentHost.
+func (e *Executor) AgentImage(t v1alpha1.AgentRuntimeType) (string, error) {
+	if why := e.LacksAgent(t); why != "" {
+		return "", errors.New(why)
+	}
+	return e.opts.AgentImages.Of(t), nil
+}
 
 // Lacks implements executor.ToolHost from the options alone: the worker's own image has no interpreter, and nothing
 // is known about other images.

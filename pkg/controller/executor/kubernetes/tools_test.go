@@ -43,6 +43,12 @@ func TestLacksAgent(t *testing.T) {
 	if why := e.LacksAgent(v1alpha1.RuntimeCodex); why != "" {
 		t.Errorf("codex lacks %q", why)
 	}
+	if image, err := e.AgentImage(v1alpha1.RuntimeCodex); err != nil || image != agentImage {
+		t.Errorf("image %q, %v", image, err)
+	}
+	if image, err := e.AgentImage(v1alpha1.RuntimeClaude); err == nil {
+		t.Errorf("an image that nobody named: %q", image)
+	}
 	if why := e.LacksAgent(v1alpha1.RuntimeClaude); !strings.Contains(why, "--acp-claude-runtime-image") {
 		t.Errorf("claude lacks %q", why)
 	}

@@ -177,6 +177,8 @@ type Executor struct {
 	exits   executor.Listeners
 	// standbys are workers that wait for a run; nil if there are never any.
 	standbys *standbys
+	// programs are the digests of the programs of coding agents.
+	programs agentprogram.Digests
 
 	// mu guards what follows. It is not held over system calls that may wait.
 	mu   sync.Mutex

@@ -24,10 +24,28 @@ var (
 
 // LacksAgent implements executor.AgentHost: it looks for the program of a coding agent. The worker looks for it again, in the same PATH.
 func (e *Executor) LacksAgent(t v1alpha1.AgentRuntimeType) string {
-	if _, _, err := (agentprogram.Where{Given: e.opts.AgentPrograms, Path: os.Getenv("PATH")}).Find(t); err != nil {
+	if _, err := e.agentFile(t); err != nil {
 		return err.Error()
 	}
 	return ""
+}
+
+func (e *Executor) agentFile(t v1alpha1.AgentRuntimeType) (string, error) {
+	_, file, err := (agentprogram.Where{Given: e.opts.AgentPrograms, Path: os.Getenv("PATH")}).Find(t)
+	return file, err
+}
+
+// AgentImage implements executor.AgentHost. The program's file is read again only when it has changed.
+func (e *Executor) AgentImage(t v1alpha1.AgentRuntimeType) (string, error) {
+	file, err := e.agentFile(t)
+	if err != nil {
+		return "", err
+	}
+	digest, err := e.programs.Digest(file)
+	if err != nil {
+		return "", fmt.Errorf("the program of %s: %w", t, err)
+	}
+	return fmt.Sprintf("localhost/%s@sha256:%s", t, digest), nil
 }
 
 // Lacks implements executor.ToolHost: it checks whether this machine has what a tool needs.
