@@ -42,7 +42,7 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	if err := m.system(ctx, uses); err != nil {
 		return err
 	}
-	return m.fits()
+	return p.fits()
 }
 
 // localAgent checks that the coding agent can be run at the place.
