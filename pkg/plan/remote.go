@@ -28,16 +28,12 @@ func elsewhere(a *v1alpha1.Agent) bool {
 	return a != nil && a.Spec.Runtime != nil && a.Spec.Runtime.RuntimeRef != nil
 }
 
-// agentElsewhere reports whether a task names an agent that exists and runs elsewhere.
-func (m *maker) agentElsewhere(ctx context.Context, t *v1alpha1.Task) (bool, error) {
+// agentElsewhere reports whether a task names an agent that exists and runs elsewhere. Whether it may name it is decided later.
+func agentElsewhere(ctx context.Context, from Reader, t *v1alpha1.Task) (bool, error) {
 	if t.Spec.AgentRef == nil {
 		return false, nil
 	}
-	ref := refer(t.Namespace, t.Spec.AgentRef)
-	if m.isolated(ref, "Agent") != nil { // which is said later
-		return false, nil
-	}
-	a, err := m.reader.Agent(ctx, ref.NamespacedName)
+	a, err := from.Agent(ctx, refer(t.Namespace, t.Spec.AgentRef).NamespacedName)
 	if apierrors.IsNotFound(err) { // which is said later
 		return false, nil
 	}
@@ -106,13 +102,13 @@ func usable(a *v1alpha1.Agent, r *v1alpha1.AgentRuntime) error {
 }
 
 // fits refuses a prompt that the runtime does not take. The system text and the prompt are sent in requests of their own.
-func (m *maker) fits() error {
-	r := m.plan.Runtime
+func (p *Plan) fits() error {
+	r := p.Runtime
 	if r == nil {
 		return nil
 	}
 	most := ptr.Deref(r.Status.ObservedCapabilities.Limits.MaxRequestBytes, 0)
-	for _, text := range []string{m.plan.Prompt, m.plan.System()} {
+	for _, text := range []string{p.Prompt, p.System()} {
 		if int64(len(text))+aroundPrompt > most {
 			return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "AgentRuntime %q: status.observedCapabilities.limits.maxRequestBytes: the runtime takes %d bytes, and the prompt or the system text has %d", r.Name, most, len(text))
 		}
