@@ -37,7 +37,11 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 		return err
 	}
 	uses := UsesOf(t, p.Agent)
-	if err := m.agentTools(ctx, uses); err != nil {
+	names, left := agentTools(p.Agent, uses)
+	for _, name := range left {
+		p.Notes = append(p.Notes, support.RuntimeTool(name))
+	}
+	if err := m.tools(ctx, names); err != nil {
 		return err
 	}
 	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
@@ -47,22 +51,19 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	return p.fits()
 }
 
-// agentTools finds the platform's tools that a coding agent gets. One at a registered runtime gets none, and no agent gets those for which
-// it has its own.
-func (m *maker) agentTools(ctx context.Context, uses *Uses) error {
-	a := m.plan.Agent
-	var names []types.NamespacedName
+// agentTools divides the tools of an Agent into those that a coding agent gets, and those named that it does not get. One at a registered
+// runtime gets none of the platform's, and no agent gets those for which it has its own.
+func agentTools(a *v1alpha1.Agent, uses *Uses) (names []types.NamespacedName, left []string) {
 	for _, key := range uses.Tools {
 		b, ok := builtin.Find(key.Name)
-		if !elsewhere(a) && (!ok || b.In&builtin.Agents != 0) {
+		switch {
+		case !elsewhere(a) && (!ok || b.In&builtin.Agents != 0):
 			names = append(names, key)
-			continue
-		}
-		if slices.ContainsFunc(a.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == key.Name }) {
-			m.plan.Notes = append(m.plan.Notes, support.RuntimeTool(key.Name))
+		case slices.ContainsFunc(a.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == key.Name }):
+			left = append(left, key.Name)
 		}
 	}
-	return m.tools(ctx, names)
+	return names, left
 }
 
 // localAgent checks that the coding agent can be run at the place.

@@ -55,7 +55,7 @@ func (d *desk) close() {
 
 // Permit implements acp.Handler.
 func (t *Talk) Permit(r acp.Request) func(context.Context) acp.Permission {
-	if t.offers(r.Call.Name(), r.Call.Kind) || t.offers(r.Call.Title, r.Call.Kind) {
+	if t.platform.offers(r.Call) {
 		return func(context.Context) acp.Permission { return acp.Permission{Allowed: true} }
 	}
 	place := t.desk.approvals.Place()

@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/acp"
 	"github.com/platform-ai/platform/pkg/worker/asking"
 	"github.com/platform-ai/platform/pkg/worker/runtools"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
@@ -31,6 +32,7 @@ const maxPlatformCalls = 16
 // of type ai: the policies, approvals bound to the arguments, and events. What the agent reports of such a call is recorded beside it, as
 // of any other.
 type platform struct {
+	talk  *Talk
 	tools *tool.Catalogue
 	// names are those that the lists of the task and its Agent leave.
 	names []string
@@ -47,17 +49,21 @@ type platform struct {
 
 // Serve returns the server of the platform's tools for the agent; nil if it has none.
 func (t *Talk) Serve(p *plan.Plan, tools *tool.Catalogue) http.Handler {
-	t.platform.tools, t.platform.gated, t.platform.making = tools, p.Gated, make(chan struct{}, maxPlatformCalls)
+	t.platform.talk, t.platform.tools, t.platform.gated, t.platform.making = t, tools, p.Gated, make(chan struct{}, maxPlatformCalls)
+	return t.platform.serve()
+}
+
+func (p *platform) serve() http.Handler {
 	var offered []tool.Definition
-	for _, d := range tools.Definitions() {
-		if t.rules.allows(d.Name) {
-			offered, t.platform.names = append(offered, d), append(t.platform.names, d.Name)
+	for _, d := range p.tools.Definitions() {
+		if p.talk.rules.allows(d.Name) {
+			offered, p.names = append(offered, d), append(p.names, d.Name)
 		}
 	}
 	if len(offered) == 0 {
 		return nil
 	}
-	return mcp.Serve(offered, t.callPlatform)
+	return mcp.Serve(offered, p.call)
 }
 
 // begin takes a place for a call, and returns the call's number. It fails if the agent has ended, or ctx has.
@@ -92,20 +98,21 @@ func (p *platform) close() {
 	p.calls.Wait()
 }
 
-// callPlatform carries out a call of one of the platform's tools.
-func (t *Talk) callPlatform(ctx context.Context, name, arguments string) tool.Result {
+// call carries out a call of one of the tools.
+func (p *platform) call(ctx context.Context, name, arguments string) tool.Result {
 	stopped := tool.Failure(tool.Errorf(tool.TypeCancelled, "the call was given up"))
-	number, ok := t.platform.begin(ctx)
+	number, ok := p.begin(ctx)
 	if !ok {
 		return stopped
 	}
-	defer t.platform.end()
+	defer p.end()
+	t := p.talk
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.desk.life, cancel)()
 	result, err := agentloop.CallTool(ctx, agentloop.Config{
-		Tools: t.platform.tools, StoredFirst: runtools.StoredFirst(), Recorder: platformRecorder{t}, AgentName: t.agent, Clock: t.Clock,
-		Gate: &agentloop.Gate{Names: t.platform.gated, Ask: t.desk.approvals.Ask, Commit: t.Recorder.Commit},
+		Tools: p.tools, StoredFirst: runtools.StoredFirst(), Recorder: t, AgentName: t.agent, Clock: t.Clock,
+		Gate: &agentloop.Gate{Names: p.gated, Ask: t.desk.approvals.Ask, Commit: t.Recorder.Commit},
 		Judge: func(ctx context.Context, callID, name string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
 			return asking.Policies(ctx, t.Run, v1alpha1.ToolCallSpec{ToolName: name, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments}})
 		},
@@ -120,17 +127,11 @@ func (t *Talk) callPlatform(ctx context.Context, name, arguments string) tool.Re
 	return result
 }
 
-// platformRecorder records events of calls, within what an agent may cause.
-type platformRecorder struct{ t *Talk }
-
-func (r platformRecorder) Record(e *v1alpha1.ExecutionEvent) { r.t.Record(e) }
-
-// offers reports whether a call that the agent asks a permission for is one of a tool of the platform, which is judged when it is made.
-// Agents name such a tool after its server: mcp__platform__NAME, platform_NAME or platform/NAME.
-func (t *Talk) offers(name, kind string) bool {
-	if kind != "other" || len(t.platform.names) == 0 {
-		return false
-	}
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "mcp__"), mcp.ServerName)
-	return ok && slices.Contains(t.platform.names, strings.TrimLeft(rest, "_./ "))
+// offers reports whether a call that the agent asks a permission for is one of these tools, which is judged when it is made. Agents name
+// such a tool after its server: mcp__platform__NAME, platform_NAME or platform/NAME.
+func (p *platform) offers(c *acp.Call) bool {
+	return c.Kind == acp.KindOther && slices.ContainsFunc([]string{c.Tool, c.Title}, func(name string) bool {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "mcp__"), mcp.ServerName)
+		return ok && slices.Contains(p.names, strings.TrimLeft(rest, "_./ "))
+	})
 }
