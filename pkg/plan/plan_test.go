@@ -38,6 +38,8 @@ func newShelf() shelf {
 			s["provider "+o.Namespace+"/"+o.Name] = o
 		case *v1alpha1.Skill:
 			s["skill "+o.Namespace+"/"+o.Name] = o
+		case *v1alpha1.AgentRuntime:
+			s["runtime "+o.Namespace+"/"+o.Name] = o
 		case *v1alpha1.Tool:
 			s["tool "+o.Namespace+"/"+o.Name] = o
 		default:
@@ -203,11 +205,22 @@ func TestPlaces(t *testing.T) {
 		"agent that cannot push": {here, coding("runtime", func(s *v1alpha1.TaskSpec) {
 			s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://example.com/x", Intent: v1alpha1.WorkspaceWrite}
 		}), v1alpha1.ReasonNotSupported},
-		"no mounts":        {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},
-		"mounts":           {plan.Place{}, plantest.AI(mount), "runs"},
-		"other namespaces": {plan.Place{OtherNamespaces: true}, plantest.AI(other), "runs"},
-		"secret of a pod":  {plan.Place{OtherNamespaces: true, Pods: true}, plantest.AI(other), v1alpha1.ReasonRefused},
-		"no model":         {plan.Place{OtherNamespaces: true}, plantest.AI(noModel), v1alpha1.ReasonNoModel},
+		"at a runtime": {plan.Place{NoPrograms: "no", NoNetwork: "no"}, coding("at-house", as), "runs"},
+		"at one that an administrator only trusts": {here, coding("at-untrusted", as), v1alpha1.ReasonRuntimeNotAvailable},
+		"at one that was not asked again":          {here, coding("at-changed", as), v1alpha1.ReasonRuntimeNotAvailable + "?"},
+		"at one that is not ready":                 {here, coding("at-unready", as), v1alpha1.ReasonRuntimeNotAvailable + "?"},
+		"at one of the former protocol":            {here, coding("at-old", as), v1alpha1.ReasonRuntimeNotAvailable},
+		"at one with short leases":                 {here, coding("at-hasty", as), v1alpha1.ReasonRuntimeNotAvailable},
+		"at one with short requests":               {here, coding("at-narrow", as), v1alpha1.ReasonRuntimeNotAvailable},
+		"at one without its key":                   {here, coding("at-keyless", as), v1alpha1.ReasonSecretKeyNotFound + "?"},
+		"at one that does not exist":               {here, coding("at-nowhere", as), v1alpha1.ReasonAgentRuntimeNotFound + "?"},
+		"at a runtime, in a session":               {here, coding("at-house", func(s *v1alpha1.TaskSpec) { s.SessionRef = &v1alpha1.TaskSessionReference{Name: "s"} }), v1alpha1.ReasonNotSupported},
+		"at a runtime that a host rule excludes":   {plan.Place{RequireHosts: true}, coding("at-house", as), v1alpha1.ReasonSecretHostNotAllowed},
+		"no mounts":                                {plan.Place{NoMounts: "no"}, plantest.AI(mount), v1alpha1.ReasonRefused},
+		"mounts":                                   {plan.Place{}, plantest.AI(mount), "runs"},
+		"other namespaces":                         {plan.Place{OtherNamespaces: true}, plantest.AI(other), "runs"},
+		"secret of a pod":                          {plan.Place{OtherNamespaces: true, Pods: true}, plantest.AI(other), v1alpha1.ReasonRefused},
+		"no model":                                 {plan.Place{OtherNamespaces: true}, plantest.AI(noModel), v1alpha1.ReasonNoModel},
 	} {
 		_, err := plan.Make(t.Context(), newShelf(), tc.place, tc.task)
 		if got := decided(err); got != tc.want {

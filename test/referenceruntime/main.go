@@ -26,7 +26,7 @@ import (
 // flags are those of the command.
 type flags struct {
 	listen, tokenFile, keyFile, bootstrapFile, certificate, certificateKey, dir string
-	minLease                                                                    time.Duration
+	minLease, maxLease                                                          time.Duration
 	broken                                                                      []string
 }
 
@@ -40,6 +40,7 @@ func main() {
 	pflag.StringVar(&f.certificateKey, "tls-private-key-file", "", "key of the certificate")
 	pflag.StringVar(&f.dir, "dir", "", "folder for the files of sessions (required)")
 	pflag.DurationVar(&f.minLease, "min-lease", time.Second, "shortest lease of a prompt")
+	pflag.DurationVar(&f.maxLease, "max-lease", 0, "longest lease of a prompt; 0 means ten minutes")
 	pflag.StringSliceVar(&f.broken, "break", nil, "requirements to break: "+strings.Join(runtime.Breaks(), ", "))
 	pflag.Parse()
 	if pflag.NArg() > 0 || f.dir == "" {
@@ -56,7 +57,7 @@ func main() {
 func run(f *flags) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o := runtime.Options{Instance: "reference-" + strings.ToLower(rand.Text()), Dir: f.dir, MinLease: f.minLease, Broken: f.broken}
+	o := runtime.Options{Instance: "reference-" + strings.ToLower(rand.Text()), Dir: f.dir, MinLease: f.minLease, MaxLease: f.maxLease, Broken: f.broken}
 	for _, file := range []struct {
 		name string
 		to   *string

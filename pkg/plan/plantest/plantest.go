@@ -100,6 +100,30 @@ func tool(name string, change ...func(*v1alpha1.ToolSpec)) *v1alpha1.Tool {
 	return t
 }
 
+// agentRuntime is a registered runtime that can be used, with changes.
+func agentRuntime(name string, change ...func(*v1alpha1.AgentRuntime)) *v1alpha1.AgentRuntime {
+	r := &v1alpha1.AgentRuntime{ObjectMeta: in(Namespace, name)}
+	r.Generation = 1
+	r.Spec.ContractVersion, r.Spec.Deployment.Endpoint = v1alpha1.HarnessV2, "https://runtime.example/"
+	r.Spec.ClientAuth.ControllerBearerTokenSecretRef, r.Spec.ClientAuth.OperationCapabilitySecretRef = key("keys", "token"), key("keys", "api-key")
+	r.Status.Ready, r.Status.ObservedGeneration = true, 1
+	r.Status.ObservedCapabilities = &v1alpha1.AgentRuntimeCapabilities{
+		RuntimeInstanceID: "i-1", WorkspaceGovernance: &v1alpha1.AgentRuntimeGovernance{Mode: v1alpha1.GovernanceStrict},
+		Limits: &v1alpha1.AgentRuntimeLimits{MaxPromptLeaseMillis: new(int64(60_000)), MaxRequestBytes: new(int64(64 << 10))},
+	}
+	for _, f := range change {
+		f(r)
+	}
+	return r
+}
+
+// at is an agent at a registered runtime.
+func at(name string) *v1alpha1.Agent {
+	return agent("at-"+name, func(s *v1alpha1.AgentSpec) {
+		s.ProviderRef, s.Runtime = nil, &v1alpha1.AgentCodingRuntime{RuntimeRef: &v1alpha1.LocalReference{Name: name}}
+	})
+}
+
 // Secrets returns the Secrets that Objects refer to.
 func Secrets() []*corev1.Secret {
 	data := map[string][]byte{"api-key": []byte("value-1"), "token": []byte("value-2"), "empty": nil}
@@ -161,6 +185,19 @@ func Objects() []runtime.Object {
 		agent("runtime", func(s *v1alpha1.AgentSpec) {
 			s.ProviderRef, s.Runtime = nil, &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeClaude}
 		}),
+		agentRuntime("house"),
+		agentRuntime("untrusted", func(r *v1alpha1.AgentRuntime) {
+			r.Status.ObservedCapabilities.WorkspaceGovernance.Mode = v1alpha1.GovernanceTrusted
+		}),
+		agentRuntime("changed", func(r *v1alpha1.AgentRuntime) { r.Generation = 2 }),
+		agentRuntime("unready", func(r *v1alpha1.AgentRuntime) { r.Status.Ready = false }),
+		agentRuntime("old", func(r *v1alpha1.AgentRuntime) { r.Spec.ContractVersion = v1alpha1.HarnessV1 }),
+		agentRuntime("hasty", func(r *v1alpha1.AgentRuntime) {
+			r.Status.ObservedCapabilities.Limits.MaxPromptLeaseMillis = new(int64(500))
+		}),
+		agentRuntime("narrow", func(r *v1alpha1.AgentRuntime) { r.Status.ObservedCapabilities.Limits.MaxRequestBytes = new(int64(10)) }),
+		agentRuntime("keyless", func(r *v1alpha1.AgentRuntime) { r.Spec.ClientAuth.OperationCapabilitySecretRef = key("keys", "gone") }),
+		at("house"), at("untrusted"), at("changed"), at("unready"), at("old"), at("hasty"), at("narrow"), at("keyless"), at("nowhere"),
 		agent("coordinates", func(s *v1alpha1.AgentSpec) { s.Coordination = &v1alpha1.AgentCoordination{Enabled: true} }),
 		agent("no-provider", func(s *v1alpha1.AgentSpec) { s.ProviderRef = nil }),
 		agent("bad-fallback", func(s *v1alpha1.AgentSpec) {

@@ -14,16 +14,19 @@ import (
 // exceeds that of the smallest machine's processors; packages run beside each other, so it does not exceed it by more.
 const servers = 4
 
-// Main runs the tests of a package whose tests start servers. It sets -parallel unless the command line does.
-func Main(m *testing.M) {
+// Main runs the tests of a package whose tests start servers, and ends the program. It sets -parallel unless the command line does.
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run does the same, and returns the exit code.
+func Run(m *testing.M) int {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
 		if err := flag.Set("test.parallel", fmt.Sprint(servers)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			return 1
 		}
 	}
-	os.Exit(m.Run())
+	return m.Run()
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,11 @@ import (
 const tick = 10 * time.Millisecond
 
 // agent does what the lines of a prompt say.
-type agent struct{ *prompt }
+type agent struct {
+	*prompt
+	// usage is what it has consumed, as it says; nil if it says nothing.
+	usage *harness.Usage
+}
 
 // steps are what it can be told to do. A step returns an error to end the turn.
 func (a *agent) steps() map[string]func(args string) error {
@@ -37,7 +42,16 @@ func (a *agent) steps() map[string]func(args string) error {
 		},
 		"tool": func(args string) error {
 			kind, title, _ := strings.Cut(args, " ")
+			if !a.may("t1", &harness.Call{ID: "t1", Kind: kind, Title: title, Arguments: command(title)}) {
+				return nil
+			}
 			a.call("t1", kind, title, false)
+			return nil
+		},
+		"system": func(string) error { return a.say(a.s.spec.SystemPrompt) },
+		"model":  func(string) error { return a.say(a.s.spec.Model) },
+		"consume": func(string) error {
+			a.usage = &harness.Usage{InputTokens: new(uint64(1200)), OutputTokens: new(uint64(80)), CacheReadTokens: new(uint64(900)), CacheWriteTokens: new(uint64(0))}
 			return nil
 		},
 		"usage": func(string) error {
@@ -85,18 +99,21 @@ var (
 	errStopped = errors.New("the agent was stopped")
 )
 
-// run does the steps of the last text.
-func (a *agent) run(texts []string) *harness.Result {
-	steps, did := a.steps(), false
+// run does the steps of the last text. Each is a turn.
+func (a *agent) run(spec *harness.PromptSpec) *harness.Result {
+	steps, turns := a.steps(), int64(0)
 	said := ""
-	for text := range strings.Lines(texts[len(texts)-1]) {
+	for text := range strings.Lines(spec.Texts[len(spec.Texts)-1]) {
 		step, ok := strings.CutPrefix(strings.TrimRight(text, "\n"), "do: ")
 		name, args, _ := strings.Cut(step, " ")
 		do := steps[name]
 		if !ok || do == nil {
 			continue
 		}
-		if did = true; name == "say" {
+		if turns++; spec.MaxTurns > 0 && turns > spec.MaxTurns {
+			return &harness.Result{Outcome: harness.Completed, StopReason: "max_turn_requests", Text: said, Usage: a.usage}
+		}
+		if name == "say" {
 			said = args
 		}
 		switch err := do(args); {
@@ -110,11 +127,11 @@ func (a *agent) run(texts []string) *harness.Result {
 			return result
 		}
 	}
-	if !did {
+	if turns == 0 {
 		said = "done"
 		_ = a.say(said) // never fails
 	}
-	return &harness.Result{Outcome: harness.Completed, StopReason: "end_turn", Text: said}
+	return &harness.Result{Outcome: harness.Completed, StopReason: "end_turn", Text: said, Usage: a.usage}
 }
 
 func (a *agent) say(text string) error {
@@ -143,10 +160,30 @@ func (a *agent) call(id, kind, title string, failed bool) *harness.Call {
 func (a *agent) ask(args string) error {
 	kind, title, _ := strings.Cut(args, " ")
 	answer := "no"
-	if a.permit("q1", &harness.Call{ID: "c1", Kind: kind, Title: title, Arguments: command(title)}) {
+	if call := (&harness.Call{ID: "c1", Kind: kind, Title: title, Arguments: command(title)}); a.allowed(kind) && a.permit("q1", call) {
 		answer = "yes"
 	}
 	return a.say(answer)
+}
+
+// allowed reports whether the session's policy allows calls of a kind.
+func (a *agent) allowed(kind string) bool {
+	p := a.s.spec.ToolPolicy
+	switch {
+	case p == nil:
+		return true
+	case kind == "execute" && p.AllowBash != nil && !*p.AllowBash:
+		return false
+	}
+	return !slices.Contains(p.DisallowedTools, kind) && (p.AllowedTools == nil || slices.Contains(p.AllowedTools, kind))
+}
+
+// may reports whether a call may be made: it is allowed, and if the policy says so, somebody has been asked.
+func (a *agent) may(id string, call *harness.Call) bool {
+	if p := a.s.spec.ToolPolicy; p != nil && slices.Contains(p.ApprovalRequiredTools, call.Kind) && !a.permit("ask-"+id, call) {
+		return false
+	}
+	return a.allowed(call.Kind)
 }
 
 // ticks appends to a file until one of both ends.

@@ -65,8 +65,8 @@ func (s *session) start(id string, body []byte) (*operation, error) {
 	beside := s.state() == harness.SessionRunning && s.r.broken("two-prompts")
 	again := s.prompt != nil && s.prompt.id == id
 	switch state := s.state(); {
-	case len(spec.Texts) == 0 || spec.MaxTurns != 0:
-		return nil, harness.Refuse(harness.BadRequest, "texts is required, and the scripted agent has no maxTurns")
+	case len(spec.Texts) == 0:
+		return nil, harness.Refuse(harness.BadRequest, "texts is required")
 	case (lease < *s.r.limits.MinPromptLeaseMillis || lease > *s.r.limits.MaxPromptLeaseMillis) && !s.r.broken("any-lease"):
 		return nil, harness.Refuse(harness.BadRequest, "leaseMillis must be %d to %d", *s.r.limits.MinPromptLeaseMillis, *s.r.limits.MaxPromptLeaseMillis)
 	case s.r.draining:
@@ -88,7 +88,7 @@ func (s *session) start(id string, body []byte) (*operation, error) {
 	s.r.running++
 	generation := s.generation
 	p.add(&harness.Event{Type: harness.EventAccepted, Session: s.id, Generation: generation, Prompt: id, LeaseMillis: lease})
-	s.r.agents.Go(func() { p.work(spec.Texts) })
+	s.r.agents.Go(func() { p.work(&spec) })
 	return &operation{prompt: p}, nil
 }
 
@@ -244,8 +244,8 @@ func (p *prompt) cancel(body []byte) (*operation, error) {
 func (p *prompt) killSoon() { p.r.clock.AfterFunc(p.lease/4, p.kill) }
 
 // work runs the agent, and settles the prompt.
-func (p *prompt) work(texts []string) {
-	result := (&agent{p}).run(texts)
+func (p *prompt) work(spec *harness.PromptSpec) {
+	result := (&agent{prompt: p}).run(spec)
 	p.r.mu.Lock()
 	defer p.r.mu.Unlock()
 	p.watch.Stop()

@@ -11,6 +11,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -36,6 +37,8 @@ type Options struct {
 	Dir string
 	// MinLease is the shortest lease.
 	MinLease time.Duration
+	// MaxLease is the longest lease; 0 for ten minutes.
+	MaxLease time.Duration
 	// Broken are names of Breaks.
 	Broken []string
 }
@@ -86,7 +89,7 @@ func New(o Options) (*Runtime, error) {
 	r.limits = v1alpha1.AgentRuntimeLimits{
 		MaxResidentSessions: new(int64(8)), MaxConcurrentPrompts: new(int64(4)), MaxRequestBytes: new(int64(64 << 10)),
 		MaxEventLineBytes: new(int64(8 << 10)), MaxTerminalResultBytes: new(int64(4 << 10)), MaxBufferedEvents: new(int64(1024)),
-		MaxUpdateEventsPerSecond: new(int64(1000)), MinPromptLeaseMillis: new(o.MinLease.Milliseconds()), MaxPromptLeaseMillis: new(int64(600_000)),
+		MaxUpdateEventsPerSecond: new(int64(1000)), MinPromptLeaseMillis: new(o.MinLease.Milliseconds()), MaxPromptLeaseMillis: new(cmp.Or(o.MaxLease, 10*time.Minute).Milliseconds()),
 		MaxPendingPermissions: new(int64(4)), MaxWorkspaceDeltaBytes: new(int64(1 << 20)),
 	}
 	return r, nil
@@ -181,4 +184,14 @@ func (r *Runtime) newFolder() (string, error) {
 		return dir, os.MkdirAll(dir, 0o700)
 	}
 	return os.MkdirTemp(r.o.Dir, "session-")
+}
+
+// Resident returns how many sessions there are.
+func (r *Runtime) Resident() int { return len(r.state().Sessions) }
+
+// state is the status without what breaks it.
+func (r *Runtime) state() *harness.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status()
 }

@@ -82,10 +82,6 @@ func (r *Runtime) create(at route, f harness.Fence, scope *scope, body []byte) (
 		}
 	}
 	switch {
-	case spec.Model != "" || spec.SystemPrompt != "":
-		return nil, harness.Refuse(harness.BadRequest, "the scripted agent has neither a model nor a systemPrompt")
-	case spec.ToolPolicy != nil:
-		return nil, harness.Refuse(harness.BadRequest, "the scripted agent has no tools that a toolPolicy could limit")
 	case spec.Workspace != nil && spec.Workspace.Intent != harness.IntentRead && spec.Workspace.Intent != harness.IntentWrite:
 		return nil, harness.Refuse(harness.BadRequest, "workspace.intent must be read or write")
 	case spec.ProfileDigest != "" && spec.ProfileDigest != profile().Digest && !r.broken("any-profile"):

@@ -12,7 +12,8 @@ import (
 // +k8s:supportsSubresource="/status"
 
 // AgentRuntime registers a coding-agent runtime that runs elsewhere. An administrator of the namespace registers it. The controller asks
-// runtimes of platform.harness.v2 what they can do; tasks are not given to them yet.
+// runtimes of platform.harness.v2 what they can do. Agents name one in spec.runtime.runtimeRef; tasks are given to those that are ready and
+// strict-governed.
 type AgentRuntime struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
@@ -172,7 +173,7 @@ type AgentRuntimeToolPolicy struct {
 	// +k8s:maxItems=256
 	// +listType=set
 	// +k8s:listType=set
-	AllowedTools []string `json:"allowedTools,omitempty"`
+	AllowedTools []string `json:"allowedTools,omitzero"`
 	// disallowedTools are tools that are never used.
 	// +optional
 	// +k8s:optional
