@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := standalone.Run(m)
+	code := standalone.MainCode(m)
 	remove()
 	os.Exit(code)
 }

@@ -201,7 +201,7 @@ func TestRemoteAgentAsks(t *testing.T) {
 		s.Runtime.DefaultAllowedTools = []string{"execute", "read"}
 	})
 	people := p.As(t, "boss", "platform-approver")
-	for word, want := range map[string]string{"approve": "yes", "deny": "no"} {
+	for word, want := range map[string]string{"approve": "yes", "decline": "no"} {
 		p.agentTask(word, "guarded", "do: permit execute make")
 		asked := p.waiting(word)
 		if s := asked.Spec; s.TargetTool != "execute" || string(s.TargetArgsPreview.Raw) != `{"command":"make"}` {
@@ -277,9 +277,8 @@ func TestRemoteAgentIsRefused(t *testing.T) {
 		"lease":   {[]string{"no-renewal"}, "do: await-cancel", v1alpha1.WorkspaceRead, v1alpha1.ReasonRuntimeLeaseLost},
 		"unknown": {[]string{"unknown-event"}, "do: usage", v1alpha1.WorkspaceRead, v1alpha1.ReasonProtocolViolated},
 		"digest":  {[]string{"delta-digest"}, "do: touch new.txt x", v1alpha1.WorkspaceWrite, v1alpha1.ReasonProtocolViolated},
-		"nothing": {[]string{"delta-of-nothing"}, "do: say done", v1alpha1.WorkspaceWrite, v1alpha1.ReasonProtocolViolated},
 		"long":    {[]string{"long-result", "long-line"}, "do: say " + strings.Repeat("x", 40<<10), v1alpha1.WorkspaceRead, v1alpha1.ReasonProtocolViolated},
-		"allows":  {[]string{"gap-in-numbers"}, "do: say x\ndo: say y", v1alpha1.WorkspaceRead, v1alpha1.ReasonProtocolViolated},
+		"gap":     {[]string{"gap-in-numbers"}, "do: say x\ndo: say y", v1alpha1.WorkspaceRead, v1alpha1.ReasonProtocolViolated},
 	} {
 		address, _ := serve(t, instance(t, "i-"+name, broken(tc.breaks...)))
 		p.register(name, address)

@@ -15,10 +15,10 @@ import (
 const servers = 4
 
 // Main runs the tests of a package whose tests start servers, and ends the program. It sets -parallel unless the command line does.
-func Main(m *testing.M) { os.Exit(Run(m)) }
+func Main(m *testing.M) { os.Exit(MainCode(m)) }
 
-// Run does the same, and returns the exit code.
-func Run(m *testing.M) int {
+// MainCode does the same, and returns the exit code.
+func MainCode(m *testing.M) int {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
