@@ -44,7 +44,7 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	if err := m.system(ctx, uses); err != nil {
 		return err
 	}
-	return m.fits()
+	return p.fits()
 }
 
 // agentTools finds the platform's tools that a coding agent gets. One at a registered runtime gets none, and no agent gets those for which

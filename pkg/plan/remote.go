@@ -106,13 +106,13 @@ func usable(a *v1alpha1.Agent, r *v1alpha1.AgentRuntime) error {
 }
 
 // fits refuses a prompt that the runtime does not take. The system text and the prompt are sent in requests of their own.
-func (m *maker) fits() error {
-	r := m.plan.Runtime
+func (p *Plan) fits() error {
+	r := p.Runtime
 	if r == nil {
 		return nil
 	}
 	most := ptr.Deref(r.Status.ObservedCapabilities.Limits.MaxRequestBytes, 0)
-	for _, text := range []string{m.plan.Prompt, m.plan.System()} {
+	for _, text := range []string{p.Prompt, p.System()} {
 		if int64(len(text))+aroundPrompt > most {
 			return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "AgentRuntime %q: status.observedCapabilities.limits.maxRequestBytes: the runtime takes %d bytes, and the prompt or the system text has %d", r.Name, most, len(text))
 		}

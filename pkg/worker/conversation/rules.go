@@ -70,8 +70,9 @@ func names(list []string, c *acp.Call) bool {
 }
 
 // ToolPolicy returns the rules for a runtime that is to keep to them itself, too; nil if they restrict nothing.
-func (t *Talk) ToolPolicy() *v1alpha1.AgentRuntimeToolPolicy {
-	r := t.rules
+func (t *Talk) ToolPolicy() *v1alpha1.AgentRuntimeToolPolicy { return t.rules.policy() }
+
+func (r rules) policy() *v1alpha1.AgentRuntimeToolPolicy {
 	if !r.limited && len(r.disallowed)+len(r.gated) == 0 && r.bash {
 		return nil
 	}
