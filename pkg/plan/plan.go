@@ -115,7 +115,7 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	}
 	judged := t
 	if t.Spec.Type == v1alpha1.TaskTypeAgent {
-		there, err := m.agentElsewhere(ctx, t)
+		there, err := agentElsewhere(ctx, r, t)
 		if err != nil {
 			return nil, err
 		}

@@ -28,16 +28,12 @@ func elsewhere(a *v1alpha1.Agent) bool {
 	return a != nil && a.Spec.Runtime != nil && a.Spec.Runtime.RuntimeRef != nil
 }
 
-// agentElsewhere reports whether a task names an agent that exists and runs elsewhere.
-func (m *maker) agentElsewhere(ctx context.Context, t *v1alpha1.Task) (bool, error) {
+// agentElsewhere reports whether a task names an agent that exists and runs elsewhere. Whether it may name it is decided later.
+func agentElsewhere(ctx context.Context, from Reader, t *v1alpha1.Task) (bool, error) {
 	if t.Spec.AgentRef == nil {
 		return false, nil
 	}
-	ref := refer(t.Namespace, t.Spec.AgentRef)
-	if m.isolated(ref, "Agent") != nil { // which is said later
-		return false, nil
-	}
-	a, err := m.reader.Agent(ctx, ref.NamespacedName)
+	a, err := from.Agent(ctx, refer(t.Namespace, t.Spec.AgentRef).NamespacedName)
 	if apierrors.IsNotFound(err) { // which is said later
 		return false, nil
 	}

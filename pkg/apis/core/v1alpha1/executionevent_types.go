@@ -58,7 +58,8 @@ const (
 	// usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did
 	// not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.
 	EventModelRequestFailed EventType = "ModelRequestFailed"
-	// EventModelUsageUpdated: a producer reports tokens outside a request. Content: that of the producer.
+	// EventModelUsageUpdated: a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered
+	// runtime: cacheWriteInputTokens.
 	EventModelUsageUpdated EventType = "ModelUsageUpdated"
 	// EventModelContextUpdated: a producer reports how full the context window is, which says nothing about the tokens that were used.
 	// Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.
@@ -110,7 +111,8 @@ const (
 // Events of a coding agent in a runtime of its own.
 const (
 	// EventAgentRuntimeStarted: the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox,
-	// protocol, agent, agentVersion, model; of another: that of the producer.
+	// protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime:
+	// runtime, runtimeUID, instance, profileDigest, protocol, model.
 	EventAgentRuntimeStarted EventType = "AgentRuntimeStarted"
 	// EventAgentRuntimeCommandStarted: the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of
 	// another: that of the producer.
