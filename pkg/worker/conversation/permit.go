@@ -133,14 +133,18 @@ func (t *Talk) check(ctx context.Context, c *acp.Call) (b bound, gated bool, err
 	return b, t.rules.gates(c) || verdict.Verdict == v1alpha1.ToolCallApprovalRequired, err
 }
 
-// ask asks people. If ctx ends after they were asked, their decision has no effect. Once it fails, nobody is asked any more in this run:
-// approvals for which nothing waits would pile up.
+// ask asks people about a call of the agent's own tools.
 func (t *Talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b bound) (approval.Answer, error) {
-	r := agentloop.ApprovalRequest{
+	return t.desk.ask(ctx, place, agentloop.ApprovalRequest{
 		Tool: tool.Definition{Name: c.Name(), Description: "a tool of kind " + c.Kind + " that the coding agent has of its own"}, CallID: c.ID,
 		Arguments: b.arguments, ArgsDigest: b.digest, Action: t.Scrub(strings.TrimSpace(c.Title)), RiskSummary: b.note,
-	}
-	if t.desk.broken.Load() {
+	})
+}
+
+// ask asks people. If ctx ends after they were asked, their decision has no effect. Once it fails, nobody is asked any more in this run:
+// approvals for which nothing waits would pile up.
+func (d *desk) ask(ctx context.Context, place *asking.Place, r agentloop.ApprovalRequest) (approval.Answer, error) {
+	if d.broken.Load() {
 		place.Leave()
 		return approval.Answer{}, errors.New("asking people has failed before")
 	}
@@ -149,16 +153,16 @@ func (t *Talk) ask(ctx context.Context, place *asking.Place, c *acp.Call, b boun
 		err error
 	}
 	got := make(chan result, 1)
-	t.desk.asking.Go(func() {
-		d, err := place.Ask(t.desk.life, ctx.Done(), r) //nolint:contextcheck // what is asked outlives the request for it
+	d.asking.Go(func() {
+		answer, err := place.Ask(d.life, ctx.Done(), r) //nolint:contextcheck // what is asked outlives the request for it
 		if err != nil && !errors.Is(err, asking.ErrUnwanted) {
-			t.desk.broken.Store(true)
+			d.broken.Store(true)
 		}
-		got <- result{d, err}
+		got <- result{answer, err}
 	})
 	select {
-	case d := <-got:
-		return d.Answer, d.err
+	case a := <-got:
+		return a.Answer, a.err
 	case <-ctx.Done():
 		return approval.Answer{}, ctx.Err()
 	}

@@ -166,7 +166,7 @@ func steps() map[string]func(t *turn, args string) {
 			for range n {
 				began := time.Now()
 				answer := ask(prompt)
-				t.say(fmt.Sprintf("%s %d\n", answer, time.Since(began).Nanoseconds()))
+				t.say(fmt.Sprintf("%s %d\n", answer, time.Since(began).Nanoseconds())) // this is what is measured
 			}
 		},
 		"tools-timed": func(t *turn, count string) { // N calls, each with the time at which it is announced as its id, in nanoseconds
@@ -175,7 +175,7 @@ func steps() map[string]func(t *turn, args string) {
 				id := strconv.FormatInt(time.Now().UnixNano(), 10)
 				t.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": id, "title": "a call", "kind": "read", "status": "in_progress"})
 				t.callEnded(id, false, "ok")
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond) // so that calls are measured one by one
 			}
 		},
 		"usage": func(t *turn, _ string) {

@@ -44,9 +44,9 @@ func Serve(offered []tool.Definition, call Call) http.Handler {
 }
 
 // schemaOf returns the schema of a tool's arguments, which are an object whether it says so or not.
-func schemaOf(d tool.Definition) map[string]any {
-	schema := map[string]any{}
+func schemaOf(d tool.Definition) map[string]json.RawMessage {
+	schema := map[string]json.RawMessage{}
 	_ = json.Unmarshal(d.Parameters, &schema) // without one, any object will do
-	schema["type"] = "object"
+	schema["type"] = json.RawMessage(`"object"`)
 	return schema
 }
