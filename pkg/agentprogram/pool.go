@@ -119,7 +119,7 @@ func (o *PoolOptions) Pool(namespace, identity string, t v1alpha1.AgentRuntimeTy
 			Runtime: v1alpha1.PoolRuntime{Image: image, Profile: v1alpha1.RuntimeProfile{
 				ProtocolVersion: protocolVersion, Digest: "sha256:" + profile, DigestSchemaVersion: "platform.pool.v1", ACPProfile: v1alpha1.ACPProfileV1,
 			}},
-			Capacity: &v1alpha1.RuntimePoolLimits{MaxResidentSessions: new(int32(o.MaxResidentSessions)), MaxRunningPrompts: new(int32(o.MaxRunningPrompts))}, //nolint:gosec // Check
+			Capacity: &v1alpha1.RuntimePoolLimits{MaxResidentSessions: new(int32(o.MaxResidentSessions)), MaxRunningPrompts: new(int32(o.MaxRunningPrompts))},
 		},
 	}
 }

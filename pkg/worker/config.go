@@ -71,6 +71,18 @@ var ErrUsage = errors.New("the worker was started with an invalid configuration"
 // errNotBegun means that the process that started the worker ended before it gave the credentials.
 var errNotBegun = fmt.Errorf("%w: no credentials were received", ErrUsage)
 
+// readRemote reads the registered runtime of a run; nil if it has none.
+func readRemote(text string) (*runspec.Remote, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // the run has none
+	}
+	r := &runspec.Remote{}
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRemote, err)
+	}
+	return r, nil
+}
+
 // LoadConfig reads the configuration that package runspec defines.
 func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	c := &Config{
@@ -104,11 +116,8 @@ func LoadConfig(getenv func(string) string, stdin io.Reader) (*Config, error) {
 	if err = c.readLists(getenv); err != nil {
 		return nil, err
 	}
-	if text := getenv(runspec.EnvRemote); text != "" {
-		c.Remote = &runspec.Remote{}
-		if err := json.Unmarshal([]byte(text), c.Remote); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrUsage, runspec.EnvRemote, err)
-		}
+	if c.Remote, err = readRemote(getenv(runspec.EnvRemote)); err != nil {
+		return nil, err
 	}
 	c.workspaceProgram, c.workspaceAnswer = getenv(runspec.EnvWorkspaceProgram), getenv(runspec.EnvWorkspaceAnswer)
 	c.workspaceBaseline = getenv(runspec.EnvWorkspaceBaseline)

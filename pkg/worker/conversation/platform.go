@@ -109,7 +109,7 @@ func (p *platform) call(ctx context.Context, name, arguments string) tool.Result
 	t := p.talk
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.desk.life, cancel)()
+	defer context.AfterFunc(t.desk.life, cancel)() //nolint:contextcheck // the call ends with the agent, too
 	result, err := agentloop.CallTool(ctx, agentloop.Config{
 		Tools: p.tools, StoredFirst: runtools.StoredFirst(), Recorder: t, AgentName: t.agent, Clock: t.Clock,
 		Gate: &agentloop.Gate{Names: p.gated, Ask: t.desk.approvals.Ask, Commit: t.Recorder.Commit},

@@ -149,7 +149,7 @@ func (t *tree) marked(pid int) bool {
 	// The first thread has ended. Others that have not still have the environment.
 	threads, _ := filepath.Glob(procPath(pid, "task/*/environ"))
 	return slices.ContainsFunc(threads, func(file string) bool {
-		env, err := os.ReadFile(file)
+		env, err := os.ReadFile(file) //nolint:gosec // of a process
 		return err == nil && t.marks(env)
 	})
 }

@@ -56,7 +56,7 @@ func (s *Service) listen(fd int) error {
 	if err != nil {
 		return err
 	}
-	s.port = uint16(address.(*unix.SockaddrInet4).Port) //nolint:errcheck // of a socket of AF_INET
+	s.port = uint16(address.(*unix.SockaddrInet4).Port)
 	s.link, err = os.Readlink(descriptor(fd))
 	return err
 }

@@ -191,7 +191,7 @@ func remove(into *os.Root, name string) error {
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if into.Remove(dir) != nil { // there is more in it
-			break
+			return nil //nolint:nilerr // it stays
 		}
 	}
 	return nil

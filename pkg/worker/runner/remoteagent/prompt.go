@@ -81,7 +81,7 @@ func (r *run) follow(life context.Context, stream *harness.Stream) (*harness.Res
 	t := newTranslator(life, r)
 	defer t.close()
 	for {
-		result, err := t.read(stream)
+		result, err := t.read(stream) //nolint:contextcheck // the translator has that of the prompt, which outlives a stream
 		last := stream.Last()
 		_ = stream.Close() // it was only read
 		if result != nil {
