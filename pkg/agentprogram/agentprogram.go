@@ -28,7 +28,8 @@ type Program struct {
 	Env []string
 	// SignIn is the way in which it is signed in to with the key of its models, by the protocol's id; empty for none.
 	SignIn string
-	// Mode is the mode in which it asks for permission, by its own id; empty if it does so anyway, or never.
+	// Mode is the mode that suits a sandbox around it, by its own id; empty for that in which it begins. If there is one in which it asks for
+	// permission and needs no sandbox of its own, it is that.
 	Mode string
 	// Port is its argument for the port of 127.0.0.1 on which it serves itself; empty if it needs none.
 	Port string
@@ -45,7 +46,7 @@ func programs() map[v1alpha1.AgentRuntimeType]Program {
 			name: "claude-agent-acp", Env: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}, install: "npm install -g @agentclientprotocol/claude-agent-acp", setup: claude,
 			Mode: "default",
 		},
-		v1alpha1.RuntimeCodex: {name: "codex-acp", install: "npm install -g @agentclientprotocol/codex-acp", SignIn: "api-key", setup: codex},
+		v1alpha1.RuntimeCodex: {name: "codex-acp", install: "npm install -g @agentclientprotocol/codex-acp", SignIn: "api-key", Mode: "agent-full-access", setup: codex},
 		v1alpha1.RuntimeOpenCode: {
 			name: "opencode", Args: []string{"acp"}, install: "npm install -g opencode-ai", setup: openCode, Port: "--port",
 			Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1"},

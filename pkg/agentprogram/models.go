@@ -39,9 +39,9 @@ func (p Program) Setup(m Models) (env []string, files map[string]string) {
 }
 
 // claude is told by the variables of Claude Code (https://code.claude.com/docs/en/settings). It uses several models, which are all the
-// same one here.
+// same one here. Tools of servers are told to the model from the start: searching for them is a feature of one vendor's models.
 func claude(m Models) setup {
-	s := setup{env: map[string]string{"ANTHROPIC_BASE_URL": m.URL + "/anthropic", "ANTHROPIC_AUTH_TOKEN": m.Key}}
+	s := setup{env: map[string]string{"ANTHROPIC_BASE_URL": m.URL + "/anthropic", "ANTHROPIC_AUTH_TOKEN": m.Key, "ENABLE_TOOL_SEARCH": "false"}}
 	for _, name := range []string{
 		"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL",
 		"CLAUDE_CODE_SUBAGENT_MODEL",

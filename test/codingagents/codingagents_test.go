@@ -36,6 +36,8 @@ type agent struct {
 	folder  string
 	// run makes the call of its tool that runs a command.
 	run func(command string) script.ToolCall
+	// recall is its name of the platform's tool recall_memory; empty if it is not tried.
+	recall string
 	// asks says whether it asks for permission to run commands.
 	asks bool
 }
@@ -47,11 +49,11 @@ func call(name, argument, command string) script.ToolCall {
 func agents() []agent {
 	return []agent{
 		{
-			kind: v1alpha1.RuntimeOpenCode, program: "opencode-linux-x64/bin/opencode", need: kit.Agents, folder: "npm", asks: true,
+			kind: v1alpha1.RuntimeOpenCode, program: "opencode-linux-x64/bin/opencode", need: kit.Agents, folder: "npm", asks: true, recall: "platform_recall_memory",
 			run: func(c string) script.ToolCall { return call("bash", "command", c) },
 		},
 		{
-			kind: v1alpha1.RuntimeClaude, program: "@agentclientprotocol/claude-agent-acp/dist/index.js", need: kit.Agents, folder: "npm", asks: true,
+			kind: v1alpha1.RuntimeClaude, program: "@agentclientprotocol/claude-agent-acp/dist/index.js", need: kit.Agents, folder: "npm", asks: true, recall: "mcp__platform__recall_memory",
 			run: func(c string) script.ToolCall { return call("Bash", "command", c) },
 		},
 		{
@@ -82,8 +84,8 @@ func (a agent) file(t *testing.T) string {
 	return started
 }
 
-// TestCodingAgents: each agent reads a repository and answers, and changes one, which becomes a branch and a pull request. Each of its
-// requests to the model is counted as the vendor counted it, and none of its processes has the vendor's key.
+// TestCodingAgents: each agent reads a repository and answers, calls a tool of the platform, and changes a repository, which becomes a branch
+// and a pull request. Each of its requests to the model is counted as the vendor counted it, and none of its processes has the vendor's key.
 func TestCodingAgents(t *testing.T) {
 	for _, a := range agents() {
 		t.Run(string(a.kind), func(t *testing.T) {
@@ -142,6 +144,17 @@ func (a agent) work(t *testing.T) {
 		t.Errorf("it answers %q; the vendor refused %q", got, v.Refusals())
 	}
 	a.counted(t, p, v, "read")
+
+	if a.recall != "" {
+		recall := script.ToolCall{Name: a.recall, Arguments: []byte(`{"query":"spoons"}`)}
+		v.Begin(map[string]realvendor.Play{"what you remember": {Calls: []script.ToolCall{recall}, Result: "success", Text: "Nothing."}})
+		run("recall", "Please say what you remember.", func(*v1alpha1.TaskWorkspace) {})
+		p.AwaitPhase("recall", v1alpha1.TaskSucceeded)
+		a.counted(t, p, v, "recall")
+		if !slices.ContainsFunc(p.EventsOf("recall", v1alpha1.EventToolCallCompleted), func(e v1alpha1.ExecutionEvent) bool { return e.ToolName == "recall_memory" }) {
+			t.Errorf("the platform's tool was not called; it answers %q", p.ResultOf("recall"))
+		}
+	}
 
 	v.Begin(map[string]realvendor.Play{"sell forks": {Calls: []script.ToolCall{a.run("echo and forks >> README.md; mkdir src; echo x > src/fork")}, Text: "It sells forks, too."}})
 	run("write", "Please sell forks, too.", func(w *v1alpha1.TaskWorkspace) {
