@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/command"
@@ -167,6 +168,7 @@ func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 	}{
 		{s.SessionRef != nil, "spec.sessionRef", "a delegated task cannot join a session; put what it has to know into its prompt"},
 		{s.Schedule != "", "spec.schedule", "a schedule outlives the task that makes it; a person or a client with the right to create tasks can create it"},
+		{s.Workspace != nil, "spec.workspace", "nothing is checked out for a delegated task yet, and its credentials would be those of others"},
 		{s.WebhookURL != "", "spec.webhookURL", "a delegated task reports to its parent"},
 		{s.SecretRef != nil && !equality.Semantic.DeepEqual(s.SecretRef, parent.Spec.SecretRef), "spec.secretRef", "a delegated task may mount only the Secret of its parent"},
 		{s.Resources != nil && !equality.Semantic.DeepEqual(s.Resources, parent.Spec.Resources), "spec.resources", "a delegated task may only have the resources of its parent or its agent"},
@@ -182,6 +184,9 @@ func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 			forbid(fmt.Sprintf("spec.env[%d].valueFrom", i), "a delegated task may only have the references of its parent's spec.env")
 		}
 	}
+	if s.AgentRuntime != nil && agent != nil && agent.Spec.Runtime != nil {
+		checkRuntime(s.AgentRuntime, agent.Spec.Runtime, forbid)
+	}
 	if s.AI != nil {
 		rest := s.AI.DeepCopy()
 		rest.Tools, rest.Prompt = nil, ""
@@ -191,6 +196,21 @@ func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 		list = append(list, checkTools(parent, coordinator, child, agent)...)
 	}
 	return list
+}
+
+// checkRuntime refuses what a coding agent may not do unless it is told otherwise: a delegated task may only tell it to do less.
+func checkRuntime(own *v1alpha1.TaskAgentRuntime, agent *v1alpha1.AgentCodingRuntime, forbid func(field, format string, args ...any)) {
+	if ptr.Deref(own.AllowBash, false) && !ptr.Deref(agent.DefaultAllowBash, true) {
+		forbid("spec.agentRuntime.allowBash", "the agent of the delegated task does not allow commands (spec.runtime.defaultAllowBash)")
+	}
+	if agent.DefaultAllowedTools == nil {
+		return
+	}
+	for i, name := range own.AllowedTools {
+		if !slices.ContainsFunc(agent.DefaultAllowedTools, func(has string) bool { return strings.EqualFold(has, name) }) {
+			forbid(fmt.Sprintf("spec.agentRuntime.allowedTools[%d]", i), "the agent of the delegated task does not allow %q (spec.runtime.defaultAllowedTools)", name)
+		}
+	}
 }
 
 // checkTools refuses tools that neither the child's agent nor its parent has.

@@ -108,3 +108,31 @@ func TestCodingAgentPlatformTools(t *testing.T) {
 		}
 	}
 }
+
+// TestCodingAgentDelegates: a coding agent gives a part of its work to another one and waits for it, in a pool with one place, which it
+// gives away meanwhile.
+func TestCodingAgentDelegates(t *testing.T) {
+	program := kit.Bin(t, "scriptedagent")
+	p, _ := standalone.WithModel(t, askedScript, func(o *standalone.Options) {
+		o.AgentPrograms, o.Pools.MaxResidentSessions, o.Pools.MaxRunningPrompts = []string{"codex=" + program}, 1, 1
+	})
+	for name, c := range map[string]*v1alpha1.AgentCoordination{
+		"chief": {Enabled: true, AllowedAgents: []v1alpha1.NamespacedReference{{Name: "clerk"}}}, "clerk": nil,
+	} {
+		kit.Must[*v1alpha1.Agent](t)(p.API().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{
+			Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeCodex}, Coordination: c,
+		}}, metav1.CreateOptions{}))
+	}
+	p.Run("whole", func(s *v1alpha1.TaskSpec) {
+		s.Type, s.Command, s.AgentRef = v1alpha1.TaskTypeAgent, nil, &v1alpha1.NamespacedReference{Name: "chief"}
+		s.Prompt = "do: delegate clerk do: say a part\ndo: say ."
+	})
+	p.AwaitPhase("whole", v1alpha1.TaskSucceeded)
+	if got := p.ResultOf("whole"); !strings.Contains(got, "a part") {
+		t.Errorf("it says %q", got)
+	}
+	children := p.Below("whole")
+	if len(children) != 1 || children[0].Spec.Type != v1alpha1.TaskTypeAgent || children[0].Status.Phase != v1alpha1.TaskSucceeded {
+		t.Errorf("below it are %+v", children)
+	}
+}

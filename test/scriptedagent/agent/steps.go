@@ -153,6 +153,16 @@ func steps() map[string]func(t *turn, args string) {
 			name, raw, _ := strings.Cut(args, " ")
 			t.say(t.mcp("tools/call", map[string]any{"name": name, "arguments": json.RawMessage(raw)}) + "\n")
 		},
+		"delegate": func(t *turn, args string) { // an agent, and its prompt; says what it did
+			agent, prompt, _ := strings.Cut(args, " ")
+			var made struct{ Data struct{ TaskName string } }
+			answer := t.mcp("tools/call", map[string]any{"name": "delegate_task", "arguments": map[string]any{"agent": agent, "prompt": strings.ReplaceAll(prompt, ";", "\n")}})
+			if err := json.Unmarshal([]byte(answer), &made); err != nil || made.Data.TaskName == "" {
+				t.say(answer)
+				return
+			}
+			t.say(t.mcp("tools/call", map[string]any{"name": "wait_for_tasks", "arguments": map[string]any{"tasks": []string{made.Data.TaskName}}}))
+		},
 		"permit-platform": func(t *turn, name string) { // asks as Claude Code does
 			title := "mcp__platform__" + name
 			id := t.call("other", title, map[string]any{})

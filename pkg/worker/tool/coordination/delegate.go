@@ -38,7 +38,6 @@ const defaultMaxRetries = 2
 // check refuses arguments for what this version does not have.
 func (a *delegateArguments) check() error {
 	const noWorkspace = "nothing is checked out for delegated tasks in this version"
-	const coding = "it is for coding agents, and this server has no runtime for them"
 	switch {
 	case strings.TrimSpace(a.Prompt) == "":
 		return tool.InvalidArguments("prompt: must say what is to be done")
@@ -48,10 +47,6 @@ func (a *delegateArguments) check() error {
 		return notBuilt("prior_task", "no changes of an earlier task are applied in this version; describe them in the prompt")
 	case a.Feedback != "":
 		return notBuilt("feedback", "it belongs to prior_task, which this version does not have; put the feedback into the prompt")
-	case a.MaxTurns != nil:
-		return notBuilt("maxTurns", coding)
-	case a.AllowBash != nil:
-		return notBuilt("allowBash", coding)
 	}
 	return nil
 }
@@ -80,7 +75,7 @@ var _ tool.Tool = delegateTool{}
 // Definition describes the tool.
 func (delegateTool) Definition() tool.Definition { return builtin.DelegateTask.Definition() }
 
-// Call creates the task.
+// Call creates the task. The server makes it one of type agent if its agent has a runtime.
 func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	a, err := decode[delegateArguments](raw)
 	if err != nil {
@@ -96,6 +91,9 @@ func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error
 		Type: v1alpha1.TaskTypeAI, Prompt: a.Prompt,
 		AgentRef: &v1alpha1.NamespacedReference{Name: a.Agent, Namespace: cmp.Or(a.AgentNamespace, a.Namespace)},
 	}}
+	if a.MaxTurns != nil || a.AllowBash != nil {
+		child.Spec.AgentRuntime = &v1alpha1.TaskAgentRuntime{MaxTurns: a.MaxTurns, AllowBash: a.AllowBash}
+	}
 	if a.AutoRetry {
 		most := defaultMaxRetries
 		if a.MaxRetries != nil {

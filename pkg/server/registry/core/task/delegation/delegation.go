@@ -150,6 +150,9 @@ func (r Delegations) delegate(ctx context.Context, uid types.UID, name string, t
 	if err != nil {
 		return nil, nil, err
 	}
+	if t.Spec.Type == v1alpha1.TaskTypeAI && t.Spec.AI == nil && agent != nil && agent.Spec.Runtime != nil {
+		t.Spec.Type = v1alpha1.TaskTypeAgent // the delegating agent knows a name, and not what it stands for
+	}
 	if refused := plan.CheckDelegation(parent, coordinator, t, agent, depth); refused != nil {
 		return nil, nil, refuse("%s", refused.Message)
 	}
