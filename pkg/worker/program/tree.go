@@ -194,8 +194,21 @@ func (t *tree) killFound() error {
 	killed := map[id]bool{}
 	for range killRounds {
 		members, err := t.members()
-		if err != nil || len(members) == 0 {
+		if err != nil {
 			return err
+		}
+		// A process that is ending has lost its environment, so it may not be found again.
+		for k := range killed {
+			p, ok := readProcess(k.pid)
+			switch {
+			case !ok || p.start != k.start || p.dead:
+				delete(killed, k)
+			case !slices.ContainsFunc(members, func(m process) bool { return m.pid == p.pid }):
+				members = append(members, p)
+			}
+		}
+		if len(members) == 0 {
+			return nil
 		}
 		wait, fresh := roundWaitMillis, members[:0:0]
 		for _, m := range members {
