@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/refusal"
@@ -79,4 +80,13 @@ func (m *maker) localAgent() error {
 		return refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "agent %q: spec.runtime.type: %s", p.Agent.Name, why)
 	}
 	return nil
+}
+
+// MaxTurns returns how often the coding agent of a task may ask its model; 0 if neither the task nor its Agent says so.
+func MaxTurns(t *v1alpha1.Task, a *v1alpha1.Agent) int32 {
+	most := ptr.Deref(a.Spec.Runtime.DefaultMaxTurns, 0)
+	if own := t.Spec.AgentRuntime; own != nil {
+		most = ptr.Deref(own.MaxTurns, most)
+	}
+	return most
 }

@@ -33,6 +33,9 @@ func modelNames(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	return names
 }
 
+// ModelName returns the name of the model that the task or its Agent names; empty if neither does.
+func ModelName(t *v1alpha1.Task, a *v1alpha1.Agent) string { return cmp.Or(modelNames(t, a)...) }
+
 // models finds the model and its fallbacks. Each must be usable: an unusable fallback would fail when it is needed
 // most.
 func (m *maker) models(ctx context.Context, uses *Uses, names []string) error {

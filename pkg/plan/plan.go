@@ -115,11 +115,9 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	}
 	judged := t
 	if t.Spec.Type == v1alpha1.TaskTypeAgent {
-		there, err := agentElsewhere(ctx, r, t)
-		if err != nil {
+		if there, err := m.hasRuntime(ctx, t); err != nil {
 			return nil, err
-		}
-		if m.place.Runtime == nil && !there { // which matters more than the rest
+		} else if !there { // which matters more than the rest
 			return nil, refusal.New(v1alpha1.ReasonRuntimeNotAvailable, "tasks of type agent need an agent runtime, and this server has none")
 		}
 		judged = t.DeepCopy() // what holds for a task of type ai holds for it as well, once it is to start

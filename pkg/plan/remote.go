@@ -28,12 +28,13 @@ func elsewhere(a *v1alpha1.Agent) bool {
 	return a != nil && a.Spec.Runtime != nil && a.Spec.Runtime.RuntimeRef != nil
 }
 
-// agentElsewhere reports whether a task names an agent that exists and runs elsewhere. Whether it may name it is decided later.
-func agentElsewhere(ctx context.Context, from Reader, t *v1alpha1.Task) (bool, error) {
-	if t.Spec.AgentRef == nil {
-		return false, nil
+// hasRuntime reports whether there may be a runtime for a task of type agent: at the place, or where its agent says, whether it may name
+// that agent or not.
+func (m *maker) hasRuntime(ctx context.Context, t *v1alpha1.Task) (bool, error) {
+	if m.place.Runtime != nil || t.Spec.AgentRef == nil {
+		return m.place.Runtime != nil, nil
 	}
-	a, err := from.Agent(ctx, refer(t.Namespace, t.Spec.AgentRef).NamespacedName)
+	a, err := m.reader.Agent(ctx, refer(t.Namespace, t.Spec.AgentRef).NamespacedName)
 	if apierrors.IsNotFound(err) { // which is said later
 		return false, nil
 	}

@@ -3,7 +3,11 @@
 
 package runspec
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+)
 
 // Remote is the registered runtime at which the coding agent of a run is, as it was when the attempt was assigned. It has no secret.
 type Remote struct {
@@ -22,3 +26,7 @@ type Remote struct {
 	// MaxDeltaBytes is how many bytes the file with what has changed may have.
 	MaxDeltaBytes int64 `json:"maxDeltaBytes"`
 }
+
+// KeepsCommit reports whether the worker of a task needs the commit of its workspace after the files were written: to compare with it, or
+// to send it to the runtime, which is nil for none.
+func KeepsCommit(ws *v1alpha1.TaskWorkspace, r *Remote) bool { return ws.Writes() || r != nil }

@@ -39,11 +39,6 @@ func (c checkout) Apply(ctx context.Context, file string) (int, error) {
 	return answer.Applied.Files, nil
 }
 
-// keeps reports whether the commit of the task's workspace is needed after its files were written: to compare, or to send it.
-func (w *worker) keeps(task *v1alpha1.Task) bool {
-	return task.Spec.Workspace.Writes() || w.config.Remote != nil
-}
-
 // baseline is the folder with the commit that the workspace was made from: one of the Pod's, one of the spool, or, if nothing is
 // compared, a temporary one. Programs of the run reach none of them.
 func (w *worker) baseline() string {

@@ -30,7 +30,7 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 		return runner.Fail(v1alpha1.ReasonInternalError, "the home folder of programs: %w", err)
 	}
 	order := w.order(task)
-	if w.keeps(task) {
+	if runspec.KeepsCommit(ws, w.config.Remote) {
 		if ws.Writes() && w.spool == nil {
 			return runner.Fail(v1alpha1.ReasonWorkerMisconfigured, "%s is not set, and what the run changes must be kept", runspec.EnvSpoolDir)
 		}

@@ -4,6 +4,7 @@
 package conversation
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -23,6 +24,14 @@ func (t *Talk) Answered(text string) {
 	if t.last == "" {
 		t.last = text
 	}
+}
+
+// Stopped returns why a run fails whose ctx has ended: because of what ended it, or because it was asked to stop.
+func Stopped(ctx context.Context) error {
+	if ended, ok := errors.AsType[*runner.Error](context.Cause(ctx)); ok {
+		return ended
+	}
+	return runner.Fail(v1alpha1.ReasonWorkerStopped, "the coding agent was stopped")
 }
 
 // Failure returns why a turn has failed that ended for a reason; nil if it has not. It is called after Finish.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/agentloop"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/llm"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/tool"
@@ -110,9 +111,12 @@ func (p *platform) call(ctx context.Context, name, arguments string) tool.Result
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.desk.life, cancel)() //nolint:contextcheck // the call ends with the agent, too
+	ask := func(ctx context.Context, r agentloop.ApprovalRequest) (approval.Answer, error) {
+		return t.desk.ask(ctx, t.desk.approvals.Place(), r)
+	}
 	result, err := agentloop.CallTool(ctx, agentloop.Config{
 		Tools: p.tools, StoredFirst: runtools.StoredFirst(), Recorder: t, AgentName: t.agent, Clock: t.Clock,
-		Gate: &agentloop.Gate{Names: p.gated, Ask: t.desk.approvals.Ask, Commit: t.Recorder.Commit},
+		Gate: &agentloop.Gate{Names: p.gated, Ask: ask, Commit: t.Recorder.Commit},
 		Judge: func(ctx context.Context, callID, name string, arguments json.RawMessage) (v1alpha1.ToolCallStatus, error) {
 			return asking.Policies(ctx, t.Run, v1alpha1.ToolCallSpec{ToolName: name, CallID: callID, Arguments: &apiextensionsv1.JSON{Raw: arguments}})
 		},

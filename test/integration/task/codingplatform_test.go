@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	people "github.com/platform-ai/platform/pkg/worker/asking"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
@@ -135,4 +136,24 @@ func TestCodingAgentDelegates(t *testing.T) {
 	if len(children) != 1 || children[0].Spec.Type != v1alpha1.TaskTypeAgent || children[0].Status.Phase != v1alpha1.TaskSucceeded {
 		t.Errorf("below it are %+v", children)
 	}
+}
+
+// TestCodingAgentImpatient: an agent that asks again and again for what people decide, and waits for nothing, does not flood them.
+func TestCodingAgentImpatient(t *testing.T) {
+	program := kit.Bin(t, "scriptedagent")
+	p, _ := standalone.WithModel(t, askedScript, func(o *standalone.Options) { o.AgentPrograms = []string{"codex=" + program} })
+	kit.Must[*v1alpha1.Agent](t)(p.API().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "hasty"}, Spec: v1alpha1.AgentSpec{
+		Runtime: &v1alpha1.AgentCodingRuntime{Type: v1alpha1.RuntimeCodex}, Coordination: &v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"remember"}},
+	}}, metav1.CreateOptions{}))
+	p.Run("hurries", func(s *v1alpha1.TaskSpec) {
+		s.Type, s.Command, s.AgentRef = v1alpha1.TaskTypeAgent, nil, &v1alpha1.NamespacedReference{Name: "hasty"}
+		s.Prompt = `do: platform-given-up 150 remember {"title":"T","content":"c"}` + "\ndo: tool read x\ndo: await-cancel waiting"
+	})
+	kit.Await(t, "the agent has asked", func() bool { return len(p.EventsOf("hurries", v1alpha1.EventToolCallCompleted)) > 0 })
+	list := kit.Must[*v1alpha1.ApprovalList](t)(p.API().Approvals("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.taskName=hurries,status.state=pending"}))
+	if n := len(list.Items); n == 0 || n > people.MaxPending {
+		t.Errorf("%d approvals wait", n)
+	}
+	kit.Must[*v1alpha1.Task](t)(p.Tasks().Cancel(t.Context(), "hurries", &v1alpha1.TaskCancellation{Reason: "enough"}, metav1.CreateOptions{}))
+	p.AwaitPhase("hurries", v1alpha1.TaskCancelled)
 }

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,11 @@ type server struct {
 
 // mcp sends a request to the first MCP server, and returns what it is answered: the names of tools, the text of a result, or an error.
 func (a *agent) mcp(method string, params any) string {
+	return a.mcpWithin(context.Background(), method, params)
+}
+
+// mcpWithin is mcp that gives the request up when ctx ends.
+func (a *agent) mcpWithin(ctx context.Context, method string, params any) string {
 	if len(a.servers) == 0 {
 		return "no server"
 	}
@@ -28,7 +34,7 @@ func (a *agent) mcp(method string, params any) string {
 	if err != nil {
 		return err.Error()
 	}
-	r, err := http.NewRequest(http.MethodPost, s.URL, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
 	if err != nil {
 		return err.Error()
 	}

@@ -6,6 +6,7 @@ package agent
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,6 +153,16 @@ func steps() map[string]func(t *turn, args string) {
 		"platform": func(t *turn, args string) { // a tool, and its arguments
 			name, raw, _ := strings.Cut(args, " ")
 			t.say(t.mcp("tools/call", map[string]any{"name": name, "arguments": json.RawMessage(raw)}) + "\n")
+		},
+		"platform-given-up": func(t *turn, args string) { // N calls of a tool, each of which is given up before it is answered
+			count, rest, _ := strings.Cut(args, " ")
+			name, raw, _ := strings.Cut(rest, " ")
+			n, _ := strconv.Atoi(count)
+			for range n {
+				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond) // an impatient client
+				t.mcpWithin(ctx, "tools/call", map[string]any{"name": name, "arguments": json.RawMessage(raw)})
+				cancel()
+			}
 		},
 		"delegate": func(t *turn, args string) { // an agent, and its prompt; says what it did
 			agent, prompt, _ := strings.Cut(args, " ")

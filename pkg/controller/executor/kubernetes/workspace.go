@@ -57,7 +57,7 @@ func (e *Executor) prepare(run executor.Run, p *podBuilder, worker corev1.Resour
 	}
 	own.emptyDir("prepared", preparedDir, "1Mi")
 	p.mounts = append(p.mounts, corev1.VolumeMount{Name: "prepared", MountPath: preparedDir, ReadOnly: true})
-	if keeps(run) {
+	if runspec.KeepsCommit(run.Task.Spec.Workspace, run.Remote) {
 		order.Keep = baselineDir
 		own.emptyDir("baseline", baselineDir, fetchedSize)
 		p.mounts = append(p.mounts, corev1.VolumeMount{Name: "baseline", MountPath: baselineDir, ReadOnly: true})
@@ -87,7 +87,7 @@ func (e *Executor) workspaceEnv(run executor.Run) (answer, baseline, program str
 	if ws == nil {
 		return "", "", ""
 	}
-	if keeps(run) {
+	if runspec.KeepsCommit(run.Task.Spec.Workspace, run.Remote) {
 		baseline, program = baselineDir, workspace.ProgramPath
 		if e.image(run) != e.opts.WorkerImage {
 			program = path.Join(programDir, workspace.ProgramName)
@@ -95,9 +95,6 @@ func (e *Executor) workspaceEnv(run executor.Run) (answer, baseline, program str
 	}
 	return answerFile, baseline, program
 }
-
-// keeps reports whether the worker needs the commit after its files were written: to compare with it, or to send it.
-func keeps(run executor.Run) bool { return run.Task.Spec.Workspace.Writes() || run.Remote != nil }
 
 // preparing returns the resources of the init container: those of the worker, and enough memory for a repository of some size. They
 // add nothing to a run that has as much, because the worker begins when the init container has ended.

@@ -69,7 +69,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	if ctx.Err() != nil {
-		return runner.Result{}, stopped()
+		return runner.Result{}, conversation.Stopped(ctx)
 	}
 	r.plan = p
 	kind := p.Agent.Spec.Runtime.Type
@@ -145,10 +145,6 @@ func (r *run) args() []string {
 		return append(slices.Clip(r.program.Args), r.program.Port, strconv.Itoa(int(s.Port())))
 	}
 	return r.program.Args
-}
-
-func stopped() error {
-	return runner.Fail(v1alpha1.ReasonWorkerStopped, "the coding agent was stopped")
 }
 
 // env makes the agent's home folder and returns the environment of its process.
@@ -236,12 +232,13 @@ func (p *process) end(c clock.Clock, atOnce bool) {
 
 // converse runs the agent for one prompt.
 func (r *run) converse(ctx context.Context, args, env []string, t *conversation.Talk) (runner.Result, error) {
+	t.Prepare(ctx, r.plan) // the agent may call tools as soon as it runs
 	p, out, err := r.start(ctx, args, env)
 	if err != nil {
+		t.Finish(true)
 		return runner.Result{}, err
 	}
 	began := r.Clock.Now()
-	t.Prepare(ctx, r.plan)
 	client := acp.Connect(ctx, out, p.stdin, acp.Options{Name: "platform", Version: version.Version(), Handler: t, Clock: clock.RealClock{}, Grace: cancelGrace})
 	stop, err := r.turn(ctx, client, filepath.Base(args[0]), t)
 	p.end(clock.RealClock{}, ctx.Err() != nil)
@@ -310,10 +307,7 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *conv
 func (r *run) failure(ctx context.Context, p *process, stop acp.StopReason, err error, t *conversation.Talk) error {
 	switch {
 	case ctx.Err() != nil:
-		if ended, ok := errors.AsType[*runner.Error](context.Cause(ctx)); ok {
-			return ended
-		}
-		return stopped()
+		return conversation.Stopped(ctx)
 	case errors.Is(p.err, program.ErrSandbox):
 		return runner.Fail(v1alpha1.ReasonSandboxUnavailable, "%w", p.err)
 	case errors.Is(p.err, program.ErrMemory):

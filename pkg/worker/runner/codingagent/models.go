@@ -7,11 +7,11 @@ import (
 	"context"
 	"net/http"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/platform-ai/platform/pkg/agentprogram"
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/acp"
+	"github.com/platform-ai/platform/pkg/worker/conversation"
 	"github.com/platform-ai/platform/pkg/worker/door"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
@@ -30,7 +30,7 @@ type models struct {
 // run.
 func (r *run) openDoor(ctx context.Context, tools http.Handler, end context.CancelCauseFunc) error {
 	d, err := door.Open(door.Options{
-		API: r.API, Task: r.Task, MaxRequests: r.maxTurns(), Tools: tools,
+		API: r.API, Task: r.Task, MaxRequests: int(plan.MaxTurns(r.Task, r.plan.Agent)), Tools: tools,
 		Ended: func(reason, message string) { end(runner.Fail(reason, "%s", message)) },
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *run) openDoor(ctx context.Context, tools http.Handler, end context.Canc
 	switch {
 	case ctx.Err() != nil:
 		d.Close()
-		return stopped()
+		return conversation.Stopped(ctx)
 	case err != nil: // the agent may have one of its own
 		r.Log.Line("the coding agent has no model: %v", err)
 	case len(names) > 0:
@@ -54,15 +54,6 @@ func (r *run) openDoor(ctx context.Context, tools http.Handler, end context.Canc
 		r.Policy.DoorPort = d.Port()
 	}
 	return nil
-}
-
-// maxTurns returns how often the agent may ask its model.
-func (r *run) maxTurns() int {
-	most := ptr.Deref(r.plan.Agent.Spec.Runtime.DefaultMaxTurns, 0)
-	if own := r.Task.Spec.AgentRuntime; own != nil {
-		most = ptr.Deref(own.MaxTurns, most)
-	}
-	return int(most)
 }
 
 // models returns what the agent is told of its models.

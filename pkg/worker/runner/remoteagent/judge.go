@@ -15,6 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/harness"
 	"github.com/platform-ai/platform/pkg/worker/acp"
+	"github.com/platform-ai/platform/pkg/worker/conversation"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 )
 
@@ -76,7 +77,7 @@ func (r *run) judge(ctx context.Context, end *harness.Result, err error) (acp.St
 	case harness.CancelledThen:
 	}
 	if ctx.Err() != nil {
-		return acp.StopCancelled, stopped(ctx)
+		return acp.StopCancelled, conversation.Stopped(ctx)
 	}
 	return acp.StopCancelled, r.talk.Failure(acp.StopCancelled)
 }

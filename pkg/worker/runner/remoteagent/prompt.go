@@ -12,6 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/harness"
+	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/client"
 )
 
@@ -27,7 +28,7 @@ func (r *run) prompt(ctx context.Context) (*harness.Result, error) {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	defer context.AfterFunc(ctx, func() { r.cancel(life, end) })()
-	spec := harness.PromptSpec{Texts: []string{r.plan.Prompt}, LeaseMillis: r.Remote.LeaseMillis, MaxTurns: r.maxTurns()}
+	spec := harness.PromptSpec{Texts: []string{r.plan.Prompt}, LeaseMillis: r.Remote.LeaseMillis, MaxTurns: int64(plan.MaxTurns(r.Task, r.plan.Agent))}
 	var stream *harness.Stream
 	err := r.again(ctx, func(context.Context) (err error) {
 		stream, err = r.session.Start(life, r.operation("start"), promptID, spec)

@@ -33,14 +33,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/egress"
@@ -75,7 +73,7 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	}
 	result, err := r.do(ctx)
 	if ctx.Err() != nil {
-		err = stopped(ctx)
+		err = conversation.Stopped(ctx)
 	}
 	return result, err
 }
@@ -111,13 +109,6 @@ func newRun(given *runner.Run, p *plan.Plan) (*run, error) {
 	}, nil
 }
 
-func stopped(ctx context.Context) error {
-	if ended, ok := errors.AsType[*runner.Error](context.Cause(ctx)); ok {
-		return ended
-	}
-	return runner.Fail(v1alpha1.ReasonWorkerStopped, "the coding agent was stopped")
-}
-
 // sessionID is the name of the session of a task.
 func (r *run) sessionID() string { return "task-" + string(r.Task.UID) }
 
@@ -148,28 +139,11 @@ func (r *run) do(ctx context.Context) (runner.Result, error) {
 		err = r.takeDelta(ctx)
 	}
 	if ctx.Err() != nil {
-		err = stopped(ctx)
+		err = conversation.Stopped(ctx)
 	}
 	r.talk.RecordEnd(stop, err, r.Clock.Since(began))
 	return r.talk.Result(stop), err
 }
 
 // model returns the model that the task or its Agent names; empty for the runtime's own.
-func (r *run) model() string {
-	if ai := r.Task.Spec.AI; ai != nil && ai.Model != "" {
-		return ai.Model
-	}
-	if m := r.plan.Agent.Spec.Model; m != nil {
-		return m.Name
-	}
-	return ""
-}
-
-// maxTurns returns how often the agent may ask its model; 0 for the runtime's own limit.
-func (r *run) maxTurns() int64 {
-	most := ptr.Deref(r.plan.Agent.Spec.Runtime.DefaultMaxTurns, 0)
-	if own := r.Task.Spec.AgentRuntime; own != nil {
-		most = ptr.Deref(own.MaxTurns, most)
-	}
-	return int64(most)
-}
+func (r *run) model() string { return plan.ModelName(r.Task, r.plan.Agent) }
