@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	people "github.com/platform-ai/platform/pkg/worker/asking"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 	"github.com/platform-ai/platform/test/kit/standalone"
@@ -151,7 +150,7 @@ func TestCodingAgentImpatient(t *testing.T) {
 	})
 	kit.Await(t, "the agent has asked", func() bool { return len(p.EventsOf("hurries", v1alpha1.EventToolCallCompleted)) > 0 })
 	list := kit.Must[*v1alpha1.ApprovalList](t)(p.API().Approvals("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.taskName=hurries,status.state=pending"}))
-	if n := len(list.Items); n == 0 || n > people.MaxPending {
+	if n := len(list.Items); n == 0 || n > 16 { // as many calls as are made at once: one that was given up goes on
 		t.Errorf("%d approvals wait", n)
 	}
 	kit.Must[*v1alpha1.Task](t)(p.Tasks().Cancel(t.Context(), "hurries", &v1alpha1.TaskCancellation{Reason: "enough"}, metav1.CreateOptions{}))
