@@ -42,7 +42,7 @@ IMAGE_TAG    ?= dev
 export IMAGE_PREFIX IMAGE_TAG
 
 # What the demo and "make run" start. For them an installed kubectl will do, from 1.30 on; tests use the one that is built here.
-DEMO        := $(addprefix ./cmd/,platform platform-standalone platform-worker platform-worker-command platform-workspace) ./test/scriptedmodel
+DEMO        := $(addprefix ./cmd/,platform platform-standalone platform-worker platform-worker-command platform-workspace) $(addprefix ./test/,scriptedmodel scriptedagent repositoryhost)
 KUBECTL_NEW := kubectl version --client --output=json 2>/dev/null | grep -Eq '"minor": "([3-9][0-9]|[1-9][0-9]{2})'
 
 # The tests are in three tiers; CONTRIBUTING.md has the table. What a test needs decides which tier runs it: kit.Needs in the test, or
@@ -229,7 +229,7 @@ cluster-up: cluster ## start it, with a node for root; see test/cluster/cluster.
 cluster-down: ## end it and put the machine back as it was
 	$(CLUSTER) delete
 
-demo: programs ## one task from kubectl apply to its result; nothing is left running
+demo: programs ## tasks from kubectl apply to their results, one of a coding agent; nothing is left running
 	hack/demo.sh
 
 run: programs ## start the server on ./_data and leave it running

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# The quick start: a task from `kubectl apply` to its result, an approval and a
-# fork, with the real programs. Prints each command with its output and leaves nothing running.
+# The quick start: a task from `kubectl apply` to its result, an approval, a coding agent that
+# changes a git repository, and a fork, with the real programs. Prints each command with its output and leaves nothing running.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$root"
 work=$(mktemp -d)
-server_pid='' model_pid='' watch_pid=''
+server_pid='' model_pid='' watch_pid='' repository_pid=''
 
 finish() {
   local code=$?
   trap - EXIT
   local pid
-  for pid in $watch_pid $server_pid $model_pid; do kill "$pid" 2>/dev/null || true; done
-  for pid in $watch_pid $server_pid $model_pid; do wait "$pid" 2>/dev/null || true; done
+  for pid in $watch_pid $server_pid $model_pid $repository_pid; do kill "$pid" 2>/dev/null || true; done
+  for pid in $watch_pid $server_pid $model_pid $repository_pid; do wait "$pid" 2>/dev/null || true; done
   rm -rf "$work"
   exit "$code"
 }
@@ -26,11 +27,39 @@ post() {
   printf '%.240s…\n' "$answer"
 }
 
+# codingagent has a coding agent change the repository, up to a branch that was verified, or says why this kernel cannot run it.
+codingagent() {
+  local file=artifacts/demo/codingagent.yaml reason
+  say 'A coding agent mends a git repository. Its program is a scripted stand-in (test/scriptedagent), which does what its prompt says'
+  show sed -n '/^kind: Task/,$p' $file
+  told "kubectl apply -f $file"
+  manifest $file | kubectl apply -f -
+  say 'It corrects a file by itself. Before it runs a command, it has to ask a person'
+  if ! show platform task approve mend --wait 2m --yes --reason 'go on'; then
+    reason=$(kubectl get task mend -o jsonpath='{.status.conditions[?(@.type=="Failed")].reason}')
+    [[ $reason == SandboxUnavailable ]] || { platform task describe mend; return 1; }
+    show kubectl get task mend -o jsonpath='{.status.message}{"\n"}'
+    say 'So no agent ran: this kernel lacks the sandbox for it, Landlock 4 of Linux 6.7 (docs/operations/sandboxes.md)'
+    return
+  fi
+  say 'When it is done, a commit is made of what it changed, and pushed with a token that it never had. The task succeeds when a read has seen the branch'
+  show platform task watch mend --type ToolCallCompleted --type DeliveryStateChanged --type TaskSucceeded --type TaskFailed
+  show platform task delivery mend
+  show platform task diff mend
+  say 'The branch in the repository'
+  show git --no-pager -C "$work/greeting.git" log --oneline --stat main..mend-greeting
+}
+
 model "$work"
 
+say 'A git repository for a coding agent, made of artifacts/demo/greeting and served on this machine'
+repository "$work"
+authority=${REPOSITORY_URL#http://}
+
 say 'Start the server: API, store, controller, in one process'
-told "platform-standalone --data-dir $work/data --secure-port 0"
-platform-standalone --data-dir "$work/data" --secure-port 0 --rest-bind-address 127.0.0.1:0 >"$work/server.log" 2>&1 &
+flags=(--data-dir "$work/data" --secure-port 0 --agent-runtime "codex=$bin/scriptedagent" ${authority:+--repository-allow "${authority%%/*}"})
+told "platform-standalone ${flags[*]}"
+platform-standalone "${flags[@]}" --rest-bind-address 127.0.0.1:0 >"$work/server.log" 2>&1 &
 server_pid=$!
 await "$work/server.log" "$started" "$server_pid"
 export KUBECONFIG=$work/data/kubeconfig
@@ -72,6 +101,12 @@ post "approvals/$id/decision" '{"apiVersion":"core.platform.ai/v1alpha1","kind":
 show kubectl wait --for=condition=Succeeded --timeout=300s task/rotate
 show kubectl get approvals -o wide
 show platform task trace rotate
+
+if [[ -z $REPOSITORY_URL ]]; then
+  say 'Left out: a coding agent that changes a git repository. This machine lacks git-http-backend, which would serve the repository'
+else
+  codingagent
+fi
 
 say 'A coordinator: its agent delegates to the other two, and what one of them wants to do waits for a person'
 show kubectl apply -f "$root/artifacts/demo/coordinator.yaml"

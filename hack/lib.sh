@@ -60,6 +60,22 @@ model() {
   fi
 }
 
+# repository DIR: makes a git repository of the files of artifacts/demo/greeting in DIR and serves it on loopback. Sets REPOSITORY_URL
+# and PUSH_TOKEN; REPOSITORY_URL stays empty where git lacks its server, which some systems install apart.
+repository() {
+  PUSH_TOKEN=$(head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n') REPOSITORY_URL=''
+  repositoryhost --from "$root/artifacts/demo/greeting" --dir "$1" --push-token "$PUSH_TOKEN" >"$1/repository.log" 2>&1 &
+  repository_pid=$!
+  if await "$1/repository.log" 'serving' "$repository_pid"; then
+    REPOSITORY_URL=${line##* }
+  else
+    local code=0
+    wait "$repository_pid" || code=$?
+    repository_pid=''
+    [[ $code == 3 ]]
+  fi
+}
+
 # providers: creates a Provider with its Secret for each vendor whose key is in the environment: openai and anthropic. A
 # subshell keeps the variables of the demo's agent.
 providers() (
@@ -67,7 +83,7 @@ providers() (
   [[ -z ${ANTHROPIC_API_KEY:-} ]] || { anthropic && manifest "$root/artifacts/demo/provider.yaml" | kubectl apply -f -; }
 )
 
-# manifest FILE: prints the file with the model's settings filled in.
+# manifest FILE: prints the file with the settings of the model and of the repository filled in.
 manifest() {
   local text
   text=$(<"$1")
@@ -75,5 +91,7 @@ manifest() {
   text=${text//'${MODEL_URL}'/$MODEL_URL}
   text=${text//'${MODEL_KEY}'/$MODEL_KEY}
   text=${text//'${MODEL_NAME}'/$MODEL_NAME}
+  text=${text//'${REPOSITORY_URL}'/${REPOSITORY_URL:-}}
+  text=${text//'${PUSH_TOKEN}'/${PUSH_TOKEN:-}}
   printf '%s\n' "$text"
 }

@@ -33,6 +33,7 @@ func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, 
 	if err != nil {
 		return nil, err
 	}
+	over := ""
 	if len(found) == 0 {
 		t, err := c.Tasks(namespace).Get(ctx, task, metav1.GetOptions{})
 		if err != nil {
@@ -40,6 +41,9 @@ func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, 
 		}
 		if found, err = selected(ctx, c, namespace, "spec.rootTaskUID="+string(t.UID), prefix); err != nil {
 			return nil, err
+		}
+		if t.Status.Phase.Terminal() && !t.Status.HasChildren {
+			over = string(t.Status.Phase)
 		}
 	}
 	switch {
@@ -49,6 +53,8 @@ func pick(ctx context.Context, c typed.CoreV1alpha1Interface, namespace string, 
 		return nil, fmt.Errorf("task %s has %d such approvals; name one: %s", task, len(found), namesOf(found, task))
 	case prefix != "":
 		return nil, fmt.Errorf("task %s has no approval %s", task, prefix)
+	case over != "":
+		return nil, fmt.Errorf("task %s waits for no approval: it has ended (%s)", task, over) // for which nobody needs to wait
 	}
 	return nil, fmt.Errorf("task %s %w", task, errNothingAsked)
 }

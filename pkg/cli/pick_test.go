@@ -11,13 +11,14 @@ import (
 	"testing"
 )
 
-// TestApproveWaits: with --wait a command waits until something is asked, and without it says at once that nothing is.
+// TestApproveWaits: with --wait a command waits until something is asked or the task has ended, and without it says at once that nothing
+// is asked.
 func TestApproveWaits(t *testing.T) {
-	lists := 0
+	lists, status := 0, ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if !strings.HasSuffix(r.URL.Path, "/approvals") {
-			_, _ = io.WriteString(w, `{"kind":"Task","apiVersion":"core.platform.ai/v1alpha1","metadata":{"name":"report","uid":"u"}}`)
+			_, _ = io.WriteString(w, `{"kind":"Task","apiVersion":"core.platform.ai/v1alpha1","metadata":{"name":"report","uid":"u"},"status":{`+status+`}}`)
 			return
 		}
 		item := ""
@@ -37,6 +38,14 @@ func TestApproveWaits(t *testing.T) {
 		t.Errorf("%d lists: %s", lists, got)
 	}
 	// What it finds is refused, because its id is not that of its call.
+	if got := run("--wait", "10m"); !strings.Contains(got, "no decision was made") || lists != 3 {
+		t.Errorf("%d lists: %s", lists, got)
+	}
+	status = `"phase":"Failed"`
+	if got := run("--wait", "10m"); !strings.Contains(got, "task report waits for no approval: it has ended (Failed)") || lists != 2 {
+		t.Errorf("%d lists: %s", lists, got)
+	}
+	status = `"phase":"Succeeded","hasChildren":true` // a task that was detached may still ask
 	if got := run("--wait", "10m"); !strings.Contains(got, "no decision was made") || lists != 3 {
 		t.Errorf("%d lists: %s", lists, got)
 	}

@@ -175,7 +175,7 @@ func written(t *testing.T, resources []metav1.APIResource) map[string][]manifest
 		resourceOf[r.Kind] = r.Name
 	}
 	// What hack/demo.sh fills in.
-	filled := strings.NewReplacer("${MODEL_TYPE}", "openai", "${MODEL_URL}", "https://models.example.com/v1", "${MODEL_NAME}", "m")
+	filled := strings.NewReplacer("${MODEL_TYPE}", "openai", "${MODEL_URL}", "https://models.example.com/v1", "${MODEL_NAME}", "m", "${REPOSITORY_URL}", "https://git.example.com/greeting.git")
 	for _, folder := range []string{"artifacts", "manifests"} {
 		for _, u := range host.Manifests(t, filepath.Join("..", "..", folder), "templates", "create", "reference") { // a chart's templates are no YAML
 			if gv := u.GroupVersionKind().GroupVersion(); gv != v1alpha1.SchemeGroupVersion || resourceOf[u.GetKind()] == "" {

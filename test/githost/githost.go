@@ -1,25 +1,23 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package githost serves git repositories over HTTP for tests, with the git program's own server (git http-backend), unmodified. A
+// Package githost serves git repositories over HTTP for tests, with the git program's own server, unmodified (package gitfolder). A
 // host may want a token, and notes the requests that it gets.
 package githost
 
 import (
 	"fmt"
-	"io"
-	"maps"
 	"net"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/platform-ai/platform/test/githost/gitfolder"
 )
 
 // Host serves the repositories that a test makes.
@@ -33,7 +31,7 @@ type Host struct {
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
 	serve    func(w http.ResponseWriter, r *http.Request)
-	dir      string
+	folder   gitfolder.Folder
 	mu       sync.Mutex
 	requests []string
 }
@@ -47,14 +45,10 @@ func New(t testing.TB, token string) *Host {
 // At is New for an address of this machine, where Pods can reach the host.
 func At(t testing.TB, address, token string) *Host {
 	t.Helper()
-	h := &Host{dir: t.TempDir(), Token: token}
-	libexec, err := exec.Command("git", "--exec-path").Output()
+	h := &Host{folder: gitfolder.Folder(t.TempDir()), Token: token}
+	backend, err := h.folder.Handler()
 	if err != nil {
 		t.Fatal(err)
-	}
-	backend := &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
-		Env:  append(environ(), "GIT_PROJECT_ROOT="+h.dir, "GIT_HTTP_EXPORT_ALL=1"), Stderr: io.Discard,
 	}
 	h.serve = func(w http.ResponseWriter, r *http.Request) {
 		want := h.Token
@@ -91,15 +85,6 @@ func At(t testing.TB, address, token string) *Host {
 // Serve answers a request as git does, for an Answer that does more.
 func (h *Host) Serve(w http.ResponseWriter, r *http.Request) { h.serve(w, r) }
 
-// environ keeps the configuration of the machine and of its user out.
-func environ() []string {
-	return []string{
-		"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=/nonexistent",
-		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z",
-		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
-	}
-}
-
 // Location returns the address of a repository.
 func (h *Host) Location(name string) string { return h.URL + "/" + name + ".git" }
 
@@ -116,54 +101,35 @@ func (h *Host) Requests() []string {
 // Git runs git in a repository and returns what it prints.
 func (h *Host) Git(t testing.TB, name, input string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...)
-	cmd.Dir, cmd.Env, cmd.Stdin = filepath.Join(h.dir, name+".git"), environ(), strings.NewReader(input)
-	var failed strings.Builder
-	cmd.Stderr = &failed
-	out, err := cmd.Output()
+	out, err := h.folder.Git(t.Context(), name, input, args...)
 	if err != nil {
-		t.Fatalf("git %s: %v: %s", strings.Join(args, " "), err, failed.String())
+		t.Fatal(err)
 	}
-	return strings.TrimSuffix(string(out), "\n")
+	return out
 }
 
 // Create makes an empty repository whose default branch is main.
 func (h *Host) Create(t testing.TB, name string) {
 	t.Helper()
-	dir := filepath.Join(h.dir, name+".git")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := h.folder.Create(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	h.Git(t, name, "", "init", "-q", "--bare", "-b", "main", ".")
-	h.Git(t, name, "", "config", "http.receivepack", "true")
-	h.Git(t, name, "", "config", "core.logAllRefUpdates", "always")
 }
 
 // Executable and Link begin the content of a file that is executable, and of one that is a link.
 const (
-	Executable = "\x00executable\x00"
-	Link       = "\x00link\x00"
+	Executable = gitfolder.Executable
+	Link       = gitfolder.Link
 )
 
 // Commit adds a commit with exactly these files to a branch, and returns its name.
 func (h *Host) Commit(t testing.TB, name, branch string, files map[string]string) string {
 	t.Helper()
-	var in strings.Builder
-	fmt.Fprintf(&in, "commit refs/heads/%s\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 4\nwork\n", branch)
-	if out, err := exec.Command("git", "-C", filepath.Join(h.dir, name+".git"), "rev-parse", "-q", "--verify", "refs/heads/"+branch).Output(); err == nil {
-		fmt.Fprintf(&in, "from %sdeleteall\n", out)
+	head, err := h.folder.Commit(t.Context(), name, branch, "work", files)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		mode, content := "100644", files[path]
-		if text, ok := strings.CutPrefix(content, Executable); ok {
-			mode, content = "100755", text
-		} else if target, ok := strings.CutPrefix(content, Link); ok {
-			mode, content = "120000", target
-		}
-		fmt.Fprintf(&in, "M %s inline %s\ndata %d\n%s\n", mode, path, len(content), content)
-	}
-	h.Git(t, name, in.String(), "fast-import", "--quiet", "--force")
-	return h.Git(t, name, "", "rev-parse", "refs/heads/"+branch)
+	return head
 }
 
 // Entry is one entry of a tree that git itself would not make.
@@ -204,7 +170,7 @@ func (h *Host) CommitTree(t testing.TB, name, branch, tree string) string {
 // Hook makes a script a hook of a repository.
 func (h *Host) Hook(t testing.TB, name, hook, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(h.dir, name+".git", "hooks", hook), []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(h.folder.Path(name), "hooks", hook), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

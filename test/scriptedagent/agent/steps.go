@@ -74,10 +74,8 @@ func steps() map[string]func(t *turn, args string) {
 			}
 		},
 		"shell": func(t *turn, command string) {
-			cmd := exec.Command("sh", "-c", command)
-			cmd.Dir = t.dir
-			out, err := cmd.CombinedOutput()
-			t.say(string(out))
+			out, err := t.execute(command)
+			t.say(out)
 			if err != nil {
 				t.say(err.Error())
 			}
@@ -89,6 +87,17 @@ func steps() map[string]func(t *turn, args string) {
 			got := t.permitted(id, kind, title, input)
 			t.callEnded(id, got != "yes", got)
 			t.say(got)
+		},
+		"run": func(t *turn, command string) { // a command, if it is permitted
+			input := map[string]any{"command": command}
+			id := t.call("execute", command, input)
+			if got := t.permitted(id, "execute", command, input); got != "yes" {
+				t.callEnded(id, true, "not permitted: "+got)
+				return
+			}
+			out, err := t.execute(command)
+			t.callEnded(id, err != nil, out)
+			t.say(out)
 		},
 		"permit-json": func(t *turn, args string) { // a kind, and the arguments
 			kind, raw, _ := strings.Cut(args, " ")
@@ -124,6 +133,21 @@ func steps() map[string]func(t *turn, args string) {
 			}
 			t.callEnded(id, got != "{}", got)
 			t.say(got)
+		},
+		"replace": func(t *turn, args string) { // FILE OLD => NEW, by the client, if it is permitted
+			path, change, _ := strings.Cut(args, " ")
+			was, is, _ := strings.Cut(change, " => ")
+			input := map[string]any{"file_path": t.in(path), "old_string": was, "new_string": is}
+			id := t.call("edit", "Edit "+path, input)
+			got := t.permitted(id, "edit", "Edit "+path, input)
+			if text, err := os.ReadFile(t.in(path)); err != nil {
+				got = err.Error()
+			} else if got == "yes" {
+				got = said(<-t.ask("fs/write_text_file", map[string]any{"sessionId": session, "path": t.in(path), "content": strings.ReplaceAll(string(text), was, is)}))
+			}
+			if t.callEnded(id, got != "{}", got); got != "{}" {
+				t.say(got)
+			}
 		},
 		"edit-elsewhere": func(t *turn, path string) { // another file than that which was permitted
 			id := t.call("edit", "Edit a file", map[string]any{"path": t.in("here")})
@@ -354,6 +378,14 @@ func steps() map[string]func(t *turn, args string) {
 			runtime.Goexit()
 		},
 	}
+}
+
+// execute runs a command in the working folder, and returns what it prints.
+func (t *turn) execute(command string) (string, error) {
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = t.dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // ticks appends to a file until it is told to stop, which may be never.

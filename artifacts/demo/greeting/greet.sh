@@ -1,0 +1,1 @@
+echo "Helo, ${1:-world}!"
