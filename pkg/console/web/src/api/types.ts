@@ -68,10 +68,24 @@ export interface Task extends Item {
     resultRef?: { available?: boolean };
     delegation?: { parent: string; root: string; rootUID: string; parentUID: string; depth: number };
     hasChildren?: boolean;
-    delivery?: { state?: string; branch?: string; startingSHA?: string; expectedCommitSHA?: string; verifiedRemoteSHA?: string; supersedingRemoteSHA?: string; message?: string };
+    delivery?: Delivery;
     conditions?: Condition[];
   };
   summary?: Told; // in place of what it stands for, of a task that a query found
+}
+
+// Delivery is what became of what a run changed in its repository.
+export interface Delivery {
+  state?: string;
+  branch?: string;
+  startingSHA?: string;
+  remoteBeforeSHA?: string; // empty if there was no branch
+  treeSHA?: string;
+  expectedCommitSHA?: string;
+  verifiedRemoteSHA?: string;
+  supersedingRemoteSHA?: string;
+  prReceipt?: { id: string; number?: number; url?: string; state?: string; baseBranch?: string };
+  message?: string;
 }
 
 // Told is what a query tells of a task beside its name and figures.

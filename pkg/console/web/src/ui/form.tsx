@@ -5,11 +5,12 @@
 // are elements of the page's own making with texts in them.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { isPatch } from '../api/patch';
 import { lines, parsed, type Value } from '../api/source';
 import { Copy } from './copy';
 import { bytes, count } from './format';
 import { Long } from './long';
-import { Patch, isPatch } from './patch';
+import { Patch } from './patch';
 import { checked, picture, type Picture } from './picture';
 import { Text, visible } from './text';
 

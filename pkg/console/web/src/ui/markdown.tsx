@@ -141,8 +141,8 @@ function inline(text: string): ComponentChildren[] {
     out.push(text.slice(from, m.index));
     from = m.index + m[0].length;
     if (m[2] !== undefined) out.push(<code>{m[2]}</code>);
-    else if (m[5] !== undefined) out.push(m[3] ? <span class="muted">[image{m[4] ? `: ${m[4]}` : ''}, not loaded: {m[5]}]</span> : link(m[5], m[4] ?? ''));
-    else if (m[6] !== undefined) out.push(link(m[6], ''));
+    else if (m[5] !== undefined) out.push(m[3] ? <span class="muted">[image{m[4] ? `: ${m[4]}` : ''}, not loaded: {m[5]}]</span> : webLink(m[5], m[4] ?? ''));
+    else if (m[6] !== undefined) out.push(webLink(m[6], ''));
     else if (m[7] !== undefined) out.push(<strong>{inline(m[7])}</strong>);
     else out.push(<em>{m[8] ?? m[9]}</em>);
   }
@@ -150,8 +150,8 @@ function inline(text: string): ComponentChildren[] {
   return out;
 }
 
-// link shows the host of an address after a text that could hide it. Addresses other than of the web stay text.
-function link(to: string, text: string): ComponentChildren {
+// webLink shows the host of an address after a text that could hide it. Addresses other than of the web stay text.
+export function webLink(to: string, text: string): ComponentChildren {
   let url: URL;
   try {
     url = new URL(to);

@@ -4,6 +4,7 @@
 // Lines that went and lines that came, by their signs and by colour.
 import type { ComponentChildren } from 'preact';
 import { diff, type Run } from '../api/diff';
+import { hunk } from '../api/patch';
 import { count } from './format';
 import { visible } from './text';
 
@@ -24,13 +25,6 @@ function Lines({ blocks, label }: { blocks: Block[]; label: string }) {
       })}
     </pre>
   );
-}
-
-const hunk = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
-
-// isPatch reports whether a text is changes in the unified format.
-export function isPatch(text: string): boolean {
-  return /^(?:--- .*\n\+\+\+ .*\n)@@ -\d/m.test(text);
 }
 
 // Patch is a text in the unified format.

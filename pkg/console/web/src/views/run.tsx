@@ -118,7 +118,7 @@ function Summary({ task }: { task: Task }) {
         {(attempts ?? 0) > 1 && <Fact name="Attempts" value={String(attempts)} />}
         {source && <div><dt>Fork of</dt><dd><a href={href('/compare', { a: source, b: task.metadata.name })} title="Compare them"><Text>{source}</Text></a></dd></div>}
         {repository && <Fact name="Repository" value={repository} />}
-        {delivery?.branch && <Fact name="Branch" value={`${delivery.branch}: ${words(delivery.state ?? '')}`} />}
+        {delivery?.branch && <div><dt>Branch</dt><dd><a href={href(`/tasks/${encodeURIComponent(task.metadata.name)}`, { tab: 'changes' })}><Text>{`${delivery.branch}: ${words(delivery.state ?? '')}`}</Text></a></dd></div>}
         {tree && <div><dt>Tree</dt><dd><a href={tree}>{delegation ? `Part of ${delegation.root}` : 'Its children'}</a></dd></div>}
       </dl>
     </>

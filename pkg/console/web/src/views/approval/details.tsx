@@ -13,6 +13,7 @@ import { Exactly } from '../../ui/text';
 import { Alike } from './alike';
 import { Arguments } from './arguments';
 import { Decision } from './decision';
+import { Edits, OwnTool } from './owntool';
 
 export function ApprovalDetails({ asked, decided }: { asked: Asked; decided: () => void }) {
   const { approval, args } = asked;
@@ -24,6 +25,8 @@ export function ApprovalDetails({ asked, decided }: { asked: Asked; decided: () 
       <p><Phase phase={stateOf(approval)} /> <span class="muted">{left(approval)}</span></p>
       <h2><Exactly>{spec.action || `Call ${spec.targetTool ?? 'a tool'}`}</Exactly></h2>
       {spec.riskSummary && <p><Exactly>{spec.riskSummary}</Exactly></p>}
+      <OwnTool approval={approval} />
+      {exact && args && <Edits args={args} />}
       <h3>Arguments of <Exactly>{spec.targetTool}</Exactly></h3>
       <div ref={seen.box}><Arguments args={args} exact={exact} /></div>
       {stateOf(approval) === 'pending' && <Decision approval={approval} exact={exact} seen={seen} decided={decided} />}
