@@ -75,11 +75,11 @@ function nextStep(task: Task, d: Delivery, repository: string | undefined): stri
 }
 
 const meaning: Record<string, string> = {
-  Validating: 'Looked where the branch was',
-  Preparing: 'Made a commit of the changes',
-  Prepared: 'Was about to publish the commit',
-  Publishing: 'Asked the server to move the branch',
-  Verifying: 'Read where the branch was, with another credential',
+  Validating: 'look where the branch is',
+  Preparing: 'make a commit of the changes',
+  Prepared: 'the commit is made, and nobody has it yet',
+  Publishing: 'ask the server to move the branch to the commit',
+  Verifying: 'read where the branch is now, which decides how the task ends',
 };
 
 // Steps are the states that the delivery went through, each from the event that was stored before it began.
@@ -96,7 +96,7 @@ function Steps({ name, state }: { name: string; state: string | undefined }) {
         return (
           <li key={e.seq}>
             <span class="muted">{clock(e.createdAt)}</span> <a href={taskHref(name, e.seq)}><Text>{words(to)}</Text></a>{' '}
-            <span class="muted">{meaning[to]} {i > 0 && `(after ${duration(took)})`}</span>
+            <span class="muted">{[meaning[to], i > 0 && `after ${duration(took)}`].filter(Boolean).join(', ')}</span>
           </li>
         );
       })}
