@@ -65,7 +65,8 @@ type PoolOptions struct {
 	// IdleTTL is how long a pool without tasks is kept.
 	IdleTTL time.Duration
 
-	flags *envflag.Set
+	flags   *envflag.Set
+	refused []*refusedFlag
 }
 
 // DefaultPoolOptions returns the defaults.
@@ -81,12 +82,21 @@ func (o *PoolOptions) AddFlags(fs *pflag.FlagSet) {
 	set.Int(&o.MaxResidentSessions, "acp-pool-max-resident-sessions", o.MaxResidentSessions, "sessions that a new RuntimePool of coding agents holds; further tasks wait, by priority and age")
 	set.Int(&o.MaxRunningPrompts, "acp-pool-max-running-prompts", o.MaxRunningPrompts, "of these sessions, how many work at a time; those that wait for a person, or whose changes are published, do not count")
 	set.Duration(&o.IdleTTL, "acp-idle-pool-ttl", o.IdleTTL, "how long a RuntimePool without tasks is kept")
+	o.refused = refusedFlags()
+	for _, f := range o.refused {
+		f.add(set)
+	}
 }
 
 // Check returns what is wrong with the options.
 func (o *PoolOptions) Check() error {
 	if o.flags != nil {
 		if err := o.flags.Check(); err != nil {
+			return err
+		}
+	}
+	for _, f := range o.refused {
+		if err := f.check(); err != nil {
 			return err
 		}
 	}

@@ -109,3 +109,25 @@ func TestDigest(t *testing.T) {
 		t.Error("a file that is not there has a digest")
 	}
 }
+
+// TestRefusedFlags: what is done in another way is refused with the way, and only if it is asked for.
+func TestRefusedFlags(t *testing.T) {
+	for _, f := range refusedFlags() {
+		for _, asked := range []bool{false, true} {
+			fs := pflag.NewFlagSet("x", pflag.ContinueOnError)
+			o := DefaultPoolOptions()
+			o.AddFlags(fs)
+			args := []string{"--" + f.name + "=true"}
+			if !asked {
+				args = nil
+			}
+			err := fs.Parse(args)
+			if err == nil {
+				err = o.Check()
+			}
+			if asked != (err != nil) || asked && (!strings.Contains(err.Error(), "--"+f.name) || !strings.Contains(err.Error(), f.why)) {
+				t.Errorf("%s: %v", f.name, err)
+			}
+		}
+	}
+}

@@ -15,14 +15,12 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/workspace"
 )
-
-// diffArtifact is the artifact that has what a run changed in its repository.
-const diffArtifact = "workspace.diff"
 
 // printChanges prints what the run of a task changed in its repository.
 func printChanges(ctx context.Context, term *terminal, c typed.CoreV1alpha1Interface, namespace, task string) error {
-	body, err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("artifacts").Suffix(diffArtifact).Stream(ctx)
+	body, err := c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(task).SubResource("artifacts").Suffix(workspace.DiffName).Stream(ctx)
 	if apierrors.IsNotFound(err) {
 		if _, missing := c.Tasks(namespace).Get(ctx, task, metav1.GetOptions{}); missing != nil {
 			return missing

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -239,14 +240,20 @@ func taskResult(api *server, term *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r, err := c.Tasks(namespace).GetResult(cmd.Context(), args[0], metav1.GetOptions{})
+		inParts := *f == asJSON || *f == asYAML
+		var r v1alpha1.TaskResult
+		err = c.RESTClient().Get().Namespace(namespace).Resource("tasks").Name(args[0]).SubResource("result").
+			Param("structured", strconv.FormatBool(inParts)).Do(cmd.Context()).Into(&r)
 		if err != nil {
 			return err
 		}
-		if *f == asJSON || *f == asYAML {
-			return term.write(map[string]string{"result": r.Result}, *f)
+		if !inParts {
+			return printResult(term, r.Result)
 		}
-		return printResult(term, r.Result)
+		return term.write(struct {
+			Result     string                         `json:"result"`
+			Structured *v1alpha1.TaskStructuredResult `json:"structured,omitempty"`
+		}{r.Result, r.Structured}, *f)
 	}
 	return cmd
 }

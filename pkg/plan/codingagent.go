@@ -20,10 +20,9 @@ import (
 // tools and a model of its own, and gets tools of the platform beside them. One of a type gets the system text as a part of its prompt.
 func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	p := m.plan
-	if t.Spec.SessionRef != nil {
-		return refusal.New(v1alpha1.ReasonNotSupported, "spec.sessionRef: not supported yet: coding agents read and write no sessions; leave it out, and say in the prompt what the agent has to know")
+	if !PromptInSession(&t.Spec) {
+		p.Prompt = Prompt(&t.Spec)
 	}
-	p.Prompt = Prompt(&t.Spec)
 	if err := m.agent(ctx, t); err != nil {
 		return err
 	}

@@ -168,7 +168,6 @@ func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 	}{
 		{s.SessionRef != nil, "spec.sessionRef", "a delegated task cannot join a session; put what it has to know into its prompt"},
 		{s.Schedule != "", "spec.schedule", "a schedule outlives the task that makes it; a person or a client with the right to create tasks can create it"},
-		{s.Workspace != nil, "spec.workspace", "nothing is checked out for a delegated task yet, and its credentials would be those of others"},
 		{s.WebhookURL != "", "spec.webhookURL", "a delegated task reports to its parent"},
 		{s.SecretRef != nil && !equality.Semantic.DeepEqual(s.SecretRef, parent.Spec.SecretRef), "spec.secretRef", "a delegated task may mount only the Secret of its parent"},
 		{s.Resources != nil && !equality.Semantic.DeepEqual(s.Resources, parent.Spec.Resources), "spec.resources", "a delegated task may only have the resources of its parent or its agent"},
@@ -184,6 +183,7 @@ func CheckChild(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alp
 			forbid(fmt.Sprintf("spec.env[%d].valueFrom", i), "a delegated task may only have the references of its parent's spec.env")
 		}
 	}
+	checkWorkspace(parent, coordinator, child, forbid)
 	if s.AgentRuntime != nil && agent != nil && agent.Spec.Runtime != nil {
 		checkRuntime(s.AgentRuntime, agent.Spec.Runtime, forbid)
 	}

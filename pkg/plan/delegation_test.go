@@ -146,7 +146,7 @@ func TestCheckChild(t *testing.T) {
 		"tool of its agent":          {ai(func(a *v1alpha1.TaskAI) { a.Tools = []string{"open", "recall_memory"} }), ""},
 		"tool of nobody":             {ai(func(a *v1alpha1.TaskAI) { a.Tools = []string{"open", "code_exec"} }), "spec.ai.tools[1]"},
 		"tool that is switched off":  {ai(func(a *v1alpha1.TaskAI) { a.Tools = []string{"shut"} }), "spec.ai.tools[0]"},
-		"repository":                 {func(s *v1alpha1.TaskSpec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://x.example/r"} }, "spec.workspace"},
+		"repository":                 {func(s *v1alpha1.TaskSpec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://x.example/r"} }, "spec.workspace.gitRepo"},
 		"fewer turns and tools":      {coder(v1alpha1.TaskAgentRuntime{MaxTurns: new(int32(3)), AllowBash: new(false), AllowedTools: []string{"READ"}}), ""},
 		"commands":                   {coder(v1alpha1.TaskAgentRuntime{AllowBash: new(true)}), "spec.agentRuntime.allowBash"},
 		"another tool of the agent":  {coder(v1alpha1.TaskAgentRuntime{AllowedTools: []string{"read", "edit"}}), "spec.agentRuntime.allowedTools[1]"},

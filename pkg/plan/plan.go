@@ -126,6 +126,9 @@ func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, 
 	if list := OfTask(judged); len(list) > 0 {
 		return nil, list[0]
 	}
+	if r := ofPrior(t); r != nil {
+		return nil, r
+	}
 	if err := m.variables(ctx, t); err != nil {
 		return nil, err
 	}

@@ -51,8 +51,10 @@ func OfTask(t *v1alpha1.Task) []*refusal.Error {
 	for _, g := range support.Refused(support.Task(t)) {
 		list = append(list, &refusal.Error{Reason: v1alpha1.ReasonNotSupported, Message: g.String(), Field: g.Path})
 	}
-	if r := ofWorkspace(t); r != nil {
-		list = append(list, r)
+	for _, of := range []func(*v1alpha1.Task) *refusal.Error{ofWorkspace, ofPrior} {
+		if r := of(t); r != nil {
+			list = append(list, r)
+		}
 	}
 	asks := t.Spec.Type == v1alpha1.TaskTypeAI || t.Spec.Type == v1alpha1.TaskTypeAgent
 	if asks && Prompt(&t.Spec) == "" && !PromptInSession(&t.Spec) {

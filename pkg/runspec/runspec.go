@@ -73,6 +73,11 @@ const (
 	EnvAgentName   = "PLATFORM_AGENT_NAME"
 	EnvParentTask  = "PLATFORM_PARENT_TASK"
 	EnvSessionName = "PLATFORM_SESSION_NAME"
+	// EnvPriorTask, EnvPriorTaskNamespace and EnvPriorTaskDigest name the task that the run's own task continues (spec.priorTaskRef). The last
+	// one is the SHA-256 of its changes in hexadecimal digits; empty if the commit of the workspace has them.
+	EnvPriorTask          = "PLATFORM_PRIOR_TASK"
+	EnvPriorTaskNamespace = "PLATFORM_PRIOR_TASK_NAMESPACE"
+	EnvPriorTaskDigest    = "PLATFORM_PRIOR_TASK_DIFF_SHA256"
 	// These give programs of an iteration of an autonomous task "true", the number of the iteration, from 0, the limit of
 	// iterations, 0 for none, and what people decided on earlier calls, as JSON. Other programs do not get them.
 	EnvAutonomousMode          = "PLATFORM_AUTONOMOUS_MODE"

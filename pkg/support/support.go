@@ -93,10 +93,6 @@ func Task(t *v1alpha1.Task) []Gap {
 			},
 			"no code host is asked for the identity of a repository; leave it and publicationRepository out",
 		},
-		{
-			"spec.priorTaskRef", true, func(t *v1alpha1.Task) bool { return t.Spec.PriorTaskRef != nil },
-			"no other task's diff is applied; fork that task, or share spec.sessionRef with it",
-		},
 	})
 }
 

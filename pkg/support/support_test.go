@@ -43,7 +43,6 @@ func TestGapsOfTasks(t *testing.T) {
 		{"to publish", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Workspace: &v1alpha1.TaskWorkspace{PushBranch: "x"}}}, "!spec.workspace"},
 		{"of an identity", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Workspace: &v1alpha1.TaskWorkspace{SourceRepository: &v1alpha1.RepositoryIdentity{}}}}, "!spec.workspace.sourceRepository"},
 		{"of a runtime", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAgent, Workspace: &v1alpha1.TaskWorkspace{}, Priority: new(int32(1))}}, ""},
-		{"prior task", v1alpha1.Task{Spec: v1alpha1.TaskSpec{PriorTaskRef: &v1alpha1.NamespacedReference{Name: "a"}}}, "!spec.priorTaskRef"},
 		{"priority", v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeAI, Priority: new(int32(600))}}, ""},
 	} {
 		if got := paths(Task(&tc.task)); got != tc.want {

@@ -14,6 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/runner"
 	"github.com/platform-ai/platform/pkg/workspace"
 	"github.com/platform-ai/platform/pkg/workspace/program"
@@ -41,6 +42,11 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 	}
 	w.events.Record(event.New(v1alpha1.EventWorkspacePreparationStarted, v1alpha1.SeverityInfo, "", "fetch "+described(order), map[string]any{"repository": order.URL}))
 	report, err := w.fetch(ctx, order)
+	prior := 0
+	if err == nil {
+		w.commit = report.Commit
+		prior, err = w.repeatPrior(ctx, task)
+	}
 	if err != nil {
 		failed := classify(err)
 		w.events.Record(event.New(v1alpha1.EventWorkspacePreparationFailed, v1alpha1.SeverityError, "", failed.Error(), map[string]any{"repository": order.URL, "reason": failed.Reason}))
@@ -58,13 +64,49 @@ func (w *worker) prepare(ctx context.Context, task *v1alpha1.Task) error {
 	if ws.SubPath != "" {
 		content["subPath"] = ws.SubPath
 	}
+	if digest := task.Status.PriorChangesDigest; digest != "" {
+		content["priorTask"], content["priorChanges"], content["priorDigest"] = task.Spec.PriorTaskRef.Name, prior, digest
+	}
 	done := event.New(v1alpha1.EventWorkspacePreparationCompleted, v1alpha1.SeverityInfo, "", fmt.Sprintf("%d files of commit %s", report.Files, report.Commit), content)
 	if err := w.events.Commit(ctx, done); err != nil {
 		return err
 	}
 	w.log.Line("workspace: %d files, %d bytes, commit %s of %s", report.Files, report.Bytes, report.Commit, order.URL)
-	w.commit = report.Commit
 	return nil
+}
+
+// repeatPrior makes in the workspace what the task changed that this one continues, and returns how many files that changed.
+func (w *worker) repeatPrior(ctx context.Context, task *v1alpha1.Task) (files int, err error) {
+	want, ref := task.Status.PriorChangesDigest, task.Spec.PriorTaskRef
+	if want == "" || ref == nil {
+		return 0, nil
+	}
+	var changes []byte
+	err = client.Repeat(ctx, w.clock, func(ctx context.Context) (err error) {
+		changes, err = w.api.CoreV1alpha1().RESTClient().Get().Namespace(w.config.TaskNamespace).Resource("tasks").Name(ref.Name).SubResource("delta").Do(ctx).Raw()
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return 0, runner.Fail(v1alpha1.ReasonWorkerStopped, "the worker was stopped while it worked on the repository")
+	case err != nil:
+		return 0, runner.Fail(v1alpha1.ReasonPriorTaskUnusable, "what task %s changed cannot be read: %w", ref.Name, err)
+	case workspace.Digest(changes) != want:
+		return 0, runner.Fail(v1alpha1.ReasonPriorTaskUnusable, "what task %s changed is not what this task was to begin with", ref.Name)
+	}
+	file := filepath.Join(w.config.TempDir, "prior.tar.gz")
+	defer func() { _ = os.Remove(file) }()
+	if err := os.WriteFile(file, changes, 0o600); err != nil {
+		return 0, runner.Fail(v1alpha1.ReasonInternalError, "what task %s changed: %w", ref.Name, err)
+	}
+	files, err = checkout{w, task}.Apply(ctx, file)
+	if failed, ok := errors.AsType[*runner.Error](err); ok && failed.Reason == v1alpha1.ReasonProtocolViolated {
+		return 0, runner.Fail(v1alpha1.ReasonPriorTaskUnusable, "task %s: %w", ref.Name, failed)
+	}
+	if err == nil {
+		w.log.Line("workspace: %d files changed as by task %s", files, ref.Name)
+	}
+	return files, err
 }
 
 // home returns the home folder of programs that work on a repository.

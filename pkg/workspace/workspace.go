@@ -7,7 +7,8 @@
 //
 //	prepare   the read credential    before the run: writes the files of an exact commit into its folder (packages repository, checkout)
 //	pack      no credential          before a run elsewhere: makes an archive of the commit for the runtime (package transfer)
-//	apply     no credential          after a run elsewhere: makes the changes that the runtime sent in the folder (package transfer)
+//	apply     no credential          after a run elsewhere, or before a run that continues a task: makes the changes that were made there in
+//	                                 the folder (package transfer)
 //	freeze    no credential          after the run: compares the folder with the commit, and keeps what changed (packages changes, delta)
 //	build     no credential          makes a commit of that, the same each time, and refuses what the task does not allow (package commit)
 //	push      the push credential    moves the branch from the exact commit that it was at (package publish)
@@ -21,6 +22,9 @@ package workspace
 import (
 	"github.com/platform-ai/platform/pkg/egress"
 )
+
+// DiffName is the name of the artifact with what a run changed in its workspace, as text.
+const DiffName = "workspace.diff"
 
 // ProgramName is the file name of the program.
 const ProgramName = "platform-workspace"

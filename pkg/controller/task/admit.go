@@ -49,6 +49,7 @@ type admit struct {
 	takeChild  func(ctx context.Context, t *v1alpha1.Task, limit int) error
 	leaveChild func(context.Context, *v1alpha1.Task) error
 	origin     origin
+	prior      prior
 	// credentials records which credentials the publication of what the attempt changes may use.
 	credentials func(context.Context, *v1alpha1.Task) error
 	// warn writes a warning about the task for people.
@@ -122,6 +123,9 @@ func (s admit) mayRun(ctx context.Context, t *v1alpha1.Task) (*resolved, error) 
 		return nil, refusal.New(v1alpha1.ReasonRequesterUnverified, "who asked for the task cannot be verified; create it again")
 	}
 	if err := awaitToken(t, s.now); err != nil {
+		return nil, err
+	}
+	if err := s.prior.begin(ctx, t); err != nil {
 		return nil, err
 	}
 	res, err := s.resolve(ctx, t)

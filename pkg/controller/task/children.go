@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/taskresult"
 )
 
 const (
@@ -74,6 +75,9 @@ func (s children) row(ctx context.Context, t, c *v1alpha1.Task) (v1alpha1.ChildT
 	text, _, err := s.result(ctx, c)
 	if err != nil {
 		return r, err
+	}
+	if parts := taskresult.Parse(text); parts != nil && parts.Summary != "" {
+		text = parts.Summary
 	}
 	if runes := []rune(text); len(runes) > shownResult {
 		text = string(runes[:shownResult]) + "..."

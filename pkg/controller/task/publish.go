@@ -64,6 +64,8 @@ type publish struct {
 	delta func(ctx context.Context, t *v1alpha1.Task) ([]byte, bool, error)
 	// secret returns a credential of a task's workspace, and the version of its Secret.
 	secret func(ctx context.Context, s plan.Secret) (token string, found plan.Secret, version string, err error)
+	// children returns the tasks that a task has delegated.
+	children func(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error)
 	// allow lists addresses that may be reached although they are not public.
 	allow []string
 	// lately remembers what this process saw of publications.
@@ -248,10 +250,33 @@ func (s publish) prepare(ctx context.Context, t *v1alpha1.Task) error {
 		return s.settle(ctx, t, v1alpha1.DeliveryConflict, outcome{reason: v1alpha1.ReasonPublicationRefused, message: field + " looks like it contains a secret; nothing was published"})
 	}
 	if built.Files == 0 {
-		return s.settle(ctx, t, v1alpha1.DeliveryNoChange, outcome{reason: v1alpha1.ReasonNoChanges, message: "the task was to change its repository, and its run changed nothing"})
+		o := outcome{reason: v1alpha1.ReasonNoChanges, message: "the task was to change its repository, and its run changed nothing"}
+		if by, err := s.deliveredBy(ctx, t); err != nil {
+			return err
+		} else if by != "" {
+			o = outcome{phase: v1alpha1.TaskSucceeded, message: fmt.Sprintf("its run changed nothing itself; task %s, which it delegated, has published", by)}
+		}
+		return s.settle(ctx, t, v1alpha1.DeliveryNoChange, o)
 	}
 	d.TreeSHA, d.ExpectedCommitSHA = built.Tree, built.Commit
 	return s.advance(ctx, t, v1alpha1.DeliveryPrepared)
+}
+
+// deliveredBy returns the name of a task that was delegated and has published; empty if there is none.
+func (s publish) deliveredBy(ctx context.Context, t *v1alpha1.Task) (string, error) {
+	if !t.Status.HasChildren {
+		return "", nil
+	}
+	children, err := s.children(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	for i := range children {
+		if d := children[i].Status.Delivery; d != nil && d.VerifiedRemoteSHA != "" {
+			return children[i].Name, nil
+		}
+	}
+	return "", nil
 }
 
 // build makes the commit; nil if the publication is settled.

@@ -123,6 +123,9 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, sessionIndex, sessionOf); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, priorIndex, priorOf); err != nil {
+		return fmt.Errorf("index of tasks: %w", err)
+	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Task{}, parentIndex, parentOf); err != nil {
 		return fmt.Errorf("index of tasks: %w", err)
 	}
@@ -157,6 +160,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		Watches(&v1alpha1.Task{}, keepLedger(room)).
 		Watches(&v1alpha1.Task{}, keepLedger(kin)).
 		Watches(&v1alpha1.Task{}, wakeQueue(mgr.GetClient())).
+		Watches(&v1alpha1.Task{}, wakeNext(mgr.GetClient())).
 		Watches(&v1alpha1.Task{}, told.changes()).
 		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(waitingTask)).
 		Watches(&v1alpha1.Tool{}, handler.EnqueueRequestsFromMapFunc(approvalAPI{w}.waitForTool), builder.WithPredicates(changedTool())).
@@ -309,7 +313,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 	}
 	pub := publish{
 		now: o.Clock.Now, publisher: o.Publisher, origin: from, append: appendEvents, end: end.end, delta: resultAPI{w}.delta, secret: secretAPI{w}.workspaceSecret,
-		allow: o.RepositoryAllow, lately: newSightings(o.Clock.Now),
+		children: kids.stored, allow: o.RepositoryAllow, lately: newSightings(o.Clock.Now),
 	}
 	attempt.publish = pub.begin
 	pool := pooled{places: o.Pools, options: o.PoolOptions, image: ImageOf(o.Executor), existing: poolAPI{w}.existing, note: tell(corev1.EventTypeNormal)}
@@ -326,7 +330,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 			children: runs.children, create: runs.createChild, remove: runs.remove, warn: warn, note: tell(corev1.EventTypeNormal),
 		}.do},
 		{Name: "admit", Do: admit{
-			origin: from, credentials: pub.freeze,
+			origin: from, prior: prior{cached: w.Client, delta: resultAPI{w}.delta}, credentials: pub.freeze,
 			append: appendEvents, now: o.Clock.Now, newID: o.NewID, grace: o.ReferenceGrace, end: end.end, resolve: refs.resolve,
 			lockSession: sess.lock, takePlace: pool.take, leavePlace: o.Pools.leave, takeSlot: room.take, leaveSlot: room.leave, warn: warn,
 			checkChild: delegated{parent: kids.parent, agentOf: agentAPI{w}.agentOf}.check, takeChild: kin.take, leaveChild: kin.leave,

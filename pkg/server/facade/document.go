@@ -73,6 +73,7 @@ func parameters() map[string]rest.Parameter {
 		"spans":         {Type: "integer", Least: 1, Text: "With timeline=false: the groups cover a part of the stream, which begins with the event after the parameter after and ends with so many model requests and tool calls, 10,000 at most, or with eight times as many events. part of the answer says where it ends."},
 		"continue":      {Type: "string", Text: "metadata.continue of the page before."},
 		"taskName":      {Type: "string", Text: "Is ignored: the credential says which task asks."},
+		"structured":    {Type: "boolean", Text: "Whether the answer has the result in parts, too, as the member structured: if the task has a repository, or its result is a JSON object whose version is 1."},
 		"tailLines":     {Type: "integer", Least: 1, Text: "How many lines of the end of the log are returned."},
 		"streamType":    {Only: "task"},
 		"follow":        {Type: "boolean", Text: "Whether the log is streamed as it is written, as server-sent events."},

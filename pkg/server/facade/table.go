@@ -102,7 +102,7 @@ func Rows() []rest.Row {
 			},
 			Answer: rest.Answer{Fields: rest.Fields(`logs: result.result | log = ""`)},
 		},
-		{Method: get, Path: task + "/result", Native: one("get", "tasks/:id/result"), Answer: rest.Answer{Drop: frame}},
+		{Method: get, Path: task + "/result", Native: one("get", "tasks/:id/result", "structured"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts", Native: one("get", "tasks/:id/artifacts"), Answer: rest.Answer{Drop: frame}},
 		{Method: get, Path: task + "/artifacts/:filename", Native: one("get", "tasks/:id/artifacts/:filename"), Answer: rest.Answer{Media: "*/*"}},
 		{Method: get, Path: task + "/plan", Native: one("get", "tasks/:id/plan"), Answer: rest.Answer{Fields: plan()}},

@@ -3,6 +3,34 @@
 
 package builtin
 
+// Parameters for the repository of a delegated task. What is left out is that of the task that delegates.
+const (
+	source = `"gitRepo": {"type": "string", "description": "Address of the repository, without credentials"},
+			"branch": {"type": "string", "description": "Branch to begin with"},
+			"ref": {"type": "string", "description": "Commit, tag or other ref to begin with"},
+			"subPath": {"type": "string", "description": "Folder of the repository that it gets"},
+			"readCredentialRef": ` + credential + `,
+			"publicationGitRepo": {"type": "string", "description": "Address of the repository to publish to"},
+			"publicationReadCredentialRef": ` + credential + `,
+			"publicationCredentialRef": ` + credential + `,
+			"pushBranch": {"type": "string", "description": "Branch to publish to: yours, one that begins with its name and a dash, or one below platform/; without one, it gets one of its own"}`
+	credential     = `{"type": "object", "properties": {"name": {"type": "string"}, "key": {"type": "string"}}, "required": ["name"], "additionalProperties": false, "description": "Only the Secret that your own task has for this"}`
+	commandIntent  = `"intent": {"enum": ["read", "write"], "default": "read", "description": "write publishes what it changes as a branch"}`
+	childWorkspace = `{"type": "object", "description": "Repository that it works on. What you leave out is that of your own task; you can give it no more than your task has", "properties": {
+			` + commandIntent + `,
+			` + source + `,
+			"createPR": {"type": "boolean", "description": "Open a pull request for the branch"},
+			"forgeCredentialRef": ` + credential + `,
+			"prBaseBranch": {"type": "string", "description": "Branch that the pull request is for"},
+			"prTitle": {"type": "string", "maxLength": 256},
+			"prBody": {"type": "string", "maxLength": 32768}
+		}, "additionalProperties": false}`
+	commandWorkspace = `{"type": "object", "description": "Repository that it works on. What you leave out is that of your own task; you can give it no more than your task has", "properties": {
+			` + commandIntent + `,
+			` + source + `
+		}, "additionalProperties": false}`
+)
+
 // Tools with which an agent delegates work. They are for the tasks of a family: a task, those that it delegated, and its parent.
 var (
 	DelegateTask = &Tool{
@@ -19,11 +47,11 @@ var (
 		"namespace": {"type": "string", "description": "Older name that sets taskNamespace and agentNamespace"},
 		"priority": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Higher starts earlier; the default is your own priority"},
 		"timeout": {"type": "string", "description": "How long it may take, such as 20m; never longer than you may"},
-		"workspace": {"type": "object", "description": "Not available"},
+		"workspace": ` + childWorkspace + `,
 		"maxTurns": {"type": "integer", "minimum": 1, "description": "Only for coding agents"},
 		"allowBash": {"type": "boolean", "description": "Only for coding agents"},
-		"prior_task": {"type": "string", "description": "Not available"},
-		"feedback": {"type": "string", "description": "Not available"},
+		"prior_task": {"type": "string", "description": "Name of a task that you created, with intent write, whose changes the new task begins with; it waits for its end. Not for coding agents: give them the branch to which it published"},
+		"feedback": {"type": "string", "description": "What a review has found; the new task reads it before its prompt"},
 		"auto_retry": {"type": "boolean", "description": "Report details of a failure, so that you can decide to delegate again"},
 		"max_retries": {"type": "integer", "minimum": 0, "default": 2, "description": "How often you mean to delegate it again"}
 	},
@@ -55,8 +83,8 @@ var (
 		"image": {"type": "string", "description": "Container image; without one, the command runs in the platform's own"},
 		"command": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "The program and its first arguments"},
 		"args": {"type": "array", "items": {"type": "string"}, "description": "More arguments"},
-		"workspace": {"type": "object", "description": "Not available"},
-		"prior_task": {"type": "string", "description": "Not available"},
+		"workspace": ` + commandWorkspace + `,
+		"prior_task": {"type": "string", "description": "Name of a task that you created, with intent write, whose changes the command finds; it waits for its end"},
 		"namespace": {"type": "string", "description": "Namespace of the new task; only your own is possible"},
 		"timeout": {"type": "string", "description": "How long it may take, such as 20m; never longer than you may"},
 		"priority": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Higher starts earlier; the default is your own priority"},

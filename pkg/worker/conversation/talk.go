@@ -127,6 +127,15 @@ func (t *Talk) said() {
 	t.Record(e)
 }
 
+// RecordPrompt records that the agent has what it is asked.
+func (t *Talk) RecordPrompt(texts []string) {
+	chars := 0
+	for _, text := range texts {
+		chars += utf8.RuneCountInString(text)
+	}
+	t.Record(event.New(v1alpha1.EventAgentRuntimeCommandStarted, v1alpha1.SeverityInfo, "", "the coding agent has its prompt", map[string]any{"promptChars": chars}))
+}
+
 // Prepare makes everything ready for the agent. The caller must call Finish.
 func (t *Talk) Prepare(ctx context.Context, p *plan.Plan) {
 	t.desk.open(ctx, t.Run, p)

@@ -33,6 +33,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/durable"
 	"github.com/platform-ai/platform/pkg/runspec"
+	"github.com/platform-ai/platform/pkg/workspace"
 )
 
 // Names in the folder.
@@ -74,7 +75,7 @@ type End struct {
 // Names of files in the folder of a spool.
 const (
 	DeltaName = "delta.tar.gz"
-	DiffName  = "workspace.diff"
+	DiffName  = workspace.DiffName
 )
 
 // Spool is an open spool.

@@ -179,6 +179,30 @@ func Read(from io.Reader) (*Delta, error) {
 	}
 }
 
+// Paths returns the paths of the changed files, in order. Nothing else of the delta is read or checked.
+func Paths(from io.Reader) ([]string, error) {
+	unzipped, err := gzip.NewReader(from)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	in, d := tar.NewReader(io.LimitReader(unzipped, maxHeader+tarBlock)), &Delta{}
+	h, err := in.Next()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := d.readHeader(h, in); err != nil {
+		return nil, err
+	}
+	paths := make([]string, 0, len(d.Changes))
+	for _, c := range d.Changes {
+		paths = append(paths, c.Path)
+	}
+	return paths, nil
+}
+
+// tarBlock is more than a tar file has before the content of its first member.
+const tarBlock = 4096
+
 func (d *Delta) readHeader(h *tar.Header, in io.Reader) error {
 	if h.Name != headerName || h.Size > maxHeader {
 		return fmt.Errorf("%w: it does not begin with %s", ErrInvalid, headerName)

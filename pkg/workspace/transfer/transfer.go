@@ -1,7 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transfer carries a workspace to a runtime that works on it elsewhere, and back what changed there. Pack makes the archive that
+// Package transfer carries a workspace to a runtime that works on it elsewhere, and back what changed there. What an earlier task changed
+// is made in a workspace in the same way. Pack makes the archive that
 // is sent: a delta without changes that has all objects of the commit below a folder. Apply makes the changes of a delta that came back
 // in the checkout of the same commit, so that everything that follows is the same as for a run on this machine.
 //
@@ -125,7 +126,7 @@ func (p *packer) add(id string) error {
 // one of the workspace that was sent.
 var (
 	ErrTooLarge = errors.New("the workspace is too large")
-	ErrUnfit    = errors.New("what the runtime says that it changed cannot be applied to the workspace")
+	ErrUnfit    = errors.New("the changes cannot be made in the workspace")
 )
 
 // Apply makes the changes of a delta in a checkout of its commit, in which nothing has changed.

@@ -40,11 +40,16 @@ type publishing struct {
 
 func newPublishing(t *testing.T, agents ...string) *publishing {
 	t.Helper()
+	return newPublishingOn(t, readingScript, agents...)
+}
+
+func newPublishingOn(t *testing.T, script string, agents ...string) *publishing {
+	t.Helper()
 	h := githost.New(t, repositoryToken)
 	h.PushToken = pushToken
 	h.Create(t, "shop")
 	start := h.Commit(t, "shop", "main", map[string]string{"README.md": "a shop\n", "docs/plan.md": "sell more\n", "old.txt": "old\n"})
-	p := withRepositories(t, h, readingScript, agents...)
+	p := withRepositories(t, h, script, agents...)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pusher"}, StringData: map[string]string{"token": pushToken}}
 	kit.Must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))
 	return &publishing{Platform: p, t: t, host: h, start: start}

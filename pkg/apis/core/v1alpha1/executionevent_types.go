@@ -96,7 +96,8 @@ const (
 	// EventWorkspacePreparationStarted: the repository is being fetched. Content: repository.
 	EventWorkspacePreparationStarted EventType = "WorkspacePreparationStarted"
 	// EventWorkspacePreparationCompleted: the repository's files are there, and nothing of the run has begun. Content: repository,
-	// commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any.
+	// commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one:
+	// priorTask, priorChanges (how many files that one changed) and priorDigest.
 	EventWorkspacePreparationCompleted EventType = "WorkspacePreparationCompleted"
 	// EventWorkspacePreparationFailed: the repository could not be fetched. Content: repository, reason.
 	EventWorkspacePreparationFailed EventType = "WorkspacePreparationFailed"

@@ -151,6 +151,8 @@ const (
 	// ReasonWorkspaceRefused: the repository contains what is not written into a run's folder, such as a folder named .git, or is
 	// larger than the run may store; the message says what.
 	ReasonWorkspaceRefused = "WorkspaceRefused"
+	// ReasonPriorTaskUnusable: what the task that spec.priorTaskRef names has changed cannot be applied; the message says why.
+	ReasonPriorTaskUnusable = "PriorTaskUnusable"
 	// ReasonNoChanges: the task was to change its repository (spec.workspace.intent is write), and its run changed nothing.
 	ReasonNoChanges = "NoChanges"
 	// ReasonPublicationRefused: what the run changed is not published, because the task does not allow it (spec.workspace), or because no
@@ -301,6 +303,8 @@ const (
 	// ReasonRuntimePoolFull: the RuntimePool of the task's coding agent has as many sessions or running prompts as its spec.capacity allows,
 	// or takes no tasks now. The task runs when it is its turn.
 	ReasonRuntimePoolFull = "RuntimePoolFull"
+	// ReasonPriorTaskActive: the task that spec.priorTaskRef names has not ended. The task runs when it has.
+	ReasonPriorTaskActive = "PriorTaskActive"
 	// ReasonSessionBusy: an earlier task of the same session has not ended; tasks of a session run one after the other.
 	ReasonSessionBusy = "SessionBusy"
 	// ReasonNoController: no controller has looked at the task; the server writes this. The operator should see whether

@@ -153,6 +153,14 @@ type TaskStatus struct {
 	// +optional
 	// +k8s:optional
 	Delegation *TaskDelegation `json:"delegation,omitempty"`
+	// priorTaskUID is the UID of the task that spec.priorTaskRef names, as the server recorded it when this task was created. The worker of this
+	// task may read what that one changed, and no other.
+	// +optional
+	PriorTaskUID types.UID `json:"priorTaskUID,omitempty"`
+	// priorChangesDigest is the digest, sha256:…, of what that task changed, if that is made in the workspace before the work of this task
+	// begins; empty where the commit that this task begins with has the changes, or there are none.
+	// +optional
+	PriorChangesDigest string `json:"priorChangesDigest,omitempty"`
 	// approvalRequiredTools are the tools that need a person's approval in a fork, because they did in the task that it was
 	// made from, by what was above that task. The server records them when the fork is created.
 	// +optional

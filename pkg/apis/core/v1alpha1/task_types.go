@@ -195,7 +195,9 @@ type TaskSpec struct {
 	// +optional
 	// +k8s:optional
 	Workspace *TaskWorkspace `json:"workspace,omitempty"`
-	// priorTaskRef is a task whose diff is applied before the work begins.
+	// priorTaskRef is an earlier task of the same namespace and repository, with intent write. This task waits until that one has ended, begins
+	// with the same commit, and has its changes made before the work begins. Where this task publishes to the branch to which that one has
+	// published, it begins with the published commit. It is not for tasks of type agent, which begin with a branch instead.
 	// +optional
 	// +k8s:optional
 	PriorTaskRef *NamespacedReference `json:"priorTaskRef,omitempty"`

@@ -889,6 +889,11 @@ func (in TaskResult) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskResultArtifact) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskResultArtifact"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskResultReference) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskResultReference"
 }
@@ -906,6 +911,11 @@ func (in TaskSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskStatus) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskStructuredResult) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskStructuredResult"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -36,12 +36,16 @@ type world struct {
 	callers map[string]context.Context
 }
 
-// newWorld creates the tasks mine, other, ended, retried, which is in its second run, and child, which mine controls.
+// newWorld creates the tasks mine, other, ended, retried, which continues other and is in its second run, and child, which mine controls.
 // Each has a session, an agent, a provider, a tool, a skill, an event and an approval of its own.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{server: start(t), objects: map[string]map[string]string{}, callers: map[string]context.Context{}}
 	byTask := map[string]*v1alpha1.Task{}
+	repositories := map[string]string{
+		"other":   `, workspace: {gitRepo: "https://h/r", intent: write, publicationCredentialRef: {name: s}}`,
+		"retried": `, workspace: {gitRepo: "https://h/r", intent: read}, priorTaskRef: {name: other}`,
+	}
 	for _, name := range []string{"mine", "other", "ended", "retried", "child"} {
 		for resource, text := range map[string]string{
 			"sessions":  "kind: Session\nspec: {sessionType: task}",
@@ -49,7 +53,7 @@ func newWorld(t *testing.T) *world {
 			"tools":     "kind: Tool\nspec: {description: d, http: {url: \"https://h/\"}}",
 			"skills":    "kind: Skill\nspec: {description: d, content: {inline: text}}",
 			"agents":    "kind: Agent\nspec: {providerRef: {name: " + name + "}, tools: [{name: " + name + "}]}",
-			"tasks":     "kind: Task\nspec: {type: ai, prompt: p, agentRef: {name: " + name + "}, sessionRef: {name: " + name + "}, ai: {skills: [{name: " + name + "}]}}",
+			"tasks":     "kind: Task\nspec: {type: ai, prompt: p, agentRef: {name: " + name + "}, sessionRef: {name: " + name + "}, ai: {skills: [{name: " + name + "}]}" + repositories[name] + "}",
 		} {
 			obj, err := w.Decode(withHead(text, name))
 			if err != nil {
@@ -204,6 +208,8 @@ func may(caller, path, verb, of string) bool {
 		return family && (verb == "get" || verb == "list" || verb == "watch")
 	case path == "executionevents":
 		return family && (verb == "get" || verb == "list" || verb == "watch")
+	case path == "tasks/delta" && verb == "get":
+		return family || own == "retried" && of == "other"
 	case verb == "get" && resource == "tasks":
 		return family
 	case path == "approvals/decision":

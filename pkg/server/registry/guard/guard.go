@@ -157,6 +157,12 @@ func (s *scope) reaches(t *v1alpha1.Task) bool {
 	return s.owns(t) || t.Namespace == s.run.namespace && d != nil && d.ParentUID == s.run.uid
 }
 
+// follows reports whether the worker's task begins with what t changed. The server has recorded that.
+func (s *scope) follows(t *v1alpha1.Task) bool {
+	prior := s.task.Status.PriorTaskUID
+	return prior != "" && prior == t.UID && t.Namespace == s.run.namespace
+}
+
 // rule decides about one resource for a worker with a scope. A nil error means allowed.
 type rule[T resource.Object] struct {
 	w        *Workers

@@ -52,7 +52,12 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 	case "status", "trace", "stream":
 	case "proxy":
 		return mine(own)
-	case "events", "result", "log", "artifacts", "delta", "plan", "fork":
+	case "delta":
+		if a.Verb == "create" {
+			return mine(own)
+		}
+		reaches = reaches || s.follows(t)
+	case "events", "result", "log", "artifacts", "plan", "fork":
 		if a.Verb == "create" {
 			return mine(own)
 		}

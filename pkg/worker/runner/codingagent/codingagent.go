@@ -72,6 +72,9 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 		return runner.Result{}, conversation.Stopped(ctx)
 	}
 	r.plan = p
+	if r.question, err = conversation.Question(ctx, given, p); err != nil {
+		return runner.Result{}, err
+	}
 	kind := p.Agent.Spec.Runtime.Type
 	found, path, err := r.Agents.Find(kind)
 	if err != nil {
@@ -122,8 +125,9 @@ type run struct {
 	*runner.Run
 	plan *plan.Plan
 	door models
-	// program is the coding agent.
-	program agentprogram.Program
+	// program is the coding agent, and question what it is asked.
+	program  agentprogram.Program
+	question []string
 }
 
 // serve lets an agent that talks to itself over a port have one. The caller must call the returned function.
@@ -284,14 +288,11 @@ func (r *run) turn(ctx context.Context, client *acp.Client, name string, t *conv
 	t.Record(event.New(v1alpha1.EventAgentRuntimeStarted, v1alpha1.SeverityInfo, "", fmt.Sprintf("coding agent %s", kind), map[string]any{
 		"runtime": kind, "program": name, "sandbox": r.Policy.String(), "protocol": "acp/1", "agent": agent.Name, "agentVersion": agent.Version, "model": r.door.name,
 	}))
-	var texts []string
-	chars := 0
-	for _, text := range []string{r.plan.System(), r.plan.Prompt} {
-		if strings.TrimSpace(text) != "" {
-			texts, chars = append(texts, text), chars+len([]rune(text))
-		}
+	texts := r.question
+	if system := r.plan.System(); strings.TrimSpace(system) != "" {
+		texts = append([]string{system}, texts...)
 	}
-	t.Record(event.New(v1alpha1.EventAgentRuntimeCommandStarted, v1alpha1.SeverityInfo, "", "the coding agent has its prompt", map[string]any{"promptChars": chars}))
+	t.RecordPrompt(texts)
 	stop, err := session.Prompt(ctx, texts...)
 	if err == nil && ctx.Err() == nil {
 		ending, cancel := context.WithTimeout(ctx, endGrace)

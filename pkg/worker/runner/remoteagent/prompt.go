@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/event"
 	"github.com/platform-ai/platform/pkg/harness"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/worker/client"
@@ -28,7 +26,7 @@ func (r *run) prompt(ctx context.Context) (*harness.Result, error) {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	defer context.AfterFunc(ctx, func() { r.cancel(life, end) })()
-	spec := harness.PromptSpec{Texts: []string{r.plan.Prompt}, LeaseMillis: r.Remote.LeaseMillis, MaxTurns: int64(plan.MaxTurns(r.Task, r.plan.Agent))}
+	spec := harness.PromptSpec{Texts: r.question, LeaseMillis: r.Remote.LeaseMillis, MaxTurns: int64(plan.MaxTurns(r.Task, r.plan.Agent))}
 	var stream *harness.Stream
 	err := r.again(ctx, func(context.Context) (err error) {
 		stream, err = r.session.Start(life, r.operation("start"), promptID, spec)
@@ -37,7 +35,7 @@ func (r *run) prompt(ctx context.Context) (*harness.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.talk.Record(event.New(v1alpha1.EventAgentRuntimeCommandStarted, v1alpha1.SeverityInfo, "", "the coding agent has its prompt", map[string]any{"promptChars": len([]rune(r.plan.Prompt))}))
+	r.talk.RecordPrompt(spec.Texts)
 	keeping, release := context.WithCancel(life)
 	kept := make(chan struct{})
 	go func() {

@@ -71,6 +71,9 @@ func work(ctx context.Context, given *runner.Run) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
+	if r.question, err = conversation.Question(ctx, given, p); err != nil {
+		return runner.Result{}, err
+	}
 	result, err := r.do(ctx)
 	if ctx.Err() != nil {
 		err = conversation.Stopped(ctx)
@@ -88,6 +91,8 @@ type run struct {
 	limits  *v1alpha1.AgentRuntimeLimits
 	clock   clock.WithDelayedExecution
 	talk    *conversation.Talk
+	// question is what the agent is asked.
+	question []string
 	// lease is that of the prompt.
 	lease time.Duration
 }

@@ -14,15 +14,15 @@ import (
 )
 
 type containerArguments struct {
-	Image     string          `json:"image"`
-	Command   []string        `json:"command"`
-	Args      []string        `json:"args"`
-	Workspace json.RawMessage `json:"workspace"`
-	PriorTask string          `json:"prior_task"`
-	Namespace string          `json:"namespace"`
-	Timeout   string          `json:"timeout"`
-	Priority  *int32          `json:"priority"`
-	Schedule  string          `json:"schedule"`
+	Image     string                  `json:"image"`
+	Command   []string                `json:"command"`
+	Args      []string                `json:"args"`
+	Workspace *v1alpha1.TaskWorkspace `json:"workspace"`
+	PriorTask string                  `json:"prior_task"`
+	Namespace string                  `json:"namespace"`
+	Timeout   string                  `json:"timeout"`
+	Priority  *int32                  `json:"priority"`
+	Schedule  string                  `json:"schedule"`
 }
 
 // containerCreated is the result of create_container_task.
@@ -51,18 +51,16 @@ func (t containerTool) Call(ctx context.Context, raw json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case len(a.Workspace) > 0:
-		return nil, notBuilt("workspace", "nothing is checked out for delegated tasks in this version; clone the repository in the command")
-	case a.PriorTask != "":
-		return nil, notBuilt("prior_task", "no changes of an earlier task are applied in this version")
-	case a.Schedule != "":
+	if a.Schedule != "" {
 		return nil, notBuilt("schedule", "a schedule would outlive the task that makes it; ask the people you work for to create it")
 	}
 	if err := t.own("namespace", a.Namespace); err != nil {
 		return nil, err
 	}
 	child := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Type: v1alpha1.TaskTypeContainer, Image: a.Image, Command: a.Command, Args: a.Args}}
+	if err := t.equip(ctx, child, a.Workspace, a.PriorTask); err != nil {
+		return nil, err
+	}
 	if err := t.complete(child, a.Priority, a.Timeout); err != nil {
 		return nil, err
 	}

@@ -16,39 +16,31 @@ import (
 )
 
 type delegateArguments struct {
-	Agent          string          `json:"agent"`
-	Prompt         string          `json:"prompt"`
-	TaskNamespace  string          `json:"taskNamespace"`
-	AgentNamespace string          `json:"agentNamespace"`
-	Namespace      string          `json:"namespace"`
-	Priority       *int32          `json:"priority"`
-	Timeout        string          `json:"timeout"`
-	Workspace      json.RawMessage `json:"workspace"`
-	MaxTurns       *int32          `json:"maxTurns"`
-	AllowBash      *bool           `json:"allowBash"`
-	PriorTask      string          `json:"prior_task"`
-	Feedback       string          `json:"feedback"`
-	AutoRetry      bool            `json:"auto_retry"`
-	MaxRetries     *int            `json:"max_retries"`
+	Agent          string                  `json:"agent"`
+	Prompt         string                  `json:"prompt"`
+	TaskNamespace  string                  `json:"taskNamespace"`
+	AgentNamespace string                  `json:"agentNamespace"`
+	Namespace      string                  `json:"namespace"`
+	Priority       *int32                  `json:"priority"`
+	Timeout        string                  `json:"timeout"`
+	Workspace      *v1alpha1.TaskWorkspace `json:"workspace"`
+	MaxTurns       *int32                  `json:"maxTurns"`
+	AllowBash      *bool                   `json:"allowBash"`
+	PriorTask      string                  `json:"prior_task"`
+	Feedback       string                  `json:"feedback"`
+	AutoRetry      bool                    `json:"auto_retry"`
+	MaxRetries     *int                    `json:"max_retries"`
 }
 
 // defaultMaxRetries is the default of max_retries.
 const defaultMaxRetries = 2
 
-// check refuses arguments for what this version does not have.
-func (a *delegateArguments) check() error {
-	const noWorkspace = "nothing is checked out for delegated tasks in this version"
-	switch {
-	case strings.TrimSpace(a.Prompt) == "":
-		return tool.InvalidArguments("prompt: must say what is to be done")
-	case len(a.Workspace) > 0:
-		return notBuilt("workspace", noWorkspace)
-	case a.PriorTask != "":
-		return notBuilt("prior_task", "no changes of an earlier task are applied in this version; describe them in the prompt")
-	case a.Feedback != "":
-		return notBuilt("feedback", "it belongs to prior_task, which this version does not have; put the feedback into the prompt")
+// request returns what the child is asked: the feedback of a review comes first.
+func (a *delegateArguments) request() string {
+	if strings.TrimSpace(a.Feedback) == "" {
+		return a.Prompt
 	}
-	return nil
+	return "FEEDBACK FROM REVIEW: " + a.Feedback + "\n\n" + a.Prompt
 }
 
 // changed is the result of a call that changed a task.
@@ -81,18 +73,21 @@ func (t delegateTool) Call(ctx context.Context, raw json.RawMessage) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if err := a.check(); err != nil {
-		return nil, err
+	if strings.TrimSpace(a.Prompt) == "" {
+		return nil, tool.InvalidArguments("prompt: must say what is to be done")
 	}
 	if err := t.own("taskNamespace", cmp.Or(a.TaskNamespace, a.Namespace)); err != nil {
 		return nil, err
 	}
 	child := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{
-		Type: v1alpha1.TaskTypeAI, Prompt: a.Prompt,
+		Type: v1alpha1.TaskTypeAI, Prompt: a.request(),
 		AgentRef: &v1alpha1.NamespacedReference{Name: a.Agent, Namespace: cmp.Or(a.AgentNamespace, a.Namespace)},
 	}}
 	if a.MaxTurns != nil || a.AllowBash != nil {
 		child.Spec.AgentRuntime = &v1alpha1.TaskAgentRuntime{MaxTurns: a.MaxTurns, AllowBash: a.AllowBash}
+	}
+	if err := t.equip(ctx, child, a.Workspace, a.PriorTask); err != nil {
+		return nil, err
 	}
 	if a.AutoRetry {
 		most := defaultMaxRetries

@@ -6,12 +6,13 @@ package coordination
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
+	"github.com/platform-ai/platform/pkg/taskresult"
 	"github.com/platform-ai/platform/pkg/tool"
 )
 
@@ -32,8 +33,14 @@ type row struct {
 	// ResultTruncated is set if the end of a long result is missing.
 	ResultTruncated bool `json:"resultTruncated,omitempty"`
 	structured
-	Iteration      string          `json:"iteration,omitempty"`
-	FailureDetails *failureDetails `json:"failureDetails,omitempty"`
+	// WorkspaceRef and WorkspaceBranch are those of the child's spec.workspace, WorkspaceStatus is the state of its delivery, and PullRequest the
+	// address of its pull request.
+	WorkspaceRef    string                     `json:"workspaceRef,omitempty"`
+	WorkspaceBranch string                     `json:"workspaceBranch,omitempty"`
+	WorkspaceStatus v1alpha1.TaskDeliveryState `json:"workspaceStatus,omitempty"`
+	PullRequest     string                     `json:"pullRequest,omitempty"`
+	Iteration       string                     `json:"iteration,omitempty"`
+	FailureDetails  *failureDetails            `json:"failureDetails,omitempty"`
 	// Retried is set if the child failed and was delegated again, as RetryTaskName.
 	Retried       bool   `json:"retried,omitempty"`
 	RetryTaskName string `json:"retryTaskName,omitempty"`
@@ -47,15 +54,15 @@ type row struct {
 
 // structured are the parts of a structured result that a coordinator reads by themselves.
 type structured struct {
-	Summary    string          `json:"summary,omitempty"`
-	Verdict    string          `json:"verdict,omitempty"`
-	Feedback   string          `json:"feedback,omitempty"`
-	Files      []string        `json:"files,omitempty"`
-	Data       json.RawMessage `json:"data,omitempty"`
-	Artifacts  json.RawMessage `json:"artifacts,omitempty"`
-	BaseSHA    string          `json:"baseSHA,omitempty"`
-	HeadSHA    string          `json:"headSHA,omitempty"`
-	PushBranch string          `json:"pushBranch,omitempty"`
+	Summary    string                        `json:"summary,omitempty"`
+	Verdict    v1alpha1.TaskVerdict          `json:"verdict,omitempty"`
+	Feedback   string                        `json:"feedback,omitempty"`
+	Files      []string                      `json:"files,omitempty"`
+	Data       *apiextensionsv1.JSON         `json:"data,omitempty"`
+	Artifacts  []v1alpha1.TaskResultArtifact `json:"artifacts,omitempty"`
+	BaseSHA    string                        `json:"baseSHA,omitempty"`
+	HeadSHA    string                        `json:"headSHA,omitempty"`
+	PushBranch string                        `json:"pushBranch,omitempty"`
 }
 
 // failureDetails are in the row of a failed child that was delegated with auto_retry. Nothing is repeated by itself.
@@ -82,6 +89,7 @@ func (f *family) row(ctx context.Context, t *v1alpha1.Task) (row, error) {
 		}
 		r.read(stored.Result)
 	}
+	r.deliver(t)
 	if t.Status.Phase == v1alpha1.TaskFailed {
 		r.fail(t)
 	}
@@ -99,23 +107,39 @@ func (r *row) fail(t *v1alpha1.Task) {
 	}
 }
 
-// read takes a result, which is plain text or a structured result: an object with a version.
+// read takes a result, which is plain text or has parts.
 func (r *row) read(text string) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &object) == nil && string(object["version"]) == "1" {
-		if json.Unmarshal([]byte(text), &r.structured) != nil {
-			r.structured = structured{} // some field has another type, so it is read as a text
+	if parts := taskresult.Parse(text); parts != nil {
+		r.structured = structured{
+			Verdict: parts.Verdict, Feedback: parts.Feedback, Files: parts.Files, Data: parts.Data, Artifacts: parts.Artifacts,
+			BaseSHA: parts.BaseSHA, HeadSHA: parts.HeadSHA, PushBranch: parts.PushBranch,
 		}
-		delete(object, "diff")
-		if shorter, err := json.Marshal(object); err == nil {
-			text = string(shorter)
-		}
-		r.Summary, _ = cut(r.Summary, maxSummary)
-		if len(r.Data) > maxData {
+		r.Summary, _ = cut(parts.Summary, maxSummary)
+		if parts.Data != nil && len(parts.Data.Raw) > maxData {
 			r.Data = nil
 		}
 	}
-	r.Result, r.ResultTruncated = cut(text, maxResult)
+	r.Result, r.ResultTruncated = cut(taskresult.WithoutDiff(text), maxResult)
+}
+
+// deliver adds what is known of the child's repository, which replaces what the child says about it.
+func (r *row) deliver(t *v1alpha1.Task) {
+	w, d := t.Spec.Workspace, t.Status.Delivery
+	if w == nil {
+		return
+	}
+	r.WorkspaceRef, r.WorkspaceBranch = w.Ref, w.Branch
+	r.BaseSHA, r.HeadSHA, r.PushBranch = "", "", ""
+	if d == nil {
+		return
+	}
+	r.WorkspaceStatus, r.BaseSHA = d.State, d.StartingSHA
+	if d.VerifiedRemoteSHA != "" {
+		r.HeadSHA, r.PushBranch = d.VerifiedRemoteSHA, d.Branch
+	}
+	if pr := d.PRReceipt; pr != nil {
+		r.PullRequest = pr.URL
+	}
 }
 
 // cut returns at most limit bytes of a text, and whether something is missing.

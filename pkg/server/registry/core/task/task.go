@@ -37,6 +37,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/prior"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/progress"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/record"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
@@ -119,6 +120,7 @@ type Resource struct {
 	// checkTool is that of Options.
 	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
 
+	priors        prior.Priors
 	requesters    requester.Requesters
 	delegations   delegation.Delegations
 	events        *events.Events
@@ -150,6 +152,7 @@ type rules struct {
 // New makes the resource tasks over what is stored of them. The guard limits workers to their own task.
 func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1alpha1.Task]) *Resource {
 	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Recordings: o.Recordings, Clock: o.Clock, Policy: o.Retention}}
+	r.priors = prior.Priors{Tasks: tasks, Authorizer: o.Authorizer}
 	r.requesters = requester.Requesters{
 		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},

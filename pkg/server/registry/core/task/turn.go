@@ -13,12 +13,16 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/delegation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/prior"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 )
 
 // begin decides whether a task may be created, and for whom: a worker creates children of its own task. Tasks of other callers are never
 // children, whatever labels and owner references they have.
 func (r *Resource) begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (next context.Context, done func(created bool), err error) {
+	if ctx, err = r.priors.Begin(ctx, t); err != nil {
+		return nil, nil, err
+	}
 	if user, ok := request.UserFrom(ctx); ok && guard.IsWorker(user) {
 		return r.delegations.Begin(ctx, t, dryRun)
 	}
@@ -29,6 +33,7 @@ func (r *Resource) begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (ne
 func (r *Resource) prepareForCreate(ctx context.Context, t *v1alpha1.Task) {
 	r.requesters.SetUser(ctx, t)
 	delegation.Set(ctx, t)
+	prior.Set(ctx, t)
 	fork.SetGates(t)
 	completeAgentTask(t)
 	r.requesters.Apply(ctx, t)
@@ -60,4 +65,5 @@ func keepRecorded(ctx context.Context, t, old *v1alpha1.Task) {
 	t.Status.ScheduleSince = old.Status.ScheduleSince.DeepCopy()
 	t.Status.ApprovalRequiredTools = slices.Clone(old.Status.ApprovalRequiredTools)
 	delegation.Keep(ctx, t, old)
+	prior.Keep(t, old)
 }

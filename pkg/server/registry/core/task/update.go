@@ -14,6 +14,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/delegation"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/prior"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 )
 
@@ -38,7 +39,7 @@ func (r *Resource) prepareForUpdate(_ context.Context, t, old *v1alpha1.Task) {
 // and transaction, which tags of the type protect.
 func validateUpdate(_ context.Context, t, old *v1alpha1.Task) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := slices.Concat(requester.Validate(t, old), delegation.ValidateMarkers(t, old), validateTexts(&t.Spec, &old.Spec))
+	errs := slices.Concat(requester.Validate(t, old), delegation.ValidateMarkers(t, old), prior.ValidateUpdate(t, old), validateTexts(&t.Spec, &old.Spec))
 	if started(&old.Status) {
 		return append(errs, validateStarted(&t.Spec, &old.Spec, path)...)
 	}

@@ -18,6 +18,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -38,6 +39,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/blob"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
@@ -94,16 +96,31 @@ func (r *Contents) Result(_ context.Context, p stored.Parent, respond rest.Respo
 			r.putResult(w, req, p.Object, respond)
 			return
 		}
-		_, data, ok, err := r.o.Blobs.File(req.Context(), p.Object.UID, resultBlob)
-		switch {
-		case err != nil:
+		if out, err := r.result(req.Context(), p.Object, wellformed.Query(req)); err != nil {
 			respond.Error(err)
-		case !ok:
-			respond.Error(noResult(p.Object))
-		default:
-			respond.Object(http.StatusOK, &v1alpha1.TaskResult{Result: string(data)})
+		} else {
+			respond.Object(http.StatusOK, out)
 		}
 	}), nil
+}
+
+func (r *Contents) result(ctx context.Context, t *v1alpha1.Task, q url.Values) (*v1alpha1.TaskResult, error) {
+	inParts, err := wantsParts(q)
+	if err != nil {
+		return nil, err
+	}
+	_, data, ok, err := r.o.Blobs.File(ctx, t.UID, resultBlob)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, noResult(t)
+	}
+	out := &v1alpha1.TaskResult{Result: string(data)}
+	if inParts {
+		out.Structured, err = r.structured(ctx, t, out.Result)
+	}
+	return out, err
 }
 
 // HasResult reports whether the task with a UID has stored a result.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/prior"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/requester"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
@@ -263,8 +264,7 @@ func Set(ctx context.Context, t *v1alpha1.Task) {
 	}
 	if ref := t.Spec.AgentRef; ref != nil {
 		t.Labels[v1alpha1.LabelDelegatedAgent] = v1alpha1.LabelValue(ref.Name)
-		// No child continues the work of an earlier one, so each begins a group of its own.
-		t.Labels[v1alpha1.LabelIteration], t.Labels[v1alpha1.LabelIterationGroup] = "1", string(t.UID)
+		t.Labels[v1alpha1.LabelIteration], t.Labels[v1alpha1.LabelIterationGroup] = iterationOf(t, prior.Of(ctx))
 	}
 	delete(t.Labels, v1alpha1.LabelScheduledRun)
 	t.Annotations[v1alpha1.AnnotationParentTaskName] = d.parent.Name
@@ -274,6 +274,18 @@ func Set(ctx context.Context, t *v1alpha1.Task) {
 			t.Annotations[key] = by
 		}
 	}
+}
+
+// iterationOf returns which iteration a child is, of which group: the next one of the task that it continues, if it continues one.
+func iterationOf(t, continued *v1alpha1.Task) (iteration, group string) {
+	if continued == nil || continued.Labels[v1alpha1.LabelIterationGroup] == "" {
+		return "1", string(t.UID)
+	}
+	n, err := strconv.Atoi(continued.Labels[v1alpha1.LabelIteration])
+	if err != nil {
+		n = 1
+	}
+	return strconv.Itoa(n + 1), continued.Labels[v1alpha1.LabelIterationGroup]
 }
 
 // ValidateMarkers refuses changes of the labels and annotations that show the place of a delegated task.
