@@ -43,6 +43,8 @@ type newWorkspace struct {
 	forge, forgeKey, base                                        string
 	createPR                                                     bool
 	publicationRead, publicationReadKey, publisher, publisherKey string
+	source, published                                            v1alpha1.RepositoryIdentity
+	prior                                                        string
 }
 
 func (n *newWorkspace) add(f *pflag.FlagSet) {
@@ -64,6 +66,11 @@ func (n *newWorkspace) add(f *pflag.FlagSet) {
 	f.StringVar(&n.forge, "forge-credential", "", "Secret with the token that the pull request is opened with")
 	f.StringVar(&n.forgeKey, "forge-credential-key", "", "key of the token in that Secret (default token)")
 	f.StringVar(&n.publicationReadKey, "publication-read-credential-key", "", "key of the token in that Secret (default token)")
+	f.StringVar(&n.source.ID, "source-repository-id", "", "the code host's id of the repository; servers that ask no code host for it refuse it")
+	f.StringVar(&n.source.Provider, "source-repository-provider", "", "the code host that has it")
+	f.StringVar(&n.published.ID, "publication-repository-id", "", "the code host's id of the repository that changes are published to")
+	f.StringVar(&n.published.Provider, "publication-repository-provider", "", "the code host that has it")
+	f.StringVar(&n.prior, "prior-task", "", "earlier task of the same repository with whose changes the task begins")
 }
 
 // setting is what a flag that was given sets in a task.
@@ -89,7 +96,14 @@ func (n *newWorkspace) settings(s *v1alpha1.TaskSpec) []setting {
 	read := func() *v1alpha1.WorkspaceCredentialReference { return made(&of().ReadCredentialRef) }
 	look := func() *v1alpha1.WorkspaceCredentialReference { return made(&of().PublicationReadCredentialRef) }
 	push := func() *v1alpha1.WorkspaceCredentialReference { return made(&of().PublicationCredentialRef) }
+	source := func() *v1alpha1.RepositoryIdentity { return identity(&of().SourceRepository) }
+	published := func() *v1alpha1.RepositoryIdentity { return identity(&of().PublicationRepository) }
 	return []setting{
+		{"source-repository-id", func() { source().ID = n.source.ID }},
+		{"source-repository-provider", func() { source().Provider = n.source.Provider }},
+		{"publication-repository-id", func() { published().ID = n.published.ID }},
+		{"publication-repository-provider", func() { published().Provider = n.published.Provider }},
+		{"prior-task", func() { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: n.prior} }},
 		{"git-repo", func() { of().GitRepo = n.repo }},
 		{"branch", func() { of().Branch = n.branch }},
 		{"ref", func() { of().Ref = n.ref }},
@@ -113,6 +127,14 @@ func (n *newWorkspace) settings(s *v1alpha1.TaskSpec) []setting {
 		{"publication-read-credential", func() { look().Name = n.publicationRead }},
 		{"publication-read-credential-key", func() { look().Key = n.publicationReadKey }},
 	}
+}
+
+// identity returns the identity of a repository, which is made if there is none.
+func identity(of **v1alpha1.RepositoryIdentity) *v1alpha1.RepositoryIdentity {
+	if *of == nil {
+		*of = &v1alpha1.RepositoryIdentity{}
+	}
+	return *of
 }
 
 func taskCreate(api *server, term *terminal) *cobra.Command {

@@ -139,6 +139,9 @@ func repositoryOf(t *v1alpha1.Task) string {
 	if w.SubPath != "" {
 		text += ", folder " + w.SubPath
 	}
+	if prior := t.Spec.PriorTaskRef; prior != nil {
+		text += ", with the changes of task " + prior.Name
+	}
 	return text
 }
 

@@ -23,6 +23,8 @@ const (
 	agentImage = "platform.ai/test-agent:dev"
 	// gitPortOfAgents is another port of this machine from which the controller in testdata/cluster allows repositories.
 	gitPortOfAgents = ":9420"
+	// modelKey is the key of the Provider that cast makes.
+	modelKey = "k-1234567890"
 )
 
 // agentImages loads the image of codex into the node, and returns the variables with which the controller is told the images of coding
@@ -98,6 +100,11 @@ func TestCodingAgentsOfPods(t *testing.T) {
 	code("reads", "coder", "do: read docs/v")
 	code("writes", "coder", "do: write new.txt fresh\ndo: shell "+strings.ReplaceAll(changes, "\n", `\n`), "write")
 	code("waits", "coder", "do: shell setsid sleep 1000 > /dev/null 2>&1 &\ndo: await-cancel waiting")
+	model := cast(t, p, "models: [scripted-1]\nturns:\n- reply: {text: forty-two}", nil)
+	apply(t, p, map[string]any{"apiVersion": "core.platform.ai/v1alpha1", "kind": "Agent", "metadata": map[string]any{"name": "asker"}, "spec": map[string]any{
+		"runtime": map[string]any{"type": v1alpha1.RuntimeCodex}, "model": map[string]any{"provider": "openai"},
+	}})
+	code("asks", "asker", "do: ask What is it?\ndo: shell env; cat /proc/*/environ")
 	code("lacks", "lacking", "hello")
 	code("refused", "unnamed", "hello")
 
@@ -107,6 +114,10 @@ func TestCodingAgentsOfPods(t *testing.T) {
 	}
 	p.beganIn(t, "reads", agentImage)
 	p.published(t, h, start)
+	task, result, _ = ended(t, p, "asks")
+	if u := task.Status.Usage; task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, "forty-two") || strings.Contains(result, modelKey) || u == nil || u.ModelRequests != 1 || len(model.Exchanges()) != 1 {
+		t.Errorf("asks: %s: %s: %s, %+v", task.Status.Phase, task.Status.Message, result, u)
+	}
 	awaitEvent(t, p, "waits", v1alpha1.EventAgentRuntimeCommandStarted)
 	cancelTask(t, p, "waits")
 	if task, _, _ := ended(t, p, "waits"); task.Status.Phase != v1alpha1.TaskCancelled {
@@ -120,7 +131,7 @@ func TestCodingAgentsOfPods(t *testing.T) {
 		t.Errorf("a refused task has %s", got)
 	}
 	for where, text := range p.Records(t) {
-		for _, word := range []string{repositoryToken, pushToken} {
+		for _, word := range []string{repositoryToken, pushToken, modelKey} {
 			if strings.Contains(text, word) {
 				t.Errorf("%q is in %s", word, where)
 			}

@@ -130,7 +130,7 @@ func cast(t *testing.T, p place, text string, agents []v1alpha1.Agent) *script.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.MustShell(t, "kubectl create secret generic key --from-literal=api-key=k-1234567890")
+	p.MustShell(t, "kubectl create secret generic key --from-literal=api-key="+modelKey)
 	_, err = api.Providers(p.Namespace()).Create(t.Context(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Spec: v1alpha1.ProviderSpec{
 		Type: v1alpha1.ProviderOpenAI, BaseURL: vendor.URL + "/v1", DefaultModel: "scripted-1",
 		SecretRef: v1alpha1.ProviderSecretReference{Name: "key", Key: "api-key"},

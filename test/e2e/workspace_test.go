@@ -218,6 +218,14 @@ func TestPublicationOfPods(t *testing.T) {
 	if got := h.Git(t, "r", "", "diff", "--name-status", "main", d.Branch); got != "M\tdocs/v\nD\told\nA\tsrc/new" {
 		t.Errorf("changed: %q", got)
 	}
+	h.Commit(t, "r", "main", map[string]string{"docs/v": "second commit\n"})
+	delete(workspace, "intent")
+	delete(workspace, "publicationReadCredentialRef")
+	delete(workspace, "publicationCredentialRef")
+	command(t, p, "next", "cat docs/v src/new; ls", map[string]any{"workspace": workspace, "priorTaskRef": map[string]any{"name": "change"}})
+	if task, result, _ := ended(t, p, "next"); task.Status.Phase != v1alpha1.TaskSucceeded || !strings.Contains(result, `"first commit\nmore\nx\ndocs\nsrc\n"`) || task.Status.PriorChangesDigest != d.ArtifactDigest {
+		t.Errorf("next: %s: %s: %s", task.Status.Phase, task.Status.Message, result)
+	}
 	if log := p.MustShell(t, "kubectl get --raw "+native(p, "tasks/change/log")); strings.Contains(log, "found in") || !strings.Contains(log, "changed") {
 		t.Errorf("the command found:\n%s", log)
 	}
