@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"runtime"
 	"strconv"
@@ -191,7 +192,7 @@ func odd() map[string]func(t *turn, args string) {
 			select {}
 		},
 		"immortal": func(t *turn, _ string) { // neither SIGTERM nor the end of its input ends it
-			signal.Ignore(syscall.SIGTERM)
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
 			t.ending.Add(1)
 		},
 		"noise": func(t *turn, bytesOf string) {
