@@ -240,13 +240,10 @@ func good() map[string]func(t *turn, args string) {
 			<-t.cancelled
 		},
 		"ticks": func(t *turn, path string) { t.ticks(path, t.cancelled) },
-		"silent": func(t *turn, fifo string) { // until somebody opens the FIFO for writing
-			f, err := os.Open(t.in(fifo))
-			if err != nil {
+		"silent": func(t *turn, fifo string) { // until somebody has opened the FIFO for writing, and closed it
+			if _, err := os.ReadFile(t.in(fifo)); err != nil {
 				t.say(err.Error())
-				return
 			}
-			_ = f.Close()
 		},
 	}
 }
