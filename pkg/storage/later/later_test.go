@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,13 +21,13 @@ import (
 
 // disk is where things are stored while it has room.
 type disk struct {
-	room bool
+	room atomic.Bool
 	got  []string
 }
 
 func (d *disk) store(what string) func() error {
 	return func() error {
-		if !d.room {
+		if !d.room.Load() {
 			return fmt.Errorf("no: %w", engine.ErrFull)
 		}
 		d.got = append(d.got, what)
@@ -58,7 +59,7 @@ func TestOrder(t *testing.T) {
 				if err := q.Flush(); !errors.Is(err, engine.ErrFull) || len(d.got) > 0 {
 					t.Errorf("on the full disk: %v, %v", err, d.got)
 				}
-				d.room = true
+				d.room.Store(true)
 				if flush {
 					if err := q.Flush(); err != nil {
 						t.Error(err)
@@ -72,9 +73,9 @@ func TestOrder(t *testing.T) {
 				}
 				time.Sleep(time.Minute) // the tries end
 				synctest.Wait()
-				d.room = false
+				d.room.Store(false)
 				q.Do(klog.Background(), "d", d.store("d"), failed)
-				d.room = true
+				d.room.Store(true)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if got := strings.Join(d.got, " "); got != "a b c d" {
