@@ -156,7 +156,9 @@ func TestCodingAgentNumber(t *testing.T) {
 		t.Errorf("the stranger was ended: %v", err)
 	default:
 		_ = stranger.Process.Kill()
-		<-ended
+		if err := <-ended; err == nil {
+			t.Error("the stranger had ended by itself")
+		}
 	}
 }
 
