@@ -46,6 +46,8 @@ type behaviour struct {
 	// how the agent exits; agent.ExitStrict if the schema does not allow what it is told.
 	ended bool
 	code  int
+	// unclosed is a part of the error of the end of the session; empty if it can be ended.
+	unclosed string
 }
 
 // behaviours of a conversation. Those of processes and of runs are in package codingagent.
@@ -125,7 +127,7 @@ var behaviours = []behaviour{
 	{name: "sends an unknown update", do: "do: unknown-update juggle", odd: "juggle"},
 	{name: "sends an update that is none", do: "do: broken-update", odd: "cannot be read"},
 	{name: "speaks in another session", do: "do: foreign elsewhere\ndo: say a", said: "a", odd: `another session, "another"`},
-	{name: "does not know a method itself", do: "do: unsupported session/close", said: ""},
+	{name: "does not know a method itself", do: "do: unsupported session/close", unclosed: "not offered (code -32601)"},
 
 	// Output that is no message.
 	{name: "prints a line", do: "do: bare Loading…", odd: "Loading…"},
@@ -210,6 +212,9 @@ func (b behaviour) check(t *testing.T) {
 		t.Fatalf("%s, %v, want %s; the agent says %s", stop, err, want, p.errors)
 	} else if !b.ended {
 		p.next(t)
+		if err := p.session.End(t.Context()); (err != nil) != (b.unclosed != "") || err != nil && !strings.Contains(err.Error(), b.unclosed) {
+			t.Errorf("the end of the session: %v, want %q", err, b.unclosed)
+		}
 	}
 	p.close()
 	<-p.client.Done() // everything that came late was handled
