@@ -29,6 +29,15 @@ type Limits struct {
 // indexCost is about how many bytes the keys and indexes of an event take on disk, besides its payload.
 const indexCost = 400
 
+// outsideKey is the key of WithoutLimits in a context.
+type outsideKey struct{}
+
+// WithoutLimits returns a context to whose appends no limits apply, as if controllers had made the events. It is for the ends of what
+// this server began, of which there are no more than beginnings, to which limits did apply.
+func WithoutLimits(ctx context.Context) context.Context {
+	return context.WithValue(ctx, outsideKey{}, true)
+}
+
 // outside reports whether limits do not apply to events of type t, because controllers or the server write
 // them.
 func outside(t v1alpha1.EventType) bool {

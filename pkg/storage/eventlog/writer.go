@@ -83,6 +83,11 @@ func (w *Writer) append(ctx context.Context, s Stream, events Sanitized) (*appen
 		return nil, err
 	}
 	t.notes, _ = ctx.Value(noteKey{}).(*notes)
+	if ctx.Value(outsideKey{}) != nil {
+		for i := range t.events {
+			t.events[i].free = true
+		}
+	}
 	if len(t.events) == 0 {
 		return t, nil
 	}

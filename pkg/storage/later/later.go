@@ -19,6 +19,8 @@ import (
 // a Queue says what that means, and what bounds how many wait. It is safe for concurrent use.
 type Queue struct {
 	clock clock.WithDelayedExecution
+	// trying is held while those that wait are tried. It is locked before mu.
+	trying sync.Mutex
 
 	mu      sync.Mutex
 	waiting []write
@@ -65,25 +67,37 @@ func (q *Queue) retry() {
 	q.clock.AfterFunc(q.pause, func() { go q.again() }) // ends when all are stored, or with the first that finds no room
 }
 
-// again tries all that wait, in their order, until one finds no room.
+// again tries all that wait, and calls itself after a longer pause if one finds no room.
 func (q *Queue) again() {
+	err := q.Flush()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil && len(q.waiting) == 0 {
+		q.pause = 0
+		return
+	}
+	q.pause = min(2*q.pause, lastTry)
+	q.retry()
+}
+
+// Flush tries all that wait now, in their order, until one finds no room, whose error it returns. It is for who must not store something
+// before them.
+func (q *Queue) Flush() error {
+	q.trying.Lock()
+	defer q.trying.Unlock()
 	for {
 		q.mu.Lock()
 		if len(q.waiting) == 0 {
-			q.pause = 0
 			q.mu.Unlock()
-			return
+			return nil
 		}
 		one := q.waiting[0]
 		q.mu.Unlock()
 		err := one.store() // only this function removes elements
-		q.mu.Lock()
 		if errors.Is(err, engine.ErrFull) {
-			q.pause = min(2*q.pause, lastTry)
-			q.retry()
-			q.mu.Unlock()
-			return
+			return err
 		}
+		q.mu.Lock()
 		q.waiting = q.waiting[1:]
 		q.mu.Unlock()
 		if err != nil {

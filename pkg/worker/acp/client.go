@@ -217,6 +217,7 @@ func (c *Client) NewSession(ctx context.Context, dir string, servers ...Server) 
 	if err != nil {
 		return nil, err
 	}
+	c.v1.of(r.SessionID)
 	s := &Session{c: c, id: r.SessionID}
 	for _, m := range r.Modes.AvailableModes {
 		s.Modes = append(s.Modes, m.ID)

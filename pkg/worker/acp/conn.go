@@ -232,12 +232,23 @@ func (c *conn) take(ctx context.Context, line []byte) bool {
 		c.cancelled(m.Params)
 	case m.Method != "":
 		c.side.notified(m.Method, m.Params)
-	case m.ID != nil && (m.Result != nil || m.Error != nil):
+	case m.ID != nil && (m.Result != nil || m.Error != nil || c.waits(m.ID)):
+		if m.Result == nil { // a void result in JavaScript, which nobody would wait out
+			m.Result = json.RawMessage("null")
+		}
 		c.answer(m)
 	default:
 		return false
 	}
 	return true
+}
+
+// waits reports whether a call waits for an answer with this id.
+func (c *conn) waits(id json.RawMessage) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.calls[string(id)]
+	return ok
 }
 
 // answer delivers the answer of a call. A second answer, and one that nobody waits for any more, is left out.

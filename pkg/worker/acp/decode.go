@@ -28,6 +28,8 @@ const (
 // decoder makes events of the updates of version 1.
 type decoder struct {
 	mu sync.Mutex
+	// session is the session of the connection; empty before it is known. Agents send updates of a session before they say its id.
+	session string
 	// calls are the tool calls that were seen, by id.
 	calls map[string]*Call
 }
@@ -37,7 +39,8 @@ func newDecoder() *decoder { return &decoder{calls: map[string]*Call{}} }
 // update makes the events of a notification session/update.
 func (d *decoder) update(params json.RawMessage) ([]Event, error) {
 	var p struct {
-		Update json.RawMessage `json:"update"`
+		SessionID string          `json:"sessionId"`
+		Update    json.RawMessage `json:"update"`
 	}
 	var u struct {
 		SessionUpdate     string                  `json:"sessionUpdate"`
@@ -50,6 +53,9 @@ func (d *decoder) update(params json.RawMessage) ([]Event, error) {
 		Size              uint64                  `json:"size"`
 	}
 	err := json.Unmarshal(params, &p)
+	if err == nil && d.foreign(p.SessionID) {
+		return nil, fmt.Errorf("an update of another session, %q", shown([]byte(p.SessionID)))
+	}
 	if err == nil {
 		if err = json.Unmarshal(p.Update, &u); u.SessionUpdate == "tool_call" || u.SessionUpdate == "tool_call_update" {
 			return d.toolCall(p.Update) // whose optional fields may be anything
@@ -79,6 +85,20 @@ func (d *decoder) update(params json.RawMessage) ([]Event, error) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("an unknown update: %s", shown([]byte(u.SessionUpdate)))
+}
+
+// of says which session the connection has.
+func (d *decoder) of(session string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.session = session
+}
+
+// foreign reports whether a session is known to be another one.
+func (d *decoder) foreign(session string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.session != "" && session != d.session
 }
 
 // textOf returns the text of a content block; empty for one of another type.

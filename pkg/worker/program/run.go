@@ -62,6 +62,8 @@ type Command struct {
 	// Env is the whole environment; nothing is inherited.
 	Env            []string
 	Stdout, Stderr io.Writer
+	// Said is called when nothing more comes to Stdout: a program may close its output and go on. nil for nothing.
+	Said func()
 	// Stdin is the program's standard input; nil for none. Run closes it.
 	Stdin *os.File
 	// Policy is what the program may reach.
@@ -145,7 +147,7 @@ func run(ctx context.Context, c Command, path string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	out, err := newDrains(c.Stdout, c.Stderr)
+	out, err := newDrains(c)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -253,8 +255,8 @@ type drain struct {
 // drains are standard output and standard error.
 type drains [2]*drain
 
-func newDrains(targets ...io.Writer) (d drains, err error) {
-	for i, target := range targets {
+func newDrains(c Command) (d drains, err error) {
+	for i, target := range []io.Writer{c.Stdout, c.Stderr} {
 		p := &drain{done: make(chan struct{})}
 		if p.r, p.w, err = os.Pipe(); err != nil {
 			d.wait(clock.RealClock{})
@@ -270,6 +272,9 @@ func newDrains(targets ...io.Writer) (d drains, err error) {
 			_, _ = io.Copy(target, p.r)
 			// A target that fails must not block the program.
 			_, _ = io.Copy(io.Discard, p.r)
+			if i == 0 && c.Said != nil {
+				c.Said()
+			}
 		}()
 	}
 	return d, nil

@@ -6,7 +6,9 @@ package task
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -121,4 +123,59 @@ func processesOf(task *v1alpha1.Task) []string {
 		}
 	}
 	return list
+}
+
+// TestCodingAgentNumber: the kernel gives the number of a process of a coding agent to a stranger. The end of the run does not end that one.
+func TestCodingAgentNumber(t *testing.T) {
+	p := newCoding(t)
+	task := p.code("numbers", "coder", "do: shell for i in 1 2 3 4 5 6 7 8; do sh -c 'echo $$'; done > list; mv list numbers\ndo: await-cancel waiting", v1alpha1.WorkspaceRead)
+	var numbers []string
+	kit.Await(t, "the agent has started processes, which have ended", func() bool {
+		files, _ := filepath.Glob(filepath.Join(p.DataDir, "runs", string(task.UID), "*", "*", "numbers"))
+		if len(files) == 1 {
+			numbers = strings.Fields(string(kit.Must[[]byte](t)(os.ReadFile(files[0]))))
+		}
+		return len(files) == 1
+	})
+	var stranger *exec.Cmd
+	kit.Await(t, "a stranger has the number of one of them", func() bool {
+		for _, number := range numbers {
+			if stranger = numbered(t, kit.Must[int](t)(strconv.Atoi(number))); stranger != nil {
+				return true
+			}
+		}
+		return false
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- stranger.Wait() }()
+	kit.Must[*v1alpha1.Task](t)(p.Tasks().Cancel(t.Context(), "numbers", &v1alpha1.TaskCancellation{Reason: "enough"}, metav1.CreateOptions{}))
+	p.AwaitPhase("numbers", v1alpha1.TaskCancelled)
+	kit.Await(t, "no process of the run is left", func() bool { return len(processesOf(task)) == 0 })
+	select {
+	case err := <-ended:
+		t.Errorf("the stranger was ended: %v", err)
+	default:
+		_ = stranger.Process.Kill()
+		if err := <-ended; err == nil {
+			t.Error("the stranger had ended by itself")
+		}
+	}
+}
+
+// numbered starts a process with a number; nil if another process was faster.
+func numbered(t *testing.T, pid int) *exec.Cmd {
+	t.Helper()
+	if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0); err != nil {
+		t.Skipf("the number of a process cannot be chosen here, which root may do: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if cmd.Process.Pid == pid {
+		return cmd
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return nil
 }

@@ -57,6 +57,8 @@ type agent struct {
 	// cancelled is closed when the turn is cancelled; nil outside of a turn.
 	cancelled chan struct{}
 	ready     bool
+	// unsupported are methods that are answered as if this agent did not know them.
+	unsupported map[string]bool
 
 	// ending are turns that were answered and go on nevertheless. They are waited for when the client has closed the input.
 	ending sync.WaitGroup
@@ -65,7 +67,7 @@ type agent struct {
 
 // Run serves a client until it closes the input, and returns the exit code.
 func Run(in io.Reader, out, err io.Writer) int {
-	a := &agent{in: bufio.NewReader(in), out: out, err: err, talk: acpschema.NewConversation(), waiting: map[string]chan message{}, exit: make(chan int, 1)}
+	a := &agent{in: bufio.NewReader(in), out: out, err: err, talk: acpschema.NewConversation(), waiting: map[string]chan message{}, unsupported: map[string]bool{}, exit: make(chan int, 1)}
 	go a.read()
 	return <-a.exit
 }
@@ -174,6 +176,13 @@ const session = "s1"
 func (a *agent) serve(m message) error {
 	if m.Method != "initialize" && !a.ready {
 		return fmt.Errorf("%s came before initialize", m.Method)
+	}
+	a.mu.Lock()
+	unsupported := a.unsupported[m.Method]
+	a.mu.Unlock()
+	if unsupported {
+		a.send(message{ID: m.ID, Error: &failure{-32601, "not offered"}})
+		return nil
 	}
 	switch m.Method {
 	case "initialize":
@@ -342,7 +351,7 @@ func (t *turn) asks(id, kind, title string, input any, options ...string) <-chan
 	if input != nil {
 		call["rawInput"] = input
 	}
-	var offered []any
+	offered := []any{}
 	for _, kind := range options {
 		offered = append(offered, map[string]any{"optionId": names[kind], "name": names[kind], "kind": kind})
 	}

@@ -53,6 +53,8 @@ type Server struct {
 	// Storage has each resource and subresource by its path, such as tasks/cancel.
 	Storage map[string]rest.Storage
 	Log     *eventlog.Log
+	// Stored is what is stored of the resources.
+	Stored *core.Stored
 	// Accounts are those of budgets.
 	Accounts   *spending.Store
 	Blobs      *blob.Store
@@ -95,8 +97,14 @@ func StartIn(t testing.TB, dir string) *Server { t.Helper(); return StartAt(t, d
 // StartAt makes one with a clock of the test.
 func StartAt(t testing.TB, dir string, now clock.WithTickerAndDelayedExecution) *Server {
 	t.Helper()
+	return StartOn(t, local.Options{Dir: dir}, now)
+}
+
+// StartOn makes one on a disk of the test.
+func StartOn(t testing.TB, disk local.Options, now clock.WithTickerAndDelayedExecution) *Server {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &Server{t: t, Scheme: runtime.NewScheme(), Storage: map[string]rest.Storage{}, Metrics: prometheus.NewRegistry()}
+	s := &Server{t: t, Stored: core.NewStored(), Scheme: runtime.NewScheme(), Storage: map[string]rest.Storage{}, Metrics: prometheus.NewRegistry()}
 	check := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -106,7 +114,7 @@ func StartAt(t testing.TB, dir string, now clock.WithTickerAndDelayedExecution) 
 	metav1.AddToGroupVersion(s.Scheme, schema.GroupVersion{Version: "v1"})
 	check(install.Install(s.Scheme))
 	s.Codecs = serializer.NewCodecFactory(s.Scheme, serializer.EnableStrict)
-	e, err := local.Open(ctx, local.Options{Dir: dir})
+	e, err := local.Open(ctx, disk)
 	check(err)
 	s.engine = e
 	objects, err := object.Open(ctx, e, object.Options{})
@@ -127,7 +135,7 @@ func StartAt(t testing.TB, dir string, now clock.WithTickerAndDelayedExecution) 
 	check(err)
 	for _, r := range core.All(core.Options{
 		Options:     task.Options{Log: s.Log, Timelines: timelines, Blobs: s.Blobs, Recordings: s.Recordings, Recording: v1alpha1.RecordingFull, Accounts: s.Accounts, Authorizer: authorizer.AuthorizerFunc(authorize), Clock: now, TreeTasks: TreeTasks},
-		Transcripts: s.Said, Memories: memories,
+		Transcripts: s.Said, Memories: memories, Stored: s.Stored,
 	}) {
 		check(r.Register(s.Scheme))
 		paths, err := r.Storage(ctx, resource.Config{Scheme: s.Scheme, RESTOptions: getter, Clock: clock.RealClock{}})

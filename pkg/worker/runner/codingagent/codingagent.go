@@ -211,7 +211,7 @@ func (r *run) start(ctx context.Context, args, env []string) (*process, io.Reade
 	go func() {
 		defer close(p.done)
 		p.outcome, p.err = program.Run(ctx, program.Command{
-			Args: args, Dir: r.WorkDir, Env: env, Stdin: in, Stdout: stdout, Stderr: p.errors, Sole: true, Grace: killGrace, Clock: clock.RealClock{},
+			Args: args, Dir: r.WorkDir, Env: env, Stdin: in, Stdout: stdout, Said: func() { _ = stdout.Close() }, Stderr: p.errors, Sole: true, Grace: killGrace, Clock: clock.RealClock{},
 			Policy: r.Policy, Limits: sandbox.Limits{Processes: cmp.Or(r.CodeLimits.Processes, maxProcesses), DeletedBytes: r.CodeLimits.DeletedBytes},
 		})
 		_ = stdout.Close()

@@ -133,38 +133,6 @@ func prepared(t *testing.T, prompt string, change ...func(*v1alpha1.TaskSpec, *v
 	return o
 }
 
-// TestOutcomes: what an agent does decides how its run ends, and what is recorded of it.
-func TestOutcomes(t *testing.T) {
-	for prompt, want := range map[string]struct{ text, reason, events string }{
-		"do: echo":                                  {"Be brief.|do: echo", "<nil>", "Started CommandStarted ModelMessage Completed"},
-		"do: read README":                           {"about\n", "<nil>", ""},
-		"do: read /etc/hostname":                    {"error -32602", "<nil>", ""},
-		"do: write ../x y":                          {"error -32602", "<nil>", ""},
-		"do: write new/x y\ndo: shell cat new/x":    {"{}y", "<nil>", ""},
-		"do: say a\ndo: tool execute ls\ndo: say b": {"b", "<nil>", "Started CommandStarted ModelMessage ToolCallStarted ToolCallCompleted ModelMessage Completed"},
-		"do: say a\ndo: tool-failed read":           {"a", "<nil>", "Started CommandStarted ModelMessage ToolCallStarted ToolCallFailed Completed"},
-		"do: usage\ndo: say a":                      {"a", "<nil>", "Started CommandStarted ModelMessage ModelContextUpdated Completed"},
-		"do: late after":                            {"after", "<nil>", ""},
-		"do: tool read x":                           {"", v1alpha1.ReasonBlankAnswer, "Started CommandStarted ToolCallStarted ToolCallCompleted Failed"},
-		"do: end refusal":                           {"", v1alpha1.ReasonAgentRefused, "Started CommandStarted Failed"},
-		"do: end max_tokens":                        {"", v1alpha1.ReasonAgentLimitReached, ""},
-		"do: end max_turn_requests":                 {"", v1alpha1.ReasonAgentLimitReached, ""},
-		"do: error -32800":                          {"", v1alpha1.ReasonAgentFailed, ""},
-		"do: error -32603":                          {"", v1alpha1.ReasonAgentFailed, ""},
-		"do: exit 0":                                {"", v1alpha1.ReasonAgentFailed, ""},
-		"do: tool-open execute\ndo: exit 3":         {"", v1alpha1.ReasonAgentFailed, "Started CommandStarted ToolCallStarted ToolCallFailed Failed"},
-		"do: noise 3000000":                         {"", v1alpha1.ReasonAgentFailed, ""},
-	} {
-		o := do(t, prompt)
-		if want.reason != "" && (o.result.Text != want.text || o.reason() != want.reason) {
-			t.Errorf("%q: %q, %v; the log is %s", prompt, o.result.Text, o.err, o.Logged())
-		}
-		if want.events != "" && o.types() != want.events {
-			t.Errorf("%q: events %s", prompt, o.types())
-		}
-	}
-}
-
 // TestSurroundings: the agent has a home folder of its own, none of the worker's variables and no file outside of the run.
 func TestSurroundings(t *testing.T) {
 	t.Setenv("PLATFORM_TEST_SECRET", "s3cret")

@@ -4,7 +4,6 @@
 package codingagent
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -271,24 +270,6 @@ func TestUnstored(t *testing.T) {
 		if d := cmp.Diff(want, [2]string{o.told(), o.outcomes()}); d != "" || o.said() != "no no" {
 			t.Errorf("%s is lost: %s\n%s, %v\n%s", lose, d, o.said(), o.err, o.Logged())
 		}
-	}
-}
-
-// TestCancelled: when the turn is cancelled, nothing waits any more, and an approval that comes then has no effect.
-func TestCancelled(t *testing.T) {
-	o := prepared(t, "do: permit execute ls", gated("execute"))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		o.run(ctx)
-	}()
-	id := o.server.asked(1)[0].Name
-	cancel()
-	<-done
-	o.server.decideOn(id, v1alpha1.EventApprovalApproved, "")
-	if o.reason() != v1alpha1.ReasonWorkerStopped || o.told() != "ApprovalRequested execute 1" || o.outcomes() != "approved not_started" {
-		t.Errorf("%v; %s; %s", o.err, o.told(), o.outcomes())
 	}
 }
 

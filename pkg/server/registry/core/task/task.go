@@ -165,7 +165,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	})
 	r.remains = content.Remains{Tasks: tasks, Log: o.Log, Blobs: o.Blobs, Recordings: o.Recordings, Release: o.Accounts.Release}
 	r.events = events.New(events.Options{
-		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending, Recording: o.Recording,
+		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending, Recording: o.Recording, Ends: later.New(o.Clock),
 	})
 	r.agentRequests = agentrequest.New(agentrequest.Options{Tasks: tasks, Guard: guard, Log: o.Log, Events: r.events, Clock: o.Clock})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}

@@ -7,8 +7,8 @@
 // The server numbers the requests of a task itself and writes their events itself, so that what an agent uses is counted whatever its
 // worker says: events of model requests are not accepted from the workers of such tasks. The start of a request is stored before it is
 // sent, and rate limits and budgets decide about it as about any other (package modelrequest). Its end is stored before the agent has
-// seen the end of the answer. A request whose end is lost, because this server was killed, is charged in full when the task ends, and
-// its usage has a gap.
+// seen the end of the answer, or, on a full disk, once there is room, and in any case before the end of the task. A request whose end is
+// lost, because this server was killed, is charged in full when the task ends, and its usage has a gap.
 package agentrequest
 
 import (
@@ -41,8 +41,8 @@ import (
 type Events interface {
 	// Add appends an event as if the worker of the task had posted it, if admission allows it.
 	Add(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
-	// AddEnd appends an event that must not be refused.
-	AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error
+	// AddEnd appends an event that must not be refused, or calls lost.
+	AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, lost func(error))
 }
 
 // Options are what requests need. All fields are required.
@@ -225,9 +225,9 @@ func (c call) End(e models.Ended) {
 	if e.Status != usage.StatusCompleted {
 		end = c.failed(e, content)
 	}
-	if err := c.run.of.o.Events.AddEnd(c.ctx, c.run.Task, end); err != nil {
+	c.run.of.o.Events.AddEnd(c.ctx, c.run.Task, end, func(err error) {
 		klog.FromContext(c.ctx).V(2).Info("The end of a model request of a coding agent is lost", "task", klog.KObj(c.run.Task), "err", err)
-	}
+	})
 }
 
 // failed returns the event of a request that was not answered.

@@ -5,13 +5,19 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/refusal"
+	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/eventlog"
 )
 
 // admitted appends the events if admission allows them. The events of a list are stored together or not at all.
@@ -34,10 +40,17 @@ func (r *Events) Add(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Executio
 	return err
 }
 
-// AddEnd appends the event of the end of something that Add began. Admission is not asked, because what happened has happened.
-func (r *Events) AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
-	_, err := r.append(ctx, t, []*v1alpha1.ExecutionEvent{e}, false)
-	return err
+// AddEnd appends the event of the end of something that Add began. Neither admission nor limits are asked, because what happened has
+// happened. If the disk has no room even for that, it is stored later, before the end of the task; lost is called if it is not stored.
+func (r *Events) AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, lost func(error)) {
+	ctx = eventlog.WithoutLimits(ctx)
+	r.o.Ends.Do(klog.FromContext(ctx), string(e.Type)+" of task "+t.Namespace+"/"+t.Name, func() error {
+		_, err := r.append(ctx, t, []*v1alpha1.ExecutionEvent{e.DeepCopy()}, false)
+		if s, ok := errors.AsType[*apierrors.StatusError](err); ok && s.ErrStatus.Code == http.StatusInsufficientStorage {
+			return fmt.Errorf("%w: %w", engine.ErrFull, err)
+		}
+		return err
+	}, lost)
 }
 
 // Report appends an event that the server itself made, if admission allows it.

@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/wellformed"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/later"
 )
 
 const (
@@ -58,6 +59,8 @@ type Options struct {
 	// Ending waits until all content of the task with a UID that is being written is stored, and blocks further writes until done is
 	// called: an event that ends the task is being stored.
 	Ending func(uid types.UID) (done func())
+	// Ends stores what AddEnd is given.
+	Ends *later.Queue
 	// Recording is how much is recorded where the agent does not say it.
 	Recording v1alpha1.RecordingMode
 }
@@ -233,6 +236,9 @@ func (r *Events) writeBy(ctx context.Context, t *v1alpha1.Task, events []*v1alph
 	if slices.ContainsFunc(events, func(e *v1alpha1.ExecutionEvent) bool { return event.Terminal(e.Type) }) {
 		defer r.o.Ending(t.UID)()
 		defer r.o.Requests.Forget(t.UID)
+		if err := r.o.Ends.Flush(); err != nil { // otherwise they would come after the end, where nothing is stored
+			return nil, resource.StatusError(v1alpha1.Resource("tasks"), t.Name, err)
+		}
 	}
 	stored, err := appendEvents()
 	switch {
