@@ -81,17 +81,23 @@ func (e *Executor) prepare(run executor.Run, p *podBuilder, worker corev1.Resour
 	}
 }
 
-// workspaceEnv returns the variables with which the worker finds what the init container left, and the program that compares.
+// workspaceEnv returns the variables with which the worker finds what the init container left, and the program that makes the changes of
+// another task and compares.
 func (e *Executor) workspaceEnv(run executor.Run) (answer, baseline, program string) {
 	ws := run.Task.Spec.Workspace
 	if ws == nil {
 		return "", "", ""
 	}
-	if runspec.KeepsCommit(run.Task.Spec.Workspace, run.Remote) {
-		baseline, program = baselineDir, workspace.ProgramPath
-		if e.image(run) != e.opts.WorkerImage {
-			program = path.Join(programDir, workspace.ProgramName)
-		}
+	keeps := runspec.KeepsCommit(ws, run.Remote)
+	if keeps {
+		baseline = baselineDir
+	}
+	switch {
+	case !keeps && run.Task.Status.PriorChangesDigest == "":
+	case e.image(run) != e.opts.WorkerImage:
+		program = path.Join(programDir, workspace.ProgramName)
+	default:
+		program = workspace.ProgramPath
 	}
 	return answerFile, baseline, program
 }
