@@ -25,6 +25,8 @@ const (
 	maxRole = 64
 	// lastNumber is the highest number of a part. After it nothing is recorded.
 	lastNumber = math.MaxInt32 - 2*maxKnown
+	// missing is the number of no part.
+	missing = math.MaxInt32 - 1
 )
 
 // ResumeRecording returns a Recording of requests that come as they are recorded; see Asked and Answered. It goes on where another
@@ -46,7 +48,7 @@ func (r *Recording) Asked(mode v1alpha1.RecordingMode, messages []v1alpha1.Recor
 		numbers = append(numbers, r.said(to, &messages[i]))
 	}
 	if to.Conversation = ranges(numbers); len(to.Conversation) > maxRanges || len(messages) > maxAsked {
-		to.Conversation = append(to.Conversation[:min(len(to.Conversation), maxRanges)], v1alpha1.RecordedRange{From: math.MaxInt32, To: math.MaxInt32})
+		to.Conversation = append(to.Conversation[:min(len(to.Conversation), maxRanges)], v1alpha1.RecordedRange{From: missing, To: missing})
 	}
 	if len(tools) > 0 {
 		to.Tools = new(r.part(to, v1alpha1.RecordedPart{Tools: tools}))
