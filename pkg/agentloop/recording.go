@@ -35,6 +35,10 @@ type Recording struct {
 	offeredAs int32
 	// calls are the numbers of the answers with calls, by the id of the call.
 	calls map[string]int32
+	// kept are the numbers of parts that another process stored, by their digests without secrets. fresh are the parts that are new in
+	// the event that is being made.
+	kept  map[[sha256.Size]byte]int32
+	fresh [][sha256.Size]byte
 }
 
 // NewRecording returns a Recording with the mode of the agent, which may be empty; nil for none at all.
@@ -53,7 +57,7 @@ const (
 )
 
 func (r *Recording) begin() *v1alpha1.EventRecording {
-	r.sent = 0
+	r.sent, r.fresh = 0, nil
 	return &v1alpha1.EventRecording{Mode: r.mode, First: r.next}
 }
 
@@ -67,8 +71,13 @@ func (r *Recording) part(to *v1alpha1.EventRecording, p v1alpha1.RecordedPart) i
 	if n, known := r.numbers[sum]; known {
 		return n
 	}
+	if n, known := r.keptAs(&p); known {
+		r.numbers[sum] = n
+		return n
+	}
 	n := r.next
 	r.numbers[sum], r.next = n, n+1
+	r.fresh = append(r.fresh, sum)
 	if len(to.Parts) == maxSentParts || int(n-to.First) != len(to.Parts) { // numbers of what is sent follow each other
 		return n
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // Models is where a coding agent finds its models.
@@ -17,6 +19,8 @@ type Models struct {
 	Key string
 	// Name is the name of the model; empty if the agent has none.
 	Name string
+	// Effort is how hard the model is to think; empty for what the agent itself decides.
+	Effort v1alpha1.ReasoningEffort
 }
 
 // setup is how a program is told of its models.
@@ -48,17 +52,24 @@ func claude(m Models) setup {
 	} {
 		s.env[name] = m.Name
 	}
+	if m.Effort != "" {
+		s.env["CLAUDE_CODE_EFFORT_LEVEL"] = string(m.Effort)
+	}
 	return s
 }
 
 // codex is told by its configuration (https://developers.openai.com/codex/config-reference). Its own sandbox is off, because it runs in
 // one already, in which it cannot make another.
 func codex(m Models) setup {
+	effort := ""
+	if m.Effort != "" {
+		effort = fmt.Sprintf("model_reasoning_effort = %q\n", m.Effort)
+	}
 	return setup{
 		env: map[string]string{"CODEX_API_KEY": m.Key, "OPENAI_API_KEY": m.Key},
 		files: map[string]string{".codex/config.toml": fmt.Sprintf(`model = %s
 model_provider = "platform"
-sandbox_mode = "danger-full-access"
+%ssandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 
 [analytics]
@@ -77,7 +88,7 @@ name = "platform"
 base_url = %s
 env_key = "OPENAI_API_KEY"
 wire_api = "responses"
-`, strconv.Quote(m.Name), strconv.Quote(m.URL+"/openai/v1"))},
+`, strconv.Quote(m.Name), effort, strconv.Quote(m.URL+"/openai/v1"))},
 	}
 }
 

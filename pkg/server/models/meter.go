@@ -47,8 +47,8 @@ type Asked struct {
 	Cancel context.CancelCauseFunc
 }
 
-// Said is what is said in a request and its answer. A meter that records it sets Wanted in Start. The functions are called once, after
-// the end, if it is wanted; Answer returns nil if no answer came.
+// Said is what is said in a request and its answer. A meter that records it sets Wanted in Start. The functions are called once if it is
+// wanted, Request at any time and Answer after the end; Answer returns nil if no answer came.
 type Said struct {
 	Wanted  bool
 	Request func() *recording.Request

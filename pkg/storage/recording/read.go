@@ -6,7 +6,9 @@ package recording
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -189,6 +191,37 @@ func (s *Store) find(at places, uid types.UID, seq int64, e *entry) (err error) 
 		}
 	}
 	return it.Error()
+}
+
+// Known returns the numbers of at most limit parts that are kept of an attempt, by their digests, and the number after the highest that
+// came. Whoever numbers the parts of the attempt goes on from there after a restart.
+func (s *Store) Known(ctx context.Context, uid types.UID, of int32, limit int) (next int32, known map[[sha256.Size]byte]int32, err error) {
+	known = map[[sha256.Size]byte]int32{}
+	if owned.Bad(string(uid)) {
+		return 0, known, nil
+	}
+	it, err := s.engine.NewIter(numbersKey(uid, attempt(of), 0), numbersKey(uid, attempt(of+1), 0))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		row, err := numbersAt(it)
+		if err != nil || ctx.Err() != nil {
+			return 0, nil, errors.Join(err, ctx.Err())
+		}
+		next = row.first + row.n
+		for i := int32(0); i < row.n && len(known) < limit; i++ {
+			p, err := s.part(uid, row.first+i, places{row.first + i: {row.seq, i}})
+			if err != nil {
+				return 0, nil, err
+			}
+			if d, err := hex.DecodeString(p.Digest); err == nil && len(d) == sha256.Size {
+				known[[sha256.Size]byte(d)] = row.first + i
+			}
+		}
+	}
+	return next, known, it.Error()
 }
 
 // resolve reads the parts that an entry names.

@@ -47,12 +47,12 @@ type asking struct {
 
 // newAsking returns a server with the agents "codex" and "claude", which both are the scripted agent and have the Provider "model", and
 // "lost", which has none.
-func newAsking(t *testing.T) *asking {
+func newAsking(t *testing.T, more ...func(*standalone.Options)) *asking {
 	t.Helper()
 	program := kit.Bin(t, "scriptedagent")
-	p, model := standalone.WithModel(t, askedScript, func(o *standalone.Options) {
+	p, model := standalone.WithModel(t, askedScript, append(more, func(o *standalone.Options) {
 		o.AgentPrograms = []string{"codex=" + program, "claude=" + program}
-	})
+	})...)
 	a := &asking{Platform: p, t: t, model: model}
 	for name, kind := range map[string]v1alpha1.AgentRuntimeType{"codex": v1alpha1.RuntimeCodex, "claude": v1alpha1.RuntimeClaude, "lost": v1alpha1.RuntimeCodex} {
 		spec := v1alpha1.AgentSpec{Runtime: &v1alpha1.AgentCodingRuntime{Type: kind}}

@@ -41,11 +41,17 @@ func vendorOf() (vendor, error) {
 
 // ask asks the model once, and returns its text, or the status and the message of an error.
 func ask(prompt string) string {
+	return post(map[string]any{"messages": []any{map[string]any{"role": "user", "content": prompt}}})
+}
+
+// post asks the model with members of a body, and returns the answer as ask does; of a stream, as it is.
+func post(members map[string]any) string {
 	v, err := vendorOf()
 	if err != nil {
 		return err.Error()
 	}
-	body, err := json.Marshal(map[string]any{"model": v.model, "max_tokens": 1000, "messages": []any{map[string]any{"role": "user", "content": prompt}}})
+	members["model"], members["max_tokens"] = v.model, 1000
+	body, err := json.Marshal(members)
 	if err != nil {
 		return err.Error()
 	}
@@ -71,6 +77,9 @@ func ask(prompt string) string {
 		Error   struct{ Message string }
 		Content []struct{ Text string }
 		Choices []struct{ Message struct{ Content string } }
+	}
+	if members["stream"] == true && answer.StatusCode == http.StatusOK {
+		return string(text)
 	}
 	if err := json.Unmarshal(text, &said); err != nil {
 		return err.Error()

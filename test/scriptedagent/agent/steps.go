@@ -166,6 +166,14 @@ func good() map[string]func(t *turn, args string) {
 			})))
 		},
 		"ask": func(t *turn, prompt string) { t.say(ask(prompt) + "\n") },
+		"post": func(t *turn, raw string) { // asks with members of a body
+			var members map[string]any
+			if err := json.Unmarshal([]byte(raw), &members); err != nil {
+				t.say(err.Error())
+				return
+			}
+			t.say(post(members) + "\n")
+		},
 		"asks": func(t *turn, args string) { // N times, at once
 			count, prompt, _ := strings.Cut(args, " ")
 			n, _ := strconv.Atoi(count)

@@ -168,7 +168,7 @@ func (r *run) env(p agentprogram.Program, network []string) ([]string, error) {
 		}
 		env = append(env, "XDG_"+name+"_HOME="+dir)
 	}
-	told, files := p.Setup(r.door.models())
+	told, files := p.Setup(r.models())
 	for name, text := range files {
 		path := filepath.Join(home, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {

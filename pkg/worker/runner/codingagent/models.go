@@ -57,8 +57,12 @@ func (r *run) openDoor(ctx context.Context, tools http.Handler, end context.Canc
 }
 
 // models returns what the agent is told of its models.
-func (m models) models() agentprogram.Models {
-	return agentprogram.Models{URL: m.URL(""), Key: m.Key(), Name: m.name}
+func (r *run) models() agentprogram.Models {
+	m := agentprogram.Models{URL: r.door.URL(""), Key: r.door.Key(), Name: r.door.name}
+	if runtime := r.plan.Agent.Spec.Runtime; runtime != nil {
+		m.Effort = runtime.DefaultReasoningEffort
+	}
+	return m
 }
 
 // without returns the variables that keep requests to the door out of a proxy.

@@ -167,7 +167,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	r.events = events.New(events.Options{
 		Tasks: tasks, Log: o.Log, Clock: o.Clock, Authorizer: o.Authorizer, Requests: r.requests, Ending: r.content.Ending, Recording: o.Recording, Ends: later.New(o.Clock),
 	})
-	r.agentRequests = agentrequest.New(agentrequest.Options{Tasks: tasks, Guard: guard, Log: o.Log, Events: r.events, Clock: o.Clock})
+	r.agentRequests = agentrequest.New(agentrequest.Options{Tasks: tasks, Guard: guard, Log: o.Log, Events: r.events, Clock: o.Clock, Recordings: o.Recordings, Recording: o.Recording, Agent: of.Agent})
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
 	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}

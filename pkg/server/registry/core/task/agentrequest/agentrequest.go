@@ -34,6 +34,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/pkg/storage/recording"
 	"github.com/platform-ai/platform/pkg/usage"
 )
 
@@ -52,19 +53,32 @@ type Options struct {
 	Log    *eventlog.Log
 	Events Events
 	Clock  clock.PassiveClock
+	// Agent reads an Agent of the context's namespace.
+	Agent func(ctx context.Context, name string) (*v1alpha1.Agent, error)
+	// Recordings store what is said, and Recording is how much of it where an Agent does not say that.
+	Recordings *recording.Store
+	Recording  v1alpha1.RecordingMode
 }
 
 // Requests are the model requests of coding agents.
 type Requests struct {
 	o Options
 
-	mu sync.Mutex
-	// last are the numbers of the newest requests of tasks.
-	last map[types.UID]int64
+	mu   sync.Mutex
+	runs map[types.UID]*progress
+}
+
+// progress is how far the requests of a task have come.
+type progress struct {
+	mu sync.Mutex // held while an event with a recording is made and stored, so that its numbers come in order
+	// read is set once what is stored has been read. last is the number of the newest request.
+	read bool
+	last int64
+	said *agentloop.Recording // what is recorded; nil before that is asked for
 }
 
 // New returns the requests of a server.
-func New(o Options) *Requests { return &Requests{o: o, last: map[types.UID]int64{}} }
+func New(o Options) *Requests { return &Requests{o: o, runs: map[types.UID]*progress{}} }
 
 // Run is a task whose agent may ask a model.
 type Run struct {
@@ -118,25 +132,34 @@ func (r *Run) Meter() models.Meter { return &meter{run: r} }
 func (r *Requests) Forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.last, uid)
+	delete(r.runs, uid)
+}
+
+// of returns the progress of a task.
+func (r *Requests) of(uid types.UID) *progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.runs[uid]
+	if p == nil {
+		p = &progress{}
+		r.runs[uid] = p
+	}
+	return p
 }
 
 // next returns the number of a new request of a task. After a restart the numbers go on after those that are stored.
-func (r *Requests) next(ctx context.Context, t *v1alpha1.Task) (int64, error) {
-	r.mu.Lock()
-	_, known := r.last[t.UID]
-	r.mu.Unlock()
-	var stored int64
-	if !known {
+func (r *Requests) next(ctx context.Context, t *v1alpha1.Task, p *progress) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.read {
 		var err error
-		if stored, err = r.stored(ctx, t); err != nil {
+		if p.last, err = r.stored(ctx, t); err != nil {
 			return 0, err
 		}
+		p.read = true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last[t.UID] = max(r.last[t.UID], stored) + 1
-	return r.last[t.UID], nil
+	p.last++
+	return p.last, nil
 }
 
 // page is how many events are read at a time.
@@ -181,16 +204,21 @@ func (m *meter) Start(ctx context.Context, a models.Asked) (models.Measurement, 
 	}
 	of, t := m.run.of, m.run.Task
 	ctx = request.WithNamespace(ctx, t.Namespace)
+	p := of.of(t.UID)
 	if m.number == 0 {
 		var err error
-		if m.number, err = of.next(ctx, t); err != nil {
+		if m.number, err = of.next(ctx, t, p); err != nil {
 			return nil, err
 		}
 	}
-	c := call{meter: m, ctx: context.WithoutCancel(ctx), asked: a, began: of.o.Clock.Now()}
+	mode, err := of.mode(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	c := call{meter: m, ctx: context.WithoutCancel(ctx), asked: a, began: of.o.Clock.Now(), progress: p, mode: mode}
 	content := c.content()
 	content["maxInputTokens"], content["maxOutputTokens"] = a.MaxInput, a.MaxTokens
-	if err := of.o.Events.Add(ctx, t, c.event(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "start", "asking "+a.Model, content)); err != nil {
+	if err := c.start(ctx, c.event(v1alpha1.EventModelRequestStarted, v1alpha1.SeverityInfo, "start", "asking "+a.Model, content)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -202,6 +230,9 @@ type call struct {
 	ctx   context.Context //nolint:containedctx // of the end, which outlives the request
 	asked models.Asked
 	began time.Time
+
+	progress *progress
+	mode     v1alpha1.RecordingMode
 }
 
 func (c call) content() map[string]any {
@@ -225,7 +256,7 @@ func (c call) End(e models.Ended) {
 	if e.Status != usage.StatusCompleted {
 		end = c.failed(e, content)
 	}
-	c.run.of.o.Events.AddEnd(c.ctx, c.run.Task, end, func(err error) {
+	c.end(end, func(err error) {
 		klog.FromContext(c.ctx).V(2).Info("The end of a model request of a coding agent is lost", "task", klog.KObj(c.run.Task), "err", err)
 	})
 }

@@ -36,7 +36,10 @@ func (r *Events) admitted(ctx context.Context, t *v1alpha1.Task, events []*v1alp
 
 // Add appends an event that this server made on behalf of the task's worker, as if the worker had posted it.
 func (r *Events) Add(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent) error {
-	_, err := r.admitted(ctx, t, []*v1alpha1.ExecutionEvent{e}, false)
+	ctx, err := r.recorded(ctx, e)
+	if err == nil {
+		_, err = r.admitted(ctx, t, []*v1alpha1.ExecutionEvent{e}, false)
+	}
 	return err
 }
 
@@ -45,7 +48,12 @@ func (r *Events) Add(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Executio
 func (r *Events) AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, lost func(error)) {
 	ctx = eventlog.WithoutLimits(ctx)
 	r.o.Ends.Do(klog.FromContext(ctx), string(e.Type)+" of task "+t.Namespace+"/"+t.Name, func() error {
-		_, err := r.append(ctx, t, []*v1alpha1.ExecutionEvent{e.DeepCopy()}, false)
+		one := e.DeepCopy()
+		ctx, err := r.recorded(ctx, one)
+		if err != nil {
+			return err
+		}
+		_, err = r.append(ctx, t, []*v1alpha1.ExecutionEvent{one}, false)
 		if s, ok := errors.AsType[*apierrors.StatusError](err); ok && s.ErrStatus.Code == http.StatusInsufficientStorage {
 			return fmt.Errorf("%w: %w", engine.ErrFull, err)
 		}
