@@ -48,12 +48,11 @@ func (r *Events) Add(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.Executio
 func (r *Events) AddEnd(ctx context.Context, t *v1alpha1.Task, e *v1alpha1.ExecutionEvent, lost func(error)) {
 	ctx = eventlog.WithoutLimits(ctx)
 	r.o.Ends.Do(klog.FromContext(ctx), string(e.Type)+" of task "+t.Namespace+"/"+t.Name, func() error {
-		one := e.DeepCopy()
-		ctx, err := r.recorded(ctx, one)
-		if err != nil {
-			return err
+		one, with := e.DeepCopy(), ctx
+		if recorded, err := r.recorded(ctx, one); err == nil {
+			with = recorded // what cannot be recorded is counted all the same
 		}
-		_, err = r.append(ctx, t, []*v1alpha1.ExecutionEvent{one}, false)
+		_, err := r.append(with, t, []*v1alpha1.ExecutionEvent{one}, false)
 		if s, ok := errors.AsType[*apierrors.StatusError](err); ok && s.ErrStatus.Code == http.StatusInsufficientStorage {
 			return fmt.Errorf("%w: %w", engine.ErrFull, err)
 		}
