@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/kit"
@@ -39,9 +40,15 @@ func (a *asking) recordedAt(task string, typ v1alpha1.EventType, n int) *v1alpha
 // records sets how much of the tasks of an agent is recorded.
 func (a *asking) records(agent string, mode v1alpha1.RecordingMode) {
 	a.t.Helper()
-	o := kit.Must[*v1alpha1.Agent](a.t)(a.API().Agents("default").Get(a.t.Context(), agent, metav1.GetOptions{}))
-	o.Spec.Recording = &v1alpha1.AgentRecording{Mode: mode}
-	kit.Must[*v1alpha1.Agent](a.t)(a.API().Agents("default").Update(a.t.Context(), o, metav1.UpdateOptions{}))
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes its status
+		o := kit.Must[*v1alpha1.Agent](a.t)(a.API().Agents("default").Get(a.t.Context(), agent, metav1.GetOptions{}))
+		o.Spec.Recording = &v1alpha1.AgentRecording{Mode: mode}
+		_, err := a.API().Agents("default").Update(a.t.Context(), o, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
 }
 
 func rolesOf(e *v1alpha1.RecordedEntry) string {
@@ -59,7 +66,6 @@ func rolesOf(e *v1alpha1.RecordedEntry) string {
 // found once.
 func TestCodingAgentRecorded(t *testing.T) {
 	a := newAsking(t)
-	a.records("lost", v1alpha1.RecordingOff)
 	turns := `"messages":[{"role":"user","content":"a token ` + saidSecret + `"},{"role":"assistant","content":"forty-two"},{"role":"user","content":"once more"}]`
 	chat := "do: ask a token " + saidSecret + "\ndo: post {\"stream\":true," + turns + `,"tools":[{"type":"function","function":{"name":"dig","description":"digs","parameters":{"type":"object"}}}]}`
 	messages := "do: ask a token " + saidSecret + "\ndo: post {\"stream\":true," + turns + `,"system":"be brief","tools":[{"name":"dig","description":"digs","input_schema":{"type":"object"}}]}`
