@@ -61,7 +61,7 @@ func TestChildWorkspace(t *testing.T) {
 		"public, without the network": {reading, elsewhere(nil), chief(), "spec.workspace.gitRepo"},
 		"elsewhere with a credential": {writing(nil), elsewhere(func(w *v1alpha1.TaskWorkspace) { w.ReadCredentialRef = credential("read") }), open, "spec.workspace.gitRepo"},
 		"elsewhere to write":          {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.GitRepo = "https://other.example/x" }), open, "spec.workspace.gitRepo"},
-		"a parent that reads":         {reading, writing(func(w *v1alpha1.TaskWorkspace) { *w = v1alpha1.TaskWorkspace{Intent: v1alpha1.WorkspaceWrite, GitRepo: repository} }), chief(), "spec.workspace.intent"},
+		"a parent that reads":         {reading, &v1alpha1.TaskWorkspace{Intent: v1alpha1.WorkspaceWrite, GitRepo: repository}, chief(), "spec.workspace.intent"},
 		"another Secret":              {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.ReadCredentialRef = credential("other") }), chief(), "spec.workspace.readCredentialRef"},
 		"another role":                {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.PublicationReadCredentialRef = credential("push") }), chief(), "spec.workspace.publicationReadCredentialRef"},
 		"another key":                 {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.PublicationCredentialRef.Key = "x" }), chief(), "spec.workspace.publicationCredentialRef"},
@@ -99,25 +99,24 @@ func TestChildWorkspace(t *testing.T) {
 func TestBeginning(t *testing.T) {
 	const base, published = "base", "published"
 	delivered := v1alpha1.TaskDelivery{State: v1alpha1.DeliveryVerifiedExact, StartingSHA: base, Branch: "feature", VerifiedRemoteSHA: published}
-	own := func(change func(*v1alpha1.TaskWorkspace)) *v1alpha1.TaskWorkspace { return writing(change) }
 	for name, tc := range map[string]struct {
 		own, prior *v1alpha1.TaskWorkspace
 		delivery   *v1alpha1.TaskDelivery
 		want       plan.Beginning
 		refused    bool
 	}{
-		"a review":               {own(func(w *v1alpha1.TaskWorkspace) { w.Intent, w.PushBranch = v1alpha1.WorkspaceRead, "" }), writing(nil), &delivered, plan.Beginning{Commit: base, Apply: true}, false},
-		"the same branch":        {own(nil), writing(nil), &delivered, plan.Beginning{Commit: published}, false},
-		"another branch":         {own(func(w *v1alpha1.TaskWorkspace) { w.PushBranch = "other" }), writing(nil), &delivered, plan.Beginning{Commit: base, Apply: true}, false},
-		"not published":          {own(nil), writing(nil), &v1alpha1.TaskDelivery{State: v1alpha1.DeliveryConflict, StartingSHA: base, Branch: "feature"}, plan.Beginning{Commit: base, Apply: true}, false},
-		"published to a fork":    {own(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.PublicationGitRepo = "https://fork.example/x" }), &delivered, plan.Beginning{Commit: base, Apply: true}, false},
-		"no change":              {own(nil), writing(nil), &v1alpha1.TaskDelivery{State: v1alpha1.DeliveryNoChange, StartingSHA: base}, plan.Beginning{Commit: base}, false},
-		"without a repository":   {own(nil), writing(nil), nil, plan.Beginning{}, true},
-		"before it had its own":  {own(nil), writing(nil), &v1alpha1.TaskDelivery{}, plan.Beginning{}, true},
-		"one that reads":         {own(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.Intent = v1alpha1.WorkspaceRead }), &delivered, plan.Beginning{}, true},
-		"one elsewhere":          {own(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.GitRepo = "https://other.example/x" }), &delivered, plan.Beginning{}, true},
-		"one in another folder":  {own(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.SubPath = "" }), &delivered, plan.Beginning{}, true},
-		"one without repository": {own(nil), nil, nil, plan.Beginning{}, true},
+		"a review":               {writing(func(w *v1alpha1.TaskWorkspace) { w.Intent, w.PushBranch = v1alpha1.WorkspaceRead, "" }), writing(nil), &delivered, plan.Beginning{Commit: base, Apply: true}, false},
+		"the same branch":        {writing(nil), writing(nil), &delivered, plan.Beginning{Commit: published}, false},
+		"another branch":         {writing(func(w *v1alpha1.TaskWorkspace) { w.PushBranch = "other" }), writing(nil), &delivered, plan.Beginning{Commit: base, Apply: true}, false},
+		"not published":          {writing(nil), writing(nil), &v1alpha1.TaskDelivery{State: v1alpha1.DeliveryConflict, StartingSHA: base, Branch: "feature"}, plan.Beginning{Commit: base, Apply: true}, false},
+		"published to a fork":    {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.PublicationGitRepo = "https://fork.example/x" }), &delivered, plan.Beginning{Commit: base, Apply: true}, false},
+		"no change":              {writing(nil), writing(nil), &v1alpha1.TaskDelivery{State: v1alpha1.DeliveryNoChange, StartingSHA: base}, plan.Beginning{Commit: base}, false},
+		"without a repository":   {writing(nil), writing(nil), nil, plan.Beginning{}, true},
+		"before it had its own":  {writing(nil), writing(nil), &v1alpha1.TaskDelivery{}, plan.Beginning{}, true},
+		"one that reads":         {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.Intent = v1alpha1.WorkspaceRead }), &delivered, plan.Beginning{}, true},
+		"one elsewhere":          {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.GitRepo = "https://other.example/x" }), &delivered, plan.Beginning{}, true},
+		"one in another folder":  {writing(nil), writing(func(w *v1alpha1.TaskWorkspace) { w.SubPath = "" }), &delivered, plan.Beginning{}, true},
+		"one without repository": {writing(nil), nil, nil, plan.Beginning{}, true},
 	} {
 		task := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Workspace: tc.own}}
 		prior := &v1alpha1.Task{Spec: v1alpha1.TaskSpec{Workspace: tc.prior}, Status: v1alpha1.TaskStatus{Delivery: tc.delivery}}

@@ -6,6 +6,7 @@ package conversation
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -50,8 +51,8 @@ func history(said []v1alpha1.SessionMessage) string {
 	}
 	var lines []string
 	left := maxHistory
-	for i := len(said) - 1; i >= 0; i-- {
-		m := message{said[i].Role, clip.Marked(said[i].Content, maxSaid)}
+	for _, s := range slices.Backward(said) {
+		m := message{s.Role, clip.Marked(s.Content, maxSaid)}
 		if m.Role == v1alpha1.RoleTool || strings.TrimSpace(m.Content) == "" {
 			continue
 		}
@@ -62,7 +63,8 @@ func history(said []v1alpha1.SessionMessage) string {
 		if left -= len(line) + 1; left < 0 {
 			break
 		}
-		lines = append([]string{string(line)}, lines...)
+		lines = append(lines, string(line))
 	}
+	slices.Reverse(lines)
 	return strings.Join(lines, "\n")
 }

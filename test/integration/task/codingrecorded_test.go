@@ -96,7 +96,10 @@ func TestCodingAgentRecorded(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "once more") || strings.Contains(out, saidSecret) {
 			t.Errorf("platform task show %s: exit code %d\n%s%s", task, code, out, errs)
 		}
-		raw := kit.Must[[]byte](t)(json.Marshal([]any{first, second}))
+		raw, err := json.Marshal([]any{first, second})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if strings.Contains(string(raw), saidSecret) {
 			t.Errorf("%s: a secret is recorded", task)
 		}
@@ -127,7 +130,10 @@ func TestCodingAgentRecordedLies(t *testing.T) {
 	for i := range 9000 { // two messages in turns, which are as many ranges
 		messages = append(messages, map[string]any{"role": "user", "content": strconv.Itoa(i % 2)})
 	}
-	lies := kit.Must[[]byte](t)(json.Marshal(map[string]any{"messages": messages, "tools": []any{map[string]any{"type": "function"}, 7}, "recording": map[string]any{"mode": "Off", "first": -1}}))
+	lies, err := json.Marshal(map[string]any{"messages": messages, "tools": []any{map[string]any{"type": "function"}, 7}, "recording": map[string]any{"mode": "Off", "first": -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	a.task("lies", "codex", "do: post "+string(lies)+"\ndo: ask hello")
 	a.AwaitPhase("lies", v1alpha1.TaskSucceeded)
 	first := a.recordedAt("lies", v1alpha1.EventModelRequestStarted, 0)

@@ -53,10 +53,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 	case "proxy":
 		return mine(own)
 	case "delta":
-		if a.Verb == "create" {
-			return mine(own)
-		}
-		reaches = reaches || s.follows(t)
+		return deltaAccess(s, a, t)
 	case "events", "result", "log", "artifacts", "plan", "fork":
 		if a.Verb == "create" {
 			return mine(own)
@@ -87,6 +84,14 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		return errNotAWorkers
 	}
 	return nil
+}
+
+// deltaAccess decides who reads what a task changed, besides its family: the task that continues it.
+func deltaAccess(s *scope, a resource.Access, t *v1alpha1.Task) error {
+	if a.Verb == "get" {
+		return mine(s.reaches(t) || s.follows(t))
+	}
+	return mine(a.Verb == "create" && s.owns(t))
 }
 
 // mayDetach decides whether a worker may detach a task, which must be a child of its own. One that has not begun would get around
