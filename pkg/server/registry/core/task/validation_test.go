@@ -122,7 +122,7 @@ func TestValidate(t *testing.T) {
 		{"own secret", container(func(s *spec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "s", Namespace: "default"} }), ""},
 		{"secret elsewhere", container(func(s *spec) { s.SecretRef = &v1alpha1.NamespacedReference{Name: "s", Namespace: "kube-system"} }), "spec.secretRef.namespace: must be the task's own namespace"},
 		{"prior task is itself", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t"} }), "spec.priorTaskRef.name: must be another task"},
-		{"same name elsewhere", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t", Namespace: "b"} }), "spec.priorTaskRef: not supported yet: no other task's diff is applied"},
+		{"same name elsewhere", container(func(s *spec) { s.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "t", Namespace: "b"} }), "spec.priorTaskRef.namespace: must be the task's own namespace, default"},
 		{"workspace without a repository", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{Branch: "main"} }), "spec.workspace.gitRepo: a workspace needs a repository"},
 		{"repository by ssh", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "ssh://h/r"} }), "spec.workspace.gitRepo: not supported yet"},
 		{"publication of a command", container(func(s *spec) { s.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r", PushBranch: "b"} }), "spec.workspace: not supported yet"},
