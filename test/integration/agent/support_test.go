@@ -105,7 +105,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		{ai("clerk", func(t *v1alpha1.Task) {
 			t.Spec.Workspace = &v1alpha1.TaskWorkspace{GitRepo: "https://h/r", PushBranch: "b"}
 		}), "spec.workspace: Forbidden: not supported yet: "},
-		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "a"} }), "spec.priorTaskRef: Forbidden: not supported yet: "},
+		{ai("clerk", func(t *v1alpha1.Task) { t.Spec.PriorTaskRef = &v1alpha1.NamespacedReference{Name: "a"} }), "spec.priorTaskRef: Forbidden: needs spec.workspace"},
 	} {
 		_, err := c.Tasks("default").Create(t.Context(), tc.task, create)
 		refused(t, tc.want, err, 422, tc.want)
