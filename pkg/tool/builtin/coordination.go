@@ -9,18 +9,18 @@ const (
 			"branch": {"type": "string", "description": "Branch to begin with"},
 			"ref": {"type": "string", "description": "Commit, tag or other ref to begin with"},
 			"subPath": {"type": "string", "description": "Folder of the repository that it gets"},
-			"readCredentialRef": ` + credential + `,
+			"readCredentialRef": ` + reference + `,
 			"publicationGitRepo": {"type": "string", "description": "Address of the repository to publish to"},
-			"publicationReadCredentialRef": ` + credential + `,
-			"publicationCredentialRef": ` + credential + `,
+			"publicationReadCredentialRef": ` + reference + `,
+			"publicationCredentialRef": ` + reference + `,
 			"pushBranch": {"type": "string", "description": "Branch to publish to: yours, one that begins with its name and a dash, or one below platform/; without one, it gets one of its own"}`
-	credential     = `{"type": "object", "properties": {"name": {"type": "string"}, "key": {"type": "string"}}, "required": ["name"], "additionalProperties": false, "description": "Only the Secret that your own task has for this"}`
+	reference      = `{"type": "object", "properties": {"name": {"type": "string"}, "key": {"type": "string"}}, "required": ["name"], "additionalProperties": false, "description": "Only the Secret that your own task has for this"}`
 	commandIntent  = `"intent": {"enum": ["read", "write"], "default": "read", "description": "write publishes what it changes as a branch"}`
 	childWorkspace = `{"type": "object", "description": "Repository that it works on. What you leave out is that of your own task; you can give it no more than your task has", "properties": {
 			` + commandIntent + `,
 			` + source + `,
 			"createPR": {"type": "boolean", "description": "Open a pull request for the branch"},
-			"forgeCredentialRef": ` + credential + `,
+			"forgeCredentialRef": ` + reference + `,
 			"prBaseBranch": {"type": "string", "description": "Branch that the pull request is for"},
 			"prTitle": {"type": "string", "maxLength": 256},
 			"prBody": {"type": "string", "maxLength": 32768}
