@@ -30,8 +30,10 @@ func cleanTexts(v reflect.Value) {
 			cleanTexts(v.Elem())
 		}
 	case reflect.Struct:
-		for _, f := range v.Fields() {
-			cleanTexts(f)
+		for field, f := range v.Fields() {
+			if field.IsExported() { // others, such as those of a time, have no texts of anybody
+				cleanTexts(f)
+			}
 		}
 	case reflect.Slice:
 		switch v.Type().Elem().Kind() {
