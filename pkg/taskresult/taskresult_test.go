@@ -13,7 +13,8 @@ import (
 	"github.com/platform-ai/platform/pkg/taskresult"
 )
 
-// TestParse: only an object with version 1 has parts. A member of another type, or a verdict that is none, costs itself alone.
+// TestParse: only an object with version 1 has parts. A member of the wrong type and an unknown
+// verdict are left out; the other members stay.
 func TestParse(t *testing.T) {
 	for _, text := range []string{"done", `{"diff":"d"}`, `{"version":2}`, `{"version":"1"}`, `{"version":1`, `[{"version":1}]`, ""} {
 		if got := taskresult.Parse(text); got != nil {

@@ -60,17 +60,27 @@ func (s prior) begin(ctx context.Context, t *v1alpha1.Task) error {
 	}
 	t.Status.PriorChangesDigest = ""
 	if begins.Apply {
-		changes, ok, err := s.delta(ctx, found)
-		if err != nil {
+		if t.Status.PriorChangesDigest, err = s.digest(ctx, found); err != nil {
 			return err
 		}
-		if !ok {
+		if t.Status.PriorChangesDigest == "" {
 			return refuse("task %q ended without an account of what it changed", ref.Name)
 		}
-		t.Status.PriorChangesDigest = workspace.Digest(changes)
 	}
 	t.Status.Delivery = &v1alpha1.TaskDelivery{State: v1alpha1.DeliveryNotRequested, StartingSHA: begins.Commit}
 	return nil
+}
+
+// digest returns the digest of what a task changed; empty if it left no account of that. A publication has recorded it already.
+func (s prior) digest(ctx context.Context, t *v1alpha1.Task) (string, error) {
+	if d := t.Status.Delivery; d != nil && d.ArtifactDigest != "" {
+		return d.ArtifactDigest, nil
+	}
+	changes, ok, err := s.delta(ctx, t)
+	if err != nil || !ok {
+		return "", err
+	}
+	return workspace.Digest(changes), nil
 }
 
 // priorIndex finds the tasks that wait for the end of another one, by its UID.

@@ -125,7 +125,7 @@ var behaviours = []behaviour{
 	{name: "sends an extension", do: "do: unknown-notification _x/y\ndo: say a", said: "a"},
 	{name: "sends 5000 unknown notifications", do: "do: notifications 5000\ndo: say a", said: "a", odd: "x/4999"},
 	{name: "sends an unknown update", do: "do: unknown-update juggle", odd: "juggle"},
-	{name: "sends an update that is none", do: "do: broken-update", odd: "cannot be read"},
+	{name: "sends an update that cannot be read", do: "do: broken-update", odd: "cannot be read"},
 	{name: "speaks in another session", do: "do: foreign elsewhere\ndo: say a", said: "a", odd: `another session, "another"`},
 	{name: "does not know a method itself", do: "do: unsupported session/close", unclosed: "not offered (code -32601)"},
 
