@@ -145,9 +145,10 @@ func TestRequestsOfTheServer(t *testing.T) {
 	}
 	s = newStranger(t, map[string]http.HandlerFunc{
 		"initialize": func(w http.ResponseWriter, r *http.Request) {
+			_, before := s.did("")
 			w.Header().Set(headerSession, "the-session")
 			events(w)("data: {\"jsonrpc\":\"2.0\",\"id\":\"early\",\"method\":\"ping\"}\n\n")
-			await(1)
+			await(len(before) + 1)
 			events(w)("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"x\",\"version\":\"1\"}}}\n\n", requestOf(r).ID)
 		},
 		methodCall: func(w http.ResponseWriter, r *http.Request) {
