@@ -43,7 +43,8 @@ func endless(t *testing.T, writes int) (d *localtest.Disk, acked map[string]uint
 	return d, acked
 }
 
-// newestOf returns the newest file of a store with that prefix and suffix, and its content up to the last byte that is not 0.
+// newestOf returns the newest file of a store with that prefix and suffix, and its content. That of a log is without the zeros at its end,
+// where a log is longer than what was written to it; a manifest is not, and its last record may end with zeros.
 func newestOf(t *testing.T, d *localtest.Disk, prefix, suffix string) (file string, content []byte) {
 	t.Helper()
 	files, err := d.FS().List(localtest.Dir)
@@ -54,7 +55,10 @@ func newestOf(t *testing.T, d *localtest.Disk, prefix, suffix string) (file stri
 	if content, err = d.Read(file); err != nil {
 		t.Fatal(err)
 	}
-	return file, bytes.TrimRight(content, "\x00")
+	if suffix == ".log" {
+		content = bytes.TrimRight(content, "\x00")
+	}
+	return file, content
 }
 
 // A store whose newest log or manifest is damaged anywhere in what was acknowledged is refused, with the name of the file, and

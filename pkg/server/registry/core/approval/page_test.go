@@ -189,7 +189,7 @@ func TestPendingPages(t *testing.T) {
 		for _, a := range list(internalversion.ListOptions{}).Items {
 			want = append(want, a.Name)
 		}
-		for from := ""; ; {
+		for from, pages := "", 0; ; pages++ {
 			page := list(internalversion.ListOptions{Limit: 7, Continue: from})
 			for _, a := range page.Items {
 				got = append(got, a.Name)
@@ -197,7 +197,9 @@ func TestPendingPages(t *testing.T) {
 			if from = page.Continue; from == "" {
 				break
 			}
-			change(5)
+			if pages < 20 { // else what is listed grows by a part of itself in each round
+				change(5)
+			}
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("round %d: %d approvals in pages, %d in one list:\n%v\n%v", round, len(got), len(want), got, want)
