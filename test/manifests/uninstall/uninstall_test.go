@@ -90,7 +90,7 @@ func noErrors(t *testing.T, c *cluster.Cluster) {
 }
 
 // secondReplica scales the API server to two, as an operator might who expects more availability. The second Pod has the
-// same store, so it waits without being ready. It takes over when the first Pod is gone, with every object.
+// same store, so it waits, and the Service does not lead to it. It takes over when the first Pod is gone, with every object.
 func secondReplica(t *testing.T, c *cluster.Cluster, namespace string) {
 	t.Helper()
 	kubectl := "kubectl --namespace " + system + " "
@@ -101,15 +101,16 @@ func secondReplica(t *testing.T, c *cluster.Cluster, namespace string) {
 	c.MustShell(t, kubectl+"scale statefulset/platform-apiserver --replicas=2")
 	c.MustShell(t, kubectl+"wait --for=jsonpath={.status.phase}=Running --timeout=5m pod/"+second)
 	c.MustShell(t, "until "+kubectl+"logs "+second+" | grep --quiet 'Another server has the store open'; do :; done")
-	if ready := c.MustShell(t, kubectl+"get pod "+second+" --output 'jsonpath={.status.conditions[?(@.type==\"Ready\")].status}'"); ready != "False" {
-		t.Errorf("beside the first Pod the second one is ready: %s", ready)
+	serving := kubectl + "get pods --selector app.kubernetes.io/name=platform-apiserver,platform.ai/serving=true --output 'jsonpath={.items[*].metadata.name}'"
+	if serves := c.MustShell(t, serving); serves != first {
+		t.Errorf("beside the first Pod the Service leads to %q", serves)
 	}
 	if after := c.MustShell(t, tasks); after != before {
 		t.Errorf("with two Pods there are tasks %q, before %q", after, before)
 	}
 
 	c.MustShell(t, kubectl+"delete pod "+first+" --wait=false")
-	c.MustShell(t, kubectl+"wait --for=condition=Ready --timeout=5m pod/"+second)
+	c.MustShell(t, `until [ "$(`+serving+`)" = `+second+" ]; do :; done")
 	c.Kubectl(t, "wait", "--for=condition=Available", "--timeout=5m", "apiservice/v1alpha1.core.platform.ai")
 	c.MustShell(t, "until "+tasks+"; do :; done")
 	if after := c.MustShell(t, tasks); after != before {
