@@ -63,7 +63,7 @@ var alike = []known{
 	}, false},
 	{"defaults of a Task that depend on its type", func(d difference) bool {
 		return d.kind == "Task" && slices.Contains([]string{"spec.timeout", "spec.workspace.pushBranch"}, d.what) && (d.theirs == "" || zero(d.theirs))
-	}, true},
+	}, false},
 	{"secrets, and the queries of addresses that may hold some, are removed from what agents remember", func(d difference) bool {
 		return strings.HasPrefix(d.kind, "Memory") && strings.Contains(d.theirs, "://") && strings.Contains(d.theirs, "?")
 	}, true},

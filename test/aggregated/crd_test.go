@@ -159,7 +159,13 @@ func (c *comparison) prepare(resources []metav1.APIResource) {
 	// What the server stores in another form is among the manifests whatever is generated.
 	amount := all["Task"][0].with([]string{"spec", "resources"}, node{"limits": node{"memory": "1024Mi"}})
 	amount.name = "amount"
-	c.all = append(c.all, amount)
+	agent := slices.IndexFunc(all["Task"], func(m manifest) bool { return m.content["spec"].(node)["type"] == "agent" })
+	if agent < 0 {
+		c.t.Fatal("no manifest of the repository is a Task of type agent")
+	}
+	defaulted := all["Task"][agent].with([]string{"spec", "timeout"})
+	defaulted.name = "defaulted"
+	c.all = append(c.all, amount, defaulted)
 	for i, m := range c.all {
 		for _, path := range m.members() {
 			if m.says(path) && g.accepted(m.with(path)) {
