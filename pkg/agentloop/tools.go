@@ -77,6 +77,7 @@ func (l *loop) oneCall(ctx context.Context, c llm.ToolCall, resp llm.Response, a
 }
 
 func (l *loop) callTool(ctx context.Context, c llm.ToolCall, resp llm.Response) (tool.Result, error) {
+	ctx = tool.WithCallID(ctx, c.ID)
 	if l.c.Gate == nil || l.c.Tools == nil {
 		return l.callFree(ctx, c), nil
 	}

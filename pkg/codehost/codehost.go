@@ -100,6 +100,10 @@ type Host interface {
 	CreatePullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error)
 	// ClosePullRequest closes a pull request without merging it.
 	ClosePullRequest(ctx context.Context, number int64) error
+
+	Reviews
+	Checks
+	Issues
 }
 
 // Repository is a repository, independently of its address.
@@ -129,11 +133,28 @@ type PullRequest struct {
 	State State
 	// Base is the branch that it is to be merged into. Head is the branch that it comes from, and HeadSHA the commit it is at.
 	Base, Head, HeadSHA string
-	// Body is the text that somebody wrote.
-	Body string
+	// Title and Body are what somebody wrote, and Author is the login of who made it.
+	Title, Body, Author string
+	// Labels are the names of its labels.
+	Labels []string
+	// Draft is set while it is not to be reviewed yet.
+	Draft bool
+	// Mergeable says whether the host can merge it without a conflict.
+	Mergeable Mergeable
+	// MergeSHA is the commit that it was merged as; empty if it was not, or the host does not say.
+	MergeSHA string
 	// Created is when it was made.
 	Created time.Time
 }
+
+// Mergeable says whether a pull request can be merged without a conflict.
+type Mergeable string
+
+// Values of Mergeable. The zero value means that the host has not found out yet, as it is in all lists of GitHub.
+const (
+	Clean       Mergeable = "clean"
+	Conflicting Mergeable = "conflicting"
+)
 
 // NewPullRequest is a pull request to be made between two branches of the repository.
 type NewPullRequest struct {

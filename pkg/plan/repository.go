@@ -93,12 +93,12 @@ func (m *maker) publication(ctx context.Context, t *v1alpha1.Task) error {
 	if _, err = m.may(ctx, WorkspaceSecret(t, ForPublication, w.PublicationCredentialRef), to); err != nil || !w.CreatePR {
 		return err
 	}
-	_, err = m.may(ctx, WorkspaceSecret(t, ForForge, w.ForgeCredentialRef), apiOf(to))
+	_, err = m.may(ctx, WorkspaceSecret(t, ForForge, w.ForgeCredentialRef), APIOf(to))
 	return err
 }
 
-// apiOf returns where the API of a repository's code host is: github.com has a host of its own for it.
-func apiOf(repository *url.URL) *url.URL {
+// APIOf returns where the API of a repository's code host is: github.com has a host of its own for it.
+func APIOf(repository *url.URL) *url.URL {
 	if repository.Host != "github.com" {
 		return repository
 	}

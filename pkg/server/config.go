@@ -118,7 +118,11 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := o.taskTokens(g.LoopbackClientConfig, callers)
+	secrets, err := o.taskSecrets(g.LoopbackClientConfig, callers)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := o.codeHosts(seal)
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +144,14 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Generic: g, Scheme: scheme, Intake: gate, Doors: doors, Lists: lists, Sparse: log, Panics: counter,
 		Names: ownHost(g.SecureServing.Listener, certified(g.SecureServing)),
 		Resources: core.All(core.Options{
-			Options: tokens.apply(task.Options{
+			Options: secrets.apply(task.Options{
 				Log: st.Events, Timelines: timelines, Blobs: st.Blobs, Recordings: st.Recordings, Recording: v1alpha1.RecordingMode(o.RecordingMode), Accounts: st.Accounts, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 				Loopback:  g.LoopbackClientConfig,
 				LocalRuns: o.LocalRuns,
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
 				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed, Recordings: o.RecordingRetention},
 				TreeTasks: o.TreeTasks,
+				CodeHosts: hosts,
 			}),
 			Stored:      stored,
 			Transcripts: st.Transcripts,

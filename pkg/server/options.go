@@ -19,7 +19,8 @@
 //	logs.go      the log of the process
 //	generic.go   the generic server's configuration: TLS, the loopback client, audit
 //	usage.go     the ledger of model use after the start
-//	tasktoken.go the transaction tokens of tasks
+//	tasksecrets.go the Secrets of tasks: transaction tokens, and credentials of repositories
+//	codehosts.go the code hosts of tasks
 //	config.go    the resources of the platform over the stores
 //	restore.go   the command that unpacks a backup
 //	run.go       a server as a process: parts that live and end together
@@ -142,6 +143,9 @@ type Options struct {
 	SearchURL, SearchKey string
 	// WebFetchAllow lists destinations, as host:port, that the tool web_fetch and remote MCP tools may reach although they are not public.
 	WebFetchAllow []string
+	// RepositoryAllow lists host:port of repositories of tasks, and of the code hosts that have them, that may be reached although they
+	// are not public.
+	RepositoryAllow []string
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
@@ -192,6 +196,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addLimitFlags(fs)
 	o.addChatFlags(fs)
 	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is not public; repeatable")
+	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port of repositories of tasks (spec.workspace.gitRepo), and of the code hosts that have them, that may be reached although it is not public; repeatable")
 	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "address of the search service that the tool web_search uses; its key is read from SEARCH_API_KEY")
 	o.Identity.AddFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty disables the log")

@@ -78,10 +78,10 @@ func Task(t *v1alpha1.Task) []Gap {
 	return gaps(t, []row[*v1alpha1.Task]{
 		{
 			"spec.workspace", true, func(t *v1alpha1.Task) bool {
-				return hasWorkspace(t) && !t.Spec.Workspace.Writes() && publishes(*t.Spec.Workspace)
+				return hasWorkspace(t) && !t.Spec.Workspace.Writes() && publishes(t)
 			},
 			"without intent write nothing is published; set spec.workspace.intent to write, or leave out the fields about publications: those that begin with publication, push, pr and reject, " +
-				"forgeCredentialRef, createPR, expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths",
+				"createPR, expectedRemoteSHA, maxChangedFiles, allowedPaths and denyRepositoryControlPaths; and forgeCredentialRef, unless the task is of type ai, whose tools use it",
 		},
 		{
 			"spec.workspace.createPR", false, func(t *v1alpha1.Task) bool { return hasWorkspace(t) && idlePR(t.Spec.Workspace) },
@@ -106,10 +106,15 @@ func idlePR(w *v1alpha1.TaskWorkspace) bool {
 	return w.Writes() && !w.CreatePR && (w.PRBaseBranch != "" || w.PRTitle != "" || w.PRBody != "")
 }
 
-// publishes reports whether anything in a workspace is about a publication, other than its intent.
-func publishes(w v1alpha1.TaskWorkspace) bool {
+// publishes reports whether anything in the workspace of a task is about a publication, other than its intent. The tools of a task of type
+// ai use the credential for pull requests without a publication, too.
+func publishes(t *v1alpha1.Task) bool {
+	w := *t.Spec.Workspace
 	read := v1alpha1.TaskWorkspace{
 		Intent: w.Intent, GitRepo: w.GitRepo, SourceRepository: w.SourceRepository, Branch: w.Branch, Ref: w.Ref, SubPath: w.SubPath, ReadCredentialRef: w.ReadCredentialRef,
+	}
+	if t.Spec.Type == v1alpha1.TaskTypeAI {
+		read.ForgeCredentialRef = w.ForgeCredentialRef
 	}
 	return !equality.Semantic.DeepEqual(w, read)
 }

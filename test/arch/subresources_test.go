@@ -20,7 +20,7 @@ import (
 )
 
 // noRow are subresources without a row of the REST facade: the contract documents no REST path for them.
-var noRow = []string{"tasks/calls", "tasks/delta", "tasks/proxy", "tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel", "memories/restore"}
+var noRow = []string{"tasks/calls", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel", "memories/restore"}
 
 // definitions returns the resources of the group, to be read only.
 func definitions() []resource.Resource {

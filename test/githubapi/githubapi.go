@@ -29,7 +29,7 @@ const (
 // Host is a GitHub with one repository.
 type Host struct {
 	*httptest.Server
-	// Token is what each request must have; ReadOnly may read, and not make pull requests.
+	// Token is what each request must have; ReadOnly may read, and change nothing.
 	Token, ReadOnly string
 	// Answer, if set, may answer a request in place of the host; it reports whether it did.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
@@ -39,8 +39,49 @@ type Host struct {
 	name     string
 	branches map[string]string
 	pulls    []*Pull
+	state    State
 	hidden   int
+	made     int64
 	requests []string
+}
+
+// State is what the host knows besides branches and pull requests. What is kept by number belongs to a pull request or an issue.
+type State struct {
+	// Viewer is the login of the user of Token. Users are the logins of more users, who may do as much, by their tokens.
+	Viewer string
+	Users  map[string]string
+	// Files and Diffs are what pull requests change, by the branch that they come from. Those from Clashing branches conflict.
+	Files    map[string][]File
+	Diffs    map[string]string
+	Clashing []string
+	// Changed is how many files each pull request changes, if there are more than are listed.
+	Changed int
+	// Reviews are in the order in which they were made.
+	Reviews map[int64][]*Review
+	// Methods are the allowed ways of merging, and Messages those that were given for commits of merges.
+	Methods  []string
+	Messages map[string]string
+	// Statuses are those of commits, in the order in which they were set, and CheckRuns in the order in which they were made.
+	Statuses  map[string][]Status
+	CheckRuns map[string][]CheckRun
+	// Protections and Rules are those of branches.
+	Protections map[string]Protection
+	Rules       map[string][]Rule
+	// Issues are in the order in which they were made. Pull requests are not among them.
+	Issues   []*Issue
+	Comments map[int64][]*Comment
+}
+
+// User is a user as the API describes one.
+type User struct {
+	Login string `json:"login"`
+	ID    int64  `json:"id"`
+	Type  string `json:"type"`
+}
+
+// Label is a label as the API describes it.
+type Label struct {
+	Name string `json:"name"`
 }
 
 // Pull is a pull request as the API describes it.
@@ -51,10 +92,17 @@ type Pull struct {
 	State     string     `json:"state"`
 	Title     string     `json:"title"`
 	Body      string     `json:"body"`
+	User      *User      `json:"user"`
+	Labels    []Label    `json:"labels"`
+	Draft     bool       `json:"draft"`
 	MergedAt  *time.Time `json:"merged_at"`
 	CreatedAt time.Time  `json:"created_at"`
 	Head      End        `json:"head"`
 	Base      End        `json:"base"`
+	// MergeCommitSHA is the commit of a trial until the pull request is merged.
+	MergeCommitSHA *string `json:"merge_commit_sha"`
+	// Mergeable is nil until the host has tried. Lists do not have it.
+	Mergeable *bool `json:"-"`
 }
 
 // End is a branch of a pull request.
@@ -78,6 +126,11 @@ type Repo struct {
 func New(t testing.TB) *Host {
 	t.Helper()
 	h := &Host{Token: "github-token-of-the-test", ReadOnly: "github-token-that-reads", id: 4711, name: Name, branches: map[string]string{"main": Commit("main")}}
+	h.state = State{
+		Viewer: "platform", Users: map[string]string{}, Files: map[string][]File{}, Diffs: map[string]string{}, Reviews: map[int64][]*Review{},
+		Methods: []string{"merge", "squash", "rebase"}, Messages: map[string]string{}, Statuses: map[string][]Status{}, CheckRuns: map[string][]CheckRun{},
+		Protections: map[string]Protection{}, Rules: map[string][]Rule{}, Comments: map[int64][]*Comment{},
+	}
 	h.Server = httptest.NewServer(h)
 	t.Cleanup(h.Close)
 	return h
@@ -101,6 +154,13 @@ func (h *Host) Do(change func(branches map[string]string, pulls *[]*Pull)) {
 			p.Head.SHA = sha
 		}
 	}
+}
+
+// Change changes what the host knows besides branches and pull requests, while no request is served.
+func (h *Host) Change(change func(s *State)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(&h.state)
 }
 
 // Rename gives the repository another name; its address redirects from then on. Replace makes another repository of the same name.
@@ -147,13 +207,40 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		refuse(w, http.StatusNotFound, "Not Found")
-	case token != h.Token && token != h.ReadOnly:
+	case h.viewer(token) == nil:
 		refuse(w, http.StatusUnauthorized, "Bad credentials")
 	case token == h.ReadOnly && r.Method != http.MethodGet:
 		refuse(w, http.StatusForbidden, "Resource not accessible by personal access token")
+	case path == "/user":
+		answer(w, http.StatusOK, h.viewer(token))
 	default:
 		h.repository(w, r, path)
 	}
+}
+
+// viewer returns the user of a token; nil if there is none.
+func (h *Host) viewer(token string) *User {
+	login := h.state.Users[token]
+	switch token {
+	case h.Token:
+		login = h.state.Viewer
+	case h.ReadOnly:
+		login = "reader"
+	}
+	return Account(login)
+}
+
+// Account returns the user with a login; nil if that is empty.
+func Account(login string) *User {
+	if login == "" {
+		return nil
+	}
+	return &User{Login: login, ID: int64(len(login)), Type: "User"}
+}
+
+// sender returns the user who sent a request.
+func (h *Host) sender(r *http.Request) *User {
+	return h.viewer(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 }
 
 func (h *Host) repository(w http.ResponseWriter, r *http.Request, path string) {
@@ -176,7 +263,15 @@ func (h *Host) repository(w http.ResponseWriter, r *http.Request, path string) {
 	case ok && rest == "/pulls" && r.Method == http.MethodPost:
 		h.create(w, r)
 	case ok && strings.HasPrefix(rest, "/pulls/"):
-		h.one(w, r, strings.TrimPrefix(rest, "/pulls/"))
+		h.pull(w, r, strings.TrimPrefix(rest, "/pulls/"))
+	case ok && strings.HasPrefix(rest, "/commits/"):
+		h.commit(w, r, strings.TrimPrefix(rest, "/commits/"))
+	case ok && strings.HasPrefix(rest, "/branches/"):
+		h.branch(w, strings.TrimPrefix(rest, "/branches/"))
+	case ok && strings.HasPrefix(rest, "/rules/branches/"):
+		answer(w, http.StatusOK, paged(h, w, r, h.state.Rules[strings.TrimPrefix(rest, "/rules/branches/")]))
+	case ok && (rest == "/issues" || strings.HasPrefix(rest, "/issues/")):
+		h.issues(w, r, strings.Trim(strings.TrimPrefix(rest, "/issues"), "/"))
 	default:
 		refuse(w, http.StatusNotFound, "Not Found")
 	}
@@ -201,19 +296,27 @@ func (h *Host) list(w http.ResponseWriter, r *http.Request) {
 		h.hidden--
 		found = nil
 	}
-	page, size := number(q.Get("page"), 1), number(q.Get("per_page"), 30)
-	from, to := min((page-1)*size, len(found)), min(page*size, len(found))
-	if to < len(found) {
-		q.Set("page", strconv.Itoa(page+1))
-		w.Header().Set("Link", fmt.Sprintf(`<%s%s?%s>; rel="next"`, h.URL, r.URL.Path, q.Encode()))
+	answer(w, http.StatusOK, paged(h, w, r, found))
+}
+
+// paged returns the page of a list that is asked for, and names the next one and the last one in the header Link.
+func paged[T any](h *Host, w http.ResponseWriter, r *http.Request, all []T) []T {
+	q := r.URL.Query()
+	page, size := number(q.Get("page"), 1), min(number(q.Get("per_page"), 30), 100)
+	from, to := min((page-1)*size, len(all)), min(page*size, len(all))
+	if to < len(all) {
+		link := func(page int, rel string) string {
+			q.Set("page", strconv.Itoa(page))
+			return fmt.Sprintf(`<%s%s?%s>; rel=%q`, h.URL, r.URL.EscapedPath(), q.Encode(), rel)
+		}
+		w.Header().Set("Link", link(page+1, "next")+", "+link((len(all)+size-1)/size, "last"))
 	}
-	answer(w, http.StatusOK, append([]*Pull{}, found[from:to]...))
+	return append([]T{}, all[from:to]...)
 }
 
 func (h *Host) create(w http.ResponseWriter, r *http.Request) {
 	var in struct{ Title, Body, Head, Base string }
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		refuse(w, http.StatusBadRequest, "Problems parsing JSON")
+	if !read(w, r, &in) {
 		return
 	}
 	head, ok := h.branches[in.Head]
@@ -229,8 +332,9 @@ func (h *Host) create(w http.ResponseWriter, r *http.Request) {
 	case head == base:
 		invalid(w, map[string]string{"resource": "PullRequest", "code": "custom", "message": "No commits between " + in.Base + " and " + in.Head})
 	default:
-		n := int64(len(h.pulls) + 1)
+		n := int64(len(h.pulls) + len(h.state.Issues) + 1)
 		p := &Pull{
+			User: h.sender(r), Labels: []Label{}, Mergeable: new(!slices.Contains(h.state.Clashing, in.Head)), MergeCommitSHA: new(Commit("trial")),
 			ID: 9000 + n, Number: n, State: "open", Title: in.Title, Body: in.Body, CreatedAt: time.Now().UTC(), HTMLURL: fmt.Sprintf("%s/%s/%s/pull/%d", h.URL, Owner, h.name, n),
 			Head: End{Ref: in.Head, SHA: head, Repo: h.repo()}, Base: End{Ref: in.Base, SHA: base, Repo: h.repo()},
 		}
@@ -239,19 +343,13 @@ func (h *Host) create(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Host) one(w http.ResponseWriter, r *http.Request, n string) {
-	i := slices.IndexFunc(h.pulls, func(p *Pull) bool { return strconv.FormatInt(p.Number, 10) == n })
-	if i < 0 {
-		refuse(w, http.StatusNotFound, "Not Found")
-		return
+// read reads the body of a request. If that fails, it answers and returns false.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+		refuse(w, http.StatusBadRequest, "Problems parsing JSON")
+		return false
 	}
-	if r.Method == http.MethodPatch {
-		if err := json.NewDecoder(r.Body).Decode(h.pulls[i]); err != nil {
-			refuse(w, http.StatusBadRequest, "Problems parsing JSON")
-			return
-		}
-	}
-	answer(w, http.StatusOK, h.pulls[i])
+	return true
 }
 
 func number(s string, otherwise int) int {

@@ -93,7 +93,7 @@ func table() []row {
 		{"get", "tasks/proxy", "w"},
 		{"get", "tasks/calls sessions/events sessions/stream sessions/turn chats/config", "veo"},
 		{"get", "tasks/recording usagemeasurements/recording", "eo"},
-		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/delta tasks/proxy tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
+		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/delta tasks/proxy tasks/plan tasks/messages tasks/inbox tasks/codehost tasks/transactiontoken", "w"},
 		{"create", "tasks/cancel tasks/detach", "eow"},
 		{"create", "tasks/fork sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},
 		{"create", "memoryproposals/review memoryproposals/apply", "ao"},

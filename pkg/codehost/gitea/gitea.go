@@ -52,13 +52,19 @@ func (h *Host) client(ctx context.Context) (*sdk.Client, error) {
 
 // ask returns what one request of the SDK does.
 func ask[T any](ctx context.Context, h *Host, request func(c *sdk.Client) (T, *sdk.Response, error)) (T, error) {
+	v, _, err := askFor(ctx, h, request)
+	return v, err
+}
+
+// askFor returns what one request of the SDK does, with the answer's header.
+func askFor[T any](ctx context.Context, h *Host, request func(c *sdk.Client) (T, *sdk.Response, error)) (T, *sdk.Response, error) {
 	c, err := h.client(ctx)
 	if err != nil {
 		var none T
-		return none, err
+		return none, nil, err
 	}
-	v, _, err := request(c)
-	return v, wire.Error(ctx, err, kind)
+	v, answer, err := request(c)
+	return v, answer, wire.Error(ctx, err, kind)
 }
 
 // Repository implements codehost.Host.
@@ -185,10 +191,27 @@ func (h *Host) ClosePullRequest(ctx context.Context, number int64) error {
 	return err
 }
 
+// pullRequest returns what Gitea says about a pull request. For some moments after each change of a branch, Gitea has not found out
+// whether it can be merged, and then says the same as of one that conflicts. A draft is never called mergeable.
 func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
-	out := codehost.PullRequest{ID: strconv.FormatInt(p.ID, 10), Number: p.Index, URL: p.HTMLURL, State: codehost.State(p.State), Body: p.Body}
+	if p == nil {
+		return codehost.PullRequest{}, wire.Malformed(kind)
+	}
+	out := codehost.PullRequest{
+		ID: strconv.FormatInt(p.ID, 10), Number: p.Index, URL: p.HTMLURL, State: codehost.State(p.State), Title: p.Title, Body: p.Body, Author: login(p.Poster),
+		Labels: labels(p.Labels), Draft: p.Draft,
+	}
+	switch {
+	case p.Mergeable:
+		out.Mergeable = codehost.Clean
+	case !p.Draft:
+		out.Mergeable = codehost.Conflicting
+	}
 	if p.HasMerged {
 		out.State = codehost.Merged
+	}
+	if p.MergedCommitID != nil {
+		out.MergeSHA = *p.MergedCommitID
 	}
 	if p.Created != nil {
 		out.Created = *p.Created
@@ -198,4 +221,21 @@ func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
 	}
 	out.Base, out.Head, out.HeadSHA = p.Base.Ref, p.Head.Ref, p.Head.Sha
 	return out, wire.Check(&out, kind)
+}
+
+func login(u *sdk.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.UserName
+}
+
+func labels(all []*sdk.Label) []string {
+	var names []string
+	for _, l := range all {
+		if l != nil {
+			names = append(names, l.Name)
+		}
+	}
+	return names
 }

@@ -117,28 +117,43 @@ func (h *Host) PullRequests(ctx context.Context, head string, _ time.Time) ([]co
 	if err != nil {
 		return nil, err
 	}
-	o := &sdk.PullRequestListOptions{State: "all", Head: r.GetOwner().GetLogin() + ":" + head, ListOptions: sdk.ListOptions{PerPage: wire.PageSize}}
+	o := &sdk.PullRequestListOptions{State: "all", Head: r.GetOwner().GetLogin() + ":" + head}
 	var all []codehost.PullRequest
+	err = each(ctx, wire.PageSize, func(page sdk.ListOptions) ([]*sdk.PullRequest, *sdk.Response, error) {
+		o.ListOptions = page
+		return h.client.PullRequests.List(ctx, h.at.Owner, h.at.Name, o)
+	}, func(p *sdk.PullRequest) error {
+		if p.GetHead().GetRepo().GetID() != r.GetID() || p.GetHead().GetRef() != head {
+			return nil // from a branch of the same name in a fork that the owner has, too
+		}
+		found, err := pullRequest(p)
+		all = append(all, found)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// each calls do for the items of a list, on all of its pages. read returns a page of it.
+func each[T any](ctx context.Context, size int, read func(page sdk.ListOptions) ([]T, *sdk.Response, error), do func(T) error) error {
+	page := sdk.ListOptions{PerPage: size}
 	for range wire.MaxPages {
-		page, answer, err := h.client.PullRequests.List(ctx, h.at.Owner, h.at.Name, o)
+		items, answer, err := read(page)
 		if err != nil {
-			return nil, wire.Error(ctx, err, kind)
+			return wire.Error(ctx, err, kind)
 		}
-		for _, p := range page {
-			if p.GetHead().GetRepo().GetID() != r.GetID() || p.GetHead().GetRef() != head {
-				continue // from a branch of the same name in a fork that the owner has, too
+		for _, item := range items {
+			if err := do(item); err != nil {
+				return err
 			}
-			found, err := pullRequest(p)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found)
 		}
-		if o.Page = answer.NextPage; o.Page == 0 {
-			return all, nil
+		if page.Page = answer.NextPage; page.Page == 0 {
+			return nil
 		}
 	}
-	return nil, wire.TooMany()
+	return wire.TooMany()
 }
 
 // PullRequest implements codehost.Host.
@@ -168,12 +183,32 @@ func (h *Host) ClosePullRequest(ctx context.Context, number int64) error {
 
 // pullRequest returns what GitHub says about a pull request. In lists only the time of the merge says that it was merged.
 func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
+	if p == nil {
+		return codehost.PullRequest{}, wire.Malformed(kind)
+	}
 	out := codehost.PullRequest{
 		ID: strconv.FormatInt(p.GetID(), 10), Number: int64(p.GetNumber()), URL: p.GetHTMLURL(), State: codehost.State(p.GetState()),
-		Base: p.GetBase().GetRef(), Head: p.GetHead().GetRef(), HeadSHA: p.GetHead().GetSHA(), Body: p.GetBody(), Created: p.GetCreatedAt().Time,
+		Base: p.GetBase().GetRef(), Head: p.GetHead().GetRef(), HeadSHA: p.GetHead().GetSHA(), Title: p.GetTitle(), Body: p.GetBody(),
+		Author: p.GetUser().GetLogin(), Labels: names(p.Labels, (*sdk.Label).GetName), Draft: p.GetDraft(), MergeSHA: p.GetMergeCommitSHA(),
+		Created: p.GetCreatedAt().Time,
+	}
+	if p.Mergeable != nil { // it is null until GitHub has tried
+		out.Mergeable = codehost.Conflicting
+		if *p.Mergeable {
+			out.Mergeable = codehost.Clean
+		}
 	}
 	if p.GetMerged() || !p.GetMergedAt().IsZero() {
 		out.State = codehost.Merged
 	}
 	return out, wire.Check(&out, kind)
+}
+
+// names returns a name of each item.
+func names[T any](items []T, name func(T) string) []string {
+	var all []string
+	for _, item := range items {
+		all = append(all, name(item))
+	}
+	return all
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire is what the drivers of code hosts have in common: the transport below a vendor's client, which turns each answer that is
-// not a success into an error of codehost before the client sees it, and the checks of what a host says about a pull request.
+// not a success into an error of codehost before the client sees it, and the checks of what a host says: of pull requests and their
+// reviews and files, of checks, and of issues and their comments.
 //
 // The clients of the vendors read an answer whole, follow redirects, and quote the answer in their errors. Below them is therefore the
 // one place where an answer is bounded and classified. Of an error that a client returns only what this transport put into it is kept.
@@ -112,9 +113,30 @@ func (t Transport) classify(answer *http.Response) error {
 	case code == http.StatusConflict, code == http.StatusUnprocessableEntity && t.conflict != nil && t.conflict(reason):
 		return codehost.ErrConflict
 	case code/100 == 4 && code != http.StatusRequestTimeout:
-		return fmt.Errorf("%w: it answers with status %d", codehost.ErrRefused, code)
+		return &StatusError{Status: code}
 	}
 	return fmt.Errorf("%w: it answers with status %d", codehost.ErrUnavailable, code)
+}
+
+// StatusError is ErrRefused with the status of the answer. Some statuses have a meaning of their own in one request only.
+type StatusError struct {
+	Status int
+}
+
+// Error names the status.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%v: it answers with status %d", codehost.ErrRefused, e.Status)
+}
+
+// Unwrap returns ErrRefused.
+func (*StatusError) Unwrap() error { return codehost.ErrRefused }
+
+// Status returns the status of a StatusError; 0 for any other error.
+func Status(err error) int {
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return e.Status
+	}
+	return 0
 }
 
 // limited reports whether an answer says that there were too many requests. GitHub says so with status 403, too: of all requests in the

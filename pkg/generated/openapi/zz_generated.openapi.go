@@ -178,6 +178,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskCall{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_TaskCall(ref),
 		v1alpha1.TaskCallList{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskCallList(ref),
 		v1alpha1.TaskCancellation{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskCancellation(ref),
+		v1alpha1.TaskCodeHostCall{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskCodeHostCall(ref),
+		v1alpha1.TaskCodeHostFailure{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_TaskCodeHostFailure(ref),
 		v1alpha1.TaskConnectionBinding{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref),
 		v1alpha1.TaskDelegation{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskDelegation(ref),
 		v1alpha1.TaskDelivery{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskDelivery(ref),
@@ -9344,6 +9346,132 @@ func schema_pkg_apis_core_v1alpha1_TaskCancellation(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskCodeHostCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskCodeHostCall is a call of one of the tools for pull requests and issues. A worker creates one on tasks/codehost, and the server carries it out on the code host of the task's repository, with a credential that the worker does not have. It is answered when the code host has answered, and not stored. A call that is repeated with the same callId, tool and arguments in the same attempt of the task is not made twice: the server looks for what it made before.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the task in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"toolName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolName is the tool, such as post_review_comment.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"callId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callId is the id that the model gave to the call.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"arguments": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "arguments is the argument object of the tool.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the commit that the run has seen as the head of the pull request. A review, or a merge, of another head is not made. Without it, the head that the server finds first is the one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "result is what the tool returns. The server sets it, or failure.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure says why the call could not be made. The server sets it, or result.",
+							Ref:         ref(v1alpha1.TaskCodeHostFailure{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"toolName", "callId", "arguments"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskCodeHostFailure{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskCodeHostFailure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskCodeHostFailure is why a call on a code host could not be made.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is the kind of failure.\n\nPossible enum values:\n - `\"Denied\"` means that the task may not make the call, or that the code host does not let its credential make it.\n - `\"InvalidArguments\"` means that the call cannot be made with these arguments.\n - `\"NotFound\"` means that the code host has no such thing, or hides it from the credential.\n - `\"OutcomeUnknown\"` means that what was asked for may have been done: the answer did not come, and a look afterwards did not show it.\n - `\"RateLimited\"` means that the code host answers no more requests for some time. Nothing was changed.\n - `\"Refused\"` means that the code host refuses what was asked for.\n - `\"Unavailable\"` means that the code host cannot be reached. Nothing was changed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Denied", "InvalidArguments", "NotFound", "OutcomeUnknown", "RateLimited", "Refused", "Unavailable"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what was wrong, for the model and for people. It contains nothing that the code host sent.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"retryAfterSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retryAfterSeconds is when the code host answers again, in seconds from now. It is absent if the code host did not say.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"reason", "message"},
+			},
+		},
 	}
 }
 

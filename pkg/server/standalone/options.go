@@ -86,8 +86,6 @@ type Options struct {
 	// Controllers runs until ctx ends. Default: the platform's own controllers.
 	Controllers func(ctx context.Context, c *rest.Config) error
 
-	// RepositoryAllow lists host:port from which repositories of tasks may be fetched although they are not public.
-	RepositoryAllow []string
 	// WebhookAllow lists destinations, as host:port, that completion callbacks may reach although they are not public.
 	WebhookAllow []string
 }
@@ -137,7 +135,6 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WorkspaceBinary, "workspace-binary", o.WorkspaceBinary, "program that fetches the repositories of tasks (default: platform-workspace next to this program; without it, tasks with spec.workspace are refused)")
 	fs.StringSliceVar(&o.AgentPrograms, "agent-runtime", o.AgentPrograms, "NAME=PATH: program of a coding agent (claude, codex, copilot or opencode) that speaks the Agent Client Protocol; without it the agent's own program is looked for in PATH. What the program reads besides the system's folders needs --sandbox-read-path. Repeatable")
 	o.Pools.AddFlags(fs)
-	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; repeatable")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", o.WebhookAllow, "host:port that completion callbacks may reach although it is not public; repeatable")
 }
 

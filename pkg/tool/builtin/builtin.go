@@ -125,9 +125,12 @@ const (
 // all lists the tools in the order in which models see them. Runs get their automatic tools in this order.
 var all = []*Tool{
 	RecallMemory, Remember, ProposeMemory, SearchTranscript,
-	DelegateTask, WaitForTasks, CreateContainerTask, CancelTask, SendMessage, CheckMessages, CreateAgent, DeleteAgent, UpdatePlan,
+	DelegateTask, WaitForTasks, CreateContainerTask, CancelTask, SendMessage, CheckMessages,
+	CreatePullRequest, ListPullRequests, CheckPRReviewMarker, CheckPullRequestCI, MergePullRequest, AutoMergePullRequest, ReviewPullRequest, PostReviewComment,
+	CreateAgent, DeleteAgent, UpdatePlan,
 	RequestApproval,
 	DetachTask, CodeExec, FileRead, FileWrite,
+	ListIssues, GetIssue, CommentOnIssue,
 
 	ChatCreateAITask, ChatCreateContainerTask, ChatCreateAgentTask, ChatCheckTaskProgress, ChatFetchTaskOutput, ChatWaitForTask, ChatCancelTask,
 	ChatListAgents, ChatListTools, ChatListTasks, ChatLoadTools,

@@ -47,6 +47,8 @@ type Given struct {
 	Task    *v1alpha1.Task
 	Attempt int
 	Clock   clock.Clock
+	// Heads is what the run has seen of pull requests. Its tools share it; with nil, each tool knows what it has seen itself.
+	Heads *Heads
 	// ChildToken returns a transaction token for a child of the task; nil if children get none. Its error is one of package
 	// tokenexchange, or that of ctx.
 	ChildToken func(ctx context.Context) (string, error)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/platform-ai/platform/pkg/worker/tool/approval"
+	"github.com/platform-ai/platform/pkg/worker/tool/codehost"
 	"github.com/platform-ai/platform/pkg/worker/tool/coordination"
 	"github.com/platform-ai/platform/pkg/worker/tool/exec"
 	"github.com/platform-ai/platform/pkg/worker/tool/file"
@@ -21,6 +22,17 @@ import (
 // list has an entry for each tool.
 var list = []toolkit.Tool{
 	approval.Builtin,
+	codehost.AutoMergeBuiltin,
+	codehost.CheckBuiltin,
+	codehost.CommentBuiltin,
+	codehost.CreateBuiltin,
+	codehost.IssueBuiltin,
+	codehost.IssuesBuiltin,
+	codehost.ListBuiltin,
+	codehost.MarkerBuiltin,
+	codehost.MergeBuiltin,
+	codehost.PostBuiltin,
+	codehost.ReviewBuiltin,
 	coordination.CancelBuiltin,
 	coordination.CheckBuiltin,
 	coordination.ContainerBuiltin,

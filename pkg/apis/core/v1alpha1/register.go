@@ -58,7 +58,7 @@ func KnownTypes() []runtime.Object {
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
 		&SessionTranscript{}, &ToolCall{}, &Chat{}, &ChatConfig{},
 		&TaskQuery{},
-		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{}, &TaskCallList{}, &TaskRecording{}, &RequestRecording{},
+		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{}, &TaskCodeHostCall{}, &TaskCallList{}, &TaskRecording{}, &RequestRecording{},
 	}
 }
 

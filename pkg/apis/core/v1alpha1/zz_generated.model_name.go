@@ -759,6 +759,16 @@ func (in TaskCancellation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskCodeHostCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskCodeHostCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskCodeHostFailure) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskCodeHostFailure"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskConnectionBinding) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskConnectionBinding"
 }

@@ -435,6 +435,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskCodeHostCall
+	scheme.AddValidationFunc(
+		(*TaskCodeHostCall)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskCodeHostCall(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskCodeHostCall),
+					safe.Cast[*TaskCodeHostCall](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskDetachment
 	scheme.AddValidationFunc(
 		(*TaskDetachment)(nil),
@@ -10630,6 +10645,205 @@ func Validate_TaskCancellation(
 				return &oldObj.Reason
 			})
 		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskCodeHostCall validates an instance of TaskCodeHostCall according
+// to declarative validation rules in the API schema.
+func Validate_TaskCodeHostCall(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskCodeHostCall) (errs field.ErrorList) {
+	{ // field TaskCodeHostCall.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCodeHostCall) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskCodeHostCall.ToolName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCodeHostCall) *string {
+				return &oldObj.ToolName
+			})
+		errs = append(errs, fn(fldPath.Child("toolName"), &obj.ToolName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskCodeHostCall.CallID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCodeHostCall) *string {
+				return &oldObj.CallID
+			})
+		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskCodeHostCall.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCodeHostCall) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskCodeHostCall.Failure
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskCodeHostFailure,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskCodeHostFailure(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCodeHostCall) *TaskCodeHostFailure {
+				return oldObj.Failure
+			})
+		errs = append(errs, fn(fldPath.Child("failure"), obj.Failure, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskCodeHostFailure validates an instance of TaskCodeHostFailure according
+// to declarative validation rules in the API schema.
+func Validate_TaskCodeHostFailure(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskCodeHostFailure) (errs field.ErrorList) {
+	{ // field TaskCodeHostFailure.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskCodeHostFailureReason,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskCodeHostFailureReason(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskCodeHostFailure) *TaskCodeHostFailureReason {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForTaskCodeHostFailureReason = sets.New(CodeHostDenied, CodeHostInvalidArguments, CodeHostNotFound, CodeHostOutcomeUnknown, CodeHostRateLimited, CodeHostRefused, CodeHostUnavailable)
+
+// Validate_TaskCodeHostFailureReason validates an instance of TaskCodeHostFailureReason according
+// to declarative validation rules in the API schema.
+func Validate_TaskCodeHostFailureReason(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskCodeHostFailureReason) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskCodeHostFailureReason, nil); len(e) != 0 {
+		errs = append(errs, e...)
 	}
 
 	return errs

@@ -81,3 +81,11 @@ func (s *Seal) Verified(t *v1alpha1.Task) bool {
 	want := s.Stamp(t.UID, r)
 	return want != "" && hmac.Equal([]byte(want), []byte(t.Annotations[v1alpha1.AnnotationRequestedByStamp]))
 }
+
+// Derive returns a key for another purpose, which says nothing about the key of the seals. It is the same as long as that one is. The
+// name of the purpose must be one of its own.
+func (s *Seal) Derive(purpose string) []byte {
+	mac := hmac.New(sha256.New, s.key)
+	_, _ = mac.Write(append([]byte("platform.ai/key/"+purpose), 0)) // never fails
+	return mac.Sum(nil)
+}

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,32 +76,29 @@ func (b *Box) monitor(a *builtin.PRMonitorArguments) *v1alpha1.Task {
 	if a.ProviderRef != "" {
 		ai.ProviderRef = &v1alpha1.NamespacedReference{Name: a.ProviderRef}
 	}
+	secret := cmp.Or(a.GitSecretRef, a.ReadCredentialRef)
 	return &v1alpha1.Task{
 		ObjectMeta: metav1.ObjectMeta{Name: b.taskName(a.Name), Labels: maps.Clone(b.Labels), Annotations: map[string]string{
 			v1alpha1.AnnotationPRMonitorName: a.Name, v1alpha1.AnnotationDisableCoordination: "true",
 		}},
 		Spec: v1alpha1.TaskSpec{
 			Type: v1alpha1.TaskTypeAI, Prompt: instructions(a), AgentRef: &v1alpha1.NamespacedReference{Name: a.AgentRef}, AI: ai, Schedule: a.Schedule,
-			Workspace: &v1alpha1.TaskWorkspace{GitRepo: a.RepoURL, ReadCredentialRef: credential(cmp.Or(a.GitSecretRef, a.ReadCredentialRef))},
+			// The one Secret that a monitor has reads, and posts reviews.
+			Workspace: &v1alpha1.TaskWorkspace{GitRepo: a.RepoURL, ReadCredentialRef: credential(secret), ForgeCredentialRef: credential(secret)},
 		},
 	}
 }
 
-// monitorable refuses the task of a monitor on a server that lacks what it needs: a repository for a task of type ai, and the
-// tools of the code host.
+// monitorable refuses the task of a monitor that this server would not run.
 func monitorable(t *v1alpha1.Task) error {
 	var lacks []string
-	if slices.ContainsFunc(reviewTools(), func(name string) bool { return !builtin.Has(name) }) {
-		lacks = append(lacks, "this server has no connection to a code host")
-	}
 	for _, gap := range support.Refused(support.Task(t)) {
 		lacks = append(lacks, gap.String())
 	}
 	if len(lacks) == 0 {
 		return nil
 	}
-	return tool.Errorf(tool.TypeUnavailable, "monitors of pull requests are not supported yet: %s", strings.Join(lacks, "; ")).
-		Suggest("tell the user; a task with a schedule can look at a repository with commands of its own")
+	return tool.Errorf(tool.TypeUnavailable, "this server does not run such a monitor: %s", strings.Join(lacks, "; ")).Suggest("tell the user")
 }
 
 // instructions are the prompt of a monitor's task.

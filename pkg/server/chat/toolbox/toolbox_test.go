@@ -102,7 +102,7 @@ func TestMonitor(t *testing.T) {
 				ProviderRef: &v1alpha1.NamespacedReference{Name: "p"},
 				Tools:       []string{"list_pull_requests", "check_pr_review_marker", "check_pull_request_ci", "review_pull_request", "post_review_comment"},
 			},
-			Workspace: &v1alpha1.TaskWorkspace{GitRepo: "https://github.com/o/r", ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"}},
+			Workspace: &v1alpha1.TaskWorkspace{GitRepo: "https://github.com/o/r", ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"}, ForgeCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"}},
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {

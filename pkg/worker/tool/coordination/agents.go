@@ -14,6 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 type createAgentArguments struct {
@@ -81,7 +82,7 @@ func (t createAgentTool) Call(ctx context.Context, raw json.RawMessage) (any, er
 		}
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	return agentCreated{AgentName: a.Name, Namespace: t.task.Namespace, Status: "created"}, nil
 }
@@ -127,7 +128,7 @@ func (t deleteAgentTool) Call(ctx context.Context, raw json.RawMessage) (any, er
 		err = nil
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	return agentDeleted{Name: a.Name, Status: "deleted"}, nil
 }

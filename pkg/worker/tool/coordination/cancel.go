@@ -13,6 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 type cancelArguments struct {
@@ -55,12 +56,12 @@ func (t cancelTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 	if apierrors.IsConflict(err) { // it ended meanwhile
 		now, err := tasks.Get(ctx, child.Name, metav1.GetOptions{})
 		if err != nil {
-			return nil, explain(ctx, err)
+			return nil, toolkit.Explain(ctx, err)
 		}
 		return changed{TaskName: now.Name, Status: string(now.Status.Phase)}, nil
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	return changed{TaskName: child.Name, Status: "cancellation requested"}, nil
 }

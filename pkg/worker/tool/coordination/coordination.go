@@ -21,7 +21,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,7 +158,7 @@ func (f *family) store(ctx context.Context, child *v1alpha1.Task) (*v1alpha1.Tas
 		}
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	return made, nil
 }
@@ -177,53 +176,9 @@ func (f *family) childNamed(ctx context.Context, name string) (*v1alpha1.Task, e
 	case err == nil && !f.isChild(child), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return nil, tool.Errorf(tool.TypeNotFound, "you have not created a task %.253q", name)
 	case err != nil:
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	return child, nil
-}
-
-// explain turns the error of a request into one that the model can read.
-func explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if known, ok := errors.AsType[*tool.Error](err); ok {
-		return known
-	}
-	text := textOf(err)
-	switch {
-	case apierrors.IsForbidden(err):
-		// The server begins with the kind and the name of the object.
-		if _, why, ok := strings.Cut(text, " is forbidden: "); ok {
-			text = why
-		}
-		if isLimit(err, text) {
-			return tool.Errorf(tool.TypeLimitReached, "%s", text).Suggest("do the rest yourself, or work with the tasks that you have")
-		}
-		return tool.Errorf(tool.TypePermissionDenied, "%s", text)
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return tool.InvalidArguments("%s", text)
-	case apierrors.IsNotFound(err):
-		return tool.Errorf(tool.TypeNotFound, "%s", text)
-	case apierrors.IsAlreadyExists(err):
-		return tool.Errorf(tool.TypeAlreadyExists, "%s", text)
-	default:
-		return tool.Errorf(tool.TypeUnavailable, "%s", text)
-	}
-}
-
-// isLimit reports whether the server refused a request because of a number that may not be exceeded, and not because of who asks:
-// the size of the tree of tasks, or a ResourceQuota, whose refusals have no cause.
-func isLimit(err error, text string) bool {
-	return apierrors.HasStatusCause(err, v1alpha1.ReasonTreeLimitReached) || strings.HasPrefix(text, "exceeded quota: ")
-}
-
-// textOf returns the server's message, without what Go says about the request.
-func textOf(err error) string {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return status.Status().Message
-	}
-	return err.Error()
 }
 
 // decode reads the arguments of a call, which fit the tool's schema.

@@ -13,6 +13,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 type detachArguments struct {
@@ -51,7 +52,7 @@ func (t detachTool) Call(ctx context.Context, raw json.RawMessage) (any, error) 
 		}
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	return changed{TaskName: child.Name, Status: "detached"}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 type sendArguments struct {
@@ -46,10 +47,10 @@ func (t sendTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		return err
 	})
 	if apierrors.IsConflict(err) && ctx.Err() == nil { // the recipient has ended, or its inbox is full
-		return nil, tool.Errorf(tool.TypeUnavailable, "%s", textOf(err))
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s", toolkit.MessageOf(err))
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	text := "no task got the message: none with the same parent as yours is left"
 	if to := sent.Status.Recipients; len(to) > 0 {
@@ -91,7 +92,7 @@ func (t checkTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		return err
 	})
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	messages := box.Status.Messages
 	if len(messages) == 0 {
@@ -106,7 +107,7 @@ func (t checkTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		return err
 	})
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	for i := range messages {
 		messages[i].Read = true

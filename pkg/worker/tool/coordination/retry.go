@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // Nothing is repeated by itself. A child is a retry of an earlier one if both were delegated with auto_retry, to the
@@ -39,7 +40,7 @@ func retries(t *v1alpha1.Task, annotation string) int {
 func (f *family) countRetries(ctx context.Context, child *v1alpha1.Task) error {
 	children, err := f.children(ctx)
 	if err != nil {
-		return explain(ctx, err)
+		return toolkit.Explain(ctx, err)
 	}
 	count := 0
 	for i := range children {

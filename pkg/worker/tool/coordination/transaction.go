@@ -12,6 +12,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/tokenexchange"
 	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 // tokenFor returns the transaction token of a child that is to be created, and marks the child so that it waits for it;
@@ -45,5 +46,5 @@ func (f *family) handOver(ctx context.Context, child *v1alpha1.Task, token strin
 		_, err := tasks.Cancel(ctx, child.Name, &v1alpha1.TaskCancellation{Reason: "it did not get its transaction token"}, metav1.CreateOptions{})
 		return err
 	})
-	return explain(ctx, err)
+	return toolkit.Explain(ctx, err)
 }

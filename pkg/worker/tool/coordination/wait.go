@@ -18,6 +18,7 @@ import (
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 	"github.com/platform-ai/platform/pkg/worker/client"
+	"github.com/platform-ai/platform/pkg/worker/toolkit"
 )
 
 const (
@@ -81,7 +82,7 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		seen, err = t.look(ctx, names)
 	}
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, toolkit.Explain(ctx, err)
 	}
 	children := seen.children
 	out := waited{Completed: ended(children) && len(seen.unknown) == 0, Results: []row{}}
@@ -89,13 +90,13 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	var all []v1alpha1.Task
 	if slices.ContainsFunc(children, isRetried) {
 		if all, err = t.children(ctx); err != nil {
-			return nil, explain(ctx, err)
+			return nil, toolkit.Explain(ctx, err)
 		}
 	}
 	for _, c := range children {
 		r, err := t.row(ctx, c)
 		if err != nil {
-			return nil, explain(ctx, err)
+			return nil, toolkit.Explain(ctx, err)
 		}
 		r.RetryTaskName = retryOf(c, all)
 		r.Retried = r.RetryTaskName != ""

@@ -35,6 +35,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/delegation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/events"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/fork"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/hostcall"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/mail"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/meter"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/prior"
@@ -94,6 +95,8 @@ type Options struct {
 	Transactions token.Service
 	// Secrets is a client of the server that has the Secrets.
 	Secrets kubernetes.Interface
+	// CodeHosts carries out calls on code hosts; its Secrets are those above.
+	CodeHosts hostcall.Options
 	// Retention removes old events of ended tasks.
 	Retention retention.Policy
 	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
@@ -171,6 +174,8 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
 	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
+	o.CodeHosts.Secrets = o.Secrets
+	hosts := hostcall.New(o.CodeHosts, tasks, o.CheckTool, o.Clock)
 	cancellations := cancellation.Cancellations{Tasks: tasks, Log: o.Log, Trees: r.trees, Clock: o.Clock}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: of.Agent, tool: of.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
@@ -212,6 +217,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
+			{Name: "codehost", MaxBody: hostcall.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskCodeHostCall{} }, Create: hosts.Create, Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: cancellations.Create, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: cancellations.Detach, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: token.MaxBytes, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},

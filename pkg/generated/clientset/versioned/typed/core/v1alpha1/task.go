@@ -46,6 +46,7 @@ type TaskInterface interface {
 	SendMessage(ctx context.Context, taskName string, taskMessage *corev1alpha1.TaskMessage, opts v1.CreateOptions) (*corev1alpha1.TaskMessage, error)
 	GetInbox(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskInbox, error)
 	ReadInbox(ctx context.Context, taskName string, taskInbox *corev1alpha1.TaskInbox, opts v1.CreateOptions) (*corev1alpha1.TaskInbox, error)
+	CallCodeHost(ctx context.Context, taskName string, taskCodeHostCall *corev1alpha1.TaskCodeHostCall, opts v1.CreateOptions) (*corev1alpha1.TaskCodeHostCall, error)
 	GetRecording(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskRecording, error)
 	GetCalls(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskCallList, error)
 	GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskTrace, error)
@@ -243,6 +244,21 @@ func (c *tasks) ReadInbox(ctx context.Context, taskName string, taskInbox *corev
 		SubResource("inbox").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskInbox).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// CallCodeHost takes the representation of a taskCodeHostCall and creates it.  Returns the server's representation of the taskCodeHostCall, and an error, if there is any.
+func (c *tasks) CallCodeHost(ctx context.Context, taskName string, taskCodeHostCall *corev1alpha1.TaskCodeHostCall, opts v1.CreateOptions) (result *corev1alpha1.TaskCodeHostCall, err error) {
+	result = &corev1alpha1.TaskCodeHostCall{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("codehost").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskCodeHostCall).
 		Do(ctx).
 		Into(result)
 	return

@@ -14,18 +14,15 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 )
 
-// taskTokens is what tasks need to get transaction tokens of their own. The zero value gives them none.
-type taskTokens struct {
+// taskSecrets is what tasks need to get transaction tokens of their own, which are Secrets, and to use those of their repositories.
+type taskSecrets struct {
 	tokens  *external.TaskTokens
 	secrets kubernetes.Interface
 }
 
-// taskTokens makes a client for Secrets if a token service is configured.
-func (o *Options) taskTokens(loopback *rest.Config, callers *external.Service) (taskTokens, error) {
-	t := taskTokens{tokens: callers.TaskTokens()}
-	if t.tokens == nil {
-		return t, nil
-	}
+// taskSecrets makes a client for Secrets.
+func (o *Options) taskSecrets(loopback *rest.Config, callers *external.Service) (taskSecrets, error) {
+	t := taskSecrets{tokens: callers.TaskTokens()}
 	host := rest.CopyConfig(cmp.Or(o.Host, loopback))
 	host.QPS = -1 // requests of callers are limited where they arrive
 	var err error
@@ -36,9 +33,10 @@ func (o *Options) taskTokens(loopback *rest.Config, callers *external.Service) (
 }
 
 // apply completes the options of tasks.
-func (t taskTokens) apply(o task.Options) task.Options {
+func (t taskSecrets) apply(o task.Options) task.Options {
+	o.Secrets = t.secrets
 	if t.tokens != nil {
-		o.Transactions, o.Secrets = t.tokens, t.secrets
+		o.Transactions = t.tokens
 	}
 	return o
 }

@@ -1,0 +1,61 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operation
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/platform-ai/platform/pkg/redact"
+)
+
+// reserved matches the beginning of a hidden comment of the platform.
+var reserved = regexp.MustCompile(`(?i)<!--\s*platform\b`)
+
+// checkText refuses a text that must not be written.
+func checkText(name, text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return invalid("%s: must not be empty", name)
+	case !utf8.ValidString(text):
+		return invalid("%s: must be text", name)
+	case reserved.MatchString(text):
+		return invalid("%s: must not contain comments that begin with <!-- platform", name)
+	}
+	if _, secret := redact.Output(text); secret {
+		return invalid("%s: looks like it contains a secret", name)
+	}
+	return nil
+}
+
+// mark is the hidden comment that says which call wrote a text, and for a review of which commit it is.
+func mark(key, head string) string {
+	if head == "" {
+		return fmt.Sprintf("<!-- platform:call %s -->", key)
+	}
+	return fmt.Sprintf("<!-- platform:call %s head_sha=%s -->", key, head)
+}
+
+// marked reports whether a text was written by the call with a key, and of which commit it is; empty for none.
+func marked(text, key string) (head string, ok bool) {
+	_, rest, ok := strings.Cut(text, "<!-- platform:call "+key)
+	if !ok {
+		return "", false
+	}
+	rest, _, ok = strings.Cut(rest, " -->")
+	head, _ = strings.CutPrefix(rest, " head_sha=")
+	return head, ok
+}
+
+// characters returns at most n characters of a text.
+func characters(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}

@@ -1,0 +1,217 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostcall serves the subresource codehost of tasks: it carries out the tools for pull requests and issues. The worker of a task
+// does not have the credentials of the task's repository, and must not get them, because it runs what a model says. It asks here, and this
+// server reads the credential of the one call, sends it to the code host and nowhere else, and forgets it.
+//
+// # Which repository
+//
+// A call is about the repository of the task, or of a task that it delegated (task_name). A repo_url must name one of the two repositories
+// of that task: where its work comes from, and where it is published to. All of this is decided before a Secret is read. A tool that
+// writes uses spec.workspace.forgeCredentialRef, which is for the repository that is published to; a tool that reads uses the credential
+// for reading of its repository, and none if there is none. No credential takes the place of another.
+//
+// # What a call may cost
+//
+// A namespace has few calls at a time, and each ends with its request. What a host answers is bounded by its driver.
+package hostcall
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/codehost"
+	"github.com/platform-ai/platform/pkg/codehost/marker"
+	"github.com/platform-ai/platform/pkg/codehost/operation"
+	"github.com/platform-ai/platform/pkg/codehost/providers"
+	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+)
+
+const (
+	// MaxBytes is the maximum length of a call as JSON, in bytes.
+	MaxBytes = 1 << 20
+	// MaxCallID is the maximum length of the id of a call, in bytes.
+	MaxCallID = 256
+	// patience is how long one request to a code host may take. A call makes several, and ends with its own request after a minute.
+	patience = 20 * time.Second
+)
+
+// Options are what calls need.
+type Options struct {
+	// Secrets is a client of the server that has the Secrets.
+	Secrets kubernetes.Interface
+	// Allow lists host:port of code hosts that may be reached although they are not public.
+	Allow []string
+	// RequireHosts refuses Secrets that do not name the hosts to which their values may be sent.
+	RequireHosts bool
+	// Key makes the keys of calls, which nobody else can guess.
+	Key []byte
+	// Markers makes and finds the marks of reviews; TrustedAuthor is the login whose marks without a signature are believed, empty for
+	// the user of the credential.
+	Markers       marker.Keys
+	TrustedAuthor string
+}
+
+// Calls serves the subresource.
+type Calls struct {
+	tasks     stored.Tasks
+	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
+	o         Options
+	clock     clock.Clock
+	transport http.RoundTripper
+	shares    *shares
+}
+
+// New returns the calls of a server. checkTool is that of the options of tasks. A server without Secrets refuses calls that need one.
+func New(o Options, tasks stored.Tasks, checkTool func(context.Context, *v1alpha1.Task, string) string, c clock.Clock) *Calls {
+	return &Calls{tasks: tasks, checkTool: checkTool, o: o, clock: c, transport: egress.Guard{Allow: o.Allow}.Transport(), shares: newShares()}
+}
+
+// Create carries out a call. What a model or a code host did wrong is a failure in the answer; errors are for clients.
+func (s *Calls) Create(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error) {
+	posted, ok := obj.(*v1alpha1.TaskCodeHostCall)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body must be a TaskCodeHostCall, not %T", obj))
+	}
+	if err := check(posted); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	t := p.Object
+	if phase := t.Status.Phase; phase != v1alpha1.TaskRunning {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks/codehost"), t.Name, fmt.Errorf("the task is %s; calls are made while it is %s", cmp.Or(phase, "not picked up yet"), v1alpha1.TaskRunning))
+	}
+	out := posted.DeepCopy()
+	out.ObjectMeta = metav1.ObjectMeta{Name: t.Name, Namespace: t.Namespace}
+	out.Result, out.Failure = nil, nil
+	call, target, err := s.prepare(ctx, t, posted)
+	if err == nil && !p.DryRun {
+		out.Result, err = s.do(ctx, target, call)
+	}
+	if failed, ok := errors.AsType[*operation.Error](err); ok {
+		out.Failure = &v1alpha1.TaskCodeHostFailure{Reason: failed.Reason, Message: failed.Message, RetryAfterSeconds: failed.Seconds()}
+		return out, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, apierrors.NewTimeoutError("the code host did not answer in time", 0)
+	}
+	return out, err
+}
+
+// check returns what is wrong with a call that no worker sends.
+func check(c *v1alpha1.TaskCodeHostCall) error {
+	switch {
+	case c.CallID == "" || len(c.CallID) > MaxCallID:
+		return fmt.Errorf("callId: must have from 1 to %d bytes", MaxCallID)
+	case c.HeadSHA != "" && !v1alpha1.IsLowerHex(c.HeadSHA, 40) && !v1alpha1.IsLowerHex(c.HeadSHA, 64):
+		return errors.New("headSHA: must be the full name of a commit")
+	}
+	return nil
+}
+
+// prepare decides everything that needs neither a credential nor the code host.
+func (s *Calls) prepare(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.TaskCodeHostCall) (operation.Call, *target, error) {
+	arguments, err := schemas().Check(c.ToolName, string(c.Arguments.Raw))
+	if err != nil {
+		return operation.Call{}, nil, invalid(err)
+	}
+	tool, ok := operation.Find(c.ToolName)
+	if !ok {
+		return operation.Call{}, nil, failure(v1alpha1.CodeHostInvalidArguments, "toolName: there is no tool %.64q", c.ToolName)
+	}
+	if s.checkTool != nil {
+		if why := s.checkTool(ctx, t, c.ToolName); why != "" {
+			return operation.Call{}, nil, failure(v1alpha1.CodeHostDenied, "%s", why)
+		}
+	}
+	to, err := s.target(ctx, t, c.ToolName, tool, arguments)
+	if err != nil {
+		return operation.Call{}, nil, err
+	}
+	return operation.Call{Tool: c.ToolName, Arguments: arguments, Key: s.key(t, c.CallID, c.ToolName, arguments), HeadSHA: c.HeadSHA}, to, nil
+}
+
+// key returns what identifies a call of an attempt.
+func (s *Calls) key(t *v1alpha1.Task, parts ...any) string {
+	mac := hmac.New(sha256.New, s.o.Key)
+	raw, err := json.Marshal(append([]any{t.UID, t.Status.JobUID, t.Status.Attempts}, parts...))
+	if err != nil {
+		panic(err) // strings, a number and JSON that was checked
+	}
+	_, _ = mac.Write(raw) // never fails
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// do carries out a call on its target.
+func (s *Calls) do(ctx context.Context, to *target, c operation.Call) (*apiextensionsv1.JSON, error) {
+	release, err := s.shares.take(ctx, to.task.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	remote := codehost.Remote{URL: to.url, Transport: s.transport, Patience: patience}
+	if err := s.authorize(ctx, to, &remote); err != nil {
+		return nil, err
+	}
+	at, err := codehost.ParseAddress(to.url)
+	if err != nil {
+		return nil, operation.Explain(err, s.clock.Now())
+	}
+	host, err := providers.Open(ctx, remote, "")
+	if errors.Is(err, providers.ErrUnknown) {
+		return nil, failure(v1alpha1.CodeHostRefused, "%v", err)
+	}
+	if err != nil {
+		return nil, operation.Explain(err, s.clock.Now())
+	}
+	result, err := operation.Do(ctx, &operation.Place{
+		Host: host, Repository: at.Owner + "/" + at.Name, Markers: s.o.Markers, TrustedAuthor: s.o.TrustedAuthor, Publication: to.publication, Clock: s.clock,
+	}, c)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("result of %s: %w", c.Tool, err)
+	}
+	return &apiextensionsv1.JSON{Raw: without(raw, remote.Token)}, nil
+}
+
+// without returns an answer without a token that the host repeated in it.
+func without(raw []byte, token string) []byte {
+	if token == "" {
+		return raw
+	}
+	quoted, err := json.Marshal(token)
+	if err != nil {
+		return raw // a string always is encodable
+	}
+	return bytes.ReplaceAll(raw, quoted[1:len(quoted)-1], []byte("[removed]"))
+}
+
+func failure(reason v1alpha1.TaskCodeHostFailureReason, format string, a ...any) *operation.Error {
+	return &operation.Error{Reason: reason, Message: fmt.Sprintf(format, a...)}
+}
+
+// invalid returns the failure of arguments that do not satisfy the schema.
+func invalid(err error) *operation.Error {
+	return failure(v1alpha1.CodeHostInvalidArguments, "%v", err)
+}

@@ -1,0 +1,39 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostcall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/platform-ai/platform/pkg/codehost/operation"
+	"github.com/platform-ai/platform/pkg/tool"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
+)
+
+// schemas checks arguments against the schemas that models are given.
+var schemas = sync.OnceValue(func() *tool.Catalogue {
+	var all []tool.Tool
+	for _, t := range builtin.In(builtin.Runs) {
+		if _, ok := operation.Find(t.Name); ok {
+			all = append(all, described{t})
+		}
+	}
+	c, err := tool.NewCatalogue(all...)
+	if err != nil {
+		panic(err) // a test of the catalogue of tools compiles all schemas
+	}
+	return c
+})
+
+// described is a tool of which only the description is used.
+type described struct{ of *builtin.Tool }
+
+func (d described) Definition() tool.Definition { return d.of.Definition() }
+
+func (described) Call(context.Context, json.RawMessage) (any, error) {
+	return nil, errors.New("it is not called")
+}
