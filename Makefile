@@ -34,6 +34,8 @@ NPM_CLIENTS := $(foreach d,test/compat/npm test/identity/npm,$d/node_modules/.pa
 # The clients that strangers use, in a folder of their own, because they take 1.7 GB: coding agents, frameworks, and the Node that they need.
 NPM_STRANGERS := test/compat/clients/node_modules/.package-lock.json
 NPM_AGENTS    := test/codingagents/npm/node_modules/.package-lock.json
+# GitHub's OpenAPI description and what checks requests against it.
+NPM_GITHUB    := test/githubapi/npm/node_modules/.package-lock.json
 
 # The programs that run in a cluster, and their images' names.
 IMAGES       := $(filter-out platform-standalone platform-worker-command platform-workspace,$(notdir $(wildcard cmd/platform-*)))
@@ -51,7 +53,7 @@ NEEDS_CONTROL := test/aggregated test/manifests test/rbac
 NEEDS_NODE    := test/cluster test/e2e test/kubernetes test/manifests/uninstall
 NEEDS_BROWSER := test/console
 NEEDS_MINUTES := test/robustness
-NEEDS_FORGE   := test/integration/pullrequest test/forge pkg/codehost/gitea pkg/codehost/providers pkg/codehost/pullrequest
+NEEDS_FORGE   := test/integration/pullrequest test/forge pkg/codehost/codehosttest pkg/codehost/gitea pkg/codehost/providers pkg/codehost/pullrequest
 # What the gate does of them. Through both hosts: install, a task of each type, kubectl, approval, fork, uninstall. In a browser: each
 # view is opened once.
 WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'
@@ -129,7 +131,7 @@ test: build kubectl scriptedmodel tier ## all tests that need neither a Kubernet
 test-quick:
 	$(call with,$(if $(wildcard $(OUT)/forge/gitea),forge)) quick "$(quick)" $(TESTFLAGS) $(ARGS)
 
-$(NPM_CLIENTS) $(NPM_STRANGERS) $(NPM_AGENTS): %/node_modules/.package-lock.json: %/package-lock.json
+$(NPM_CLIENTS) $(NPM_STRANGERS) $(NPM_AGENTS) $(NPM_GITHUB): %/node_modules/.package-lock.json: %/package-lock.json
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 
 npm: $(NPM_CLIENTS) ## install the JavaScript clients of the tests, and what checks the console's page
@@ -169,7 +171,8 @@ part-quick: build kubectl scriptedmodel tier npm
 part-modules: modules
 part-race: race # and of the integration tests those in which many act at once
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race-at-once "$(AT_ONCE_IN)" -race $(TESTFLAGS) -run '$(AT_ONCE)'
-part-clients: clients
+part-clients: clients $(NPM_GITHUB)
+	$(call with,clients) github-contract ./pkg/codehost/codehosttest $(TESTFLAGS) -count=1 -v -run '/contract'
 part-forge: forge tier
 	$(call with,forge) forge "$(NEEDS_FORGE:%=./%)" $(TESTFLAGS) -count=1
 part-agents: agents $(NPM_STRANGERS)

@@ -74,11 +74,22 @@ func (p place) pull(t *testing.T, branch string, want codehost.Mergeable) codeho
 	return made
 }
 
-// everywhere runs scenarios on all hosts, each in a repository of its own.
+// everywhere runs scenarios on all hosts, each in a repository of its own, and on the stand-in once more while each request is checked
+// against GitHub's own description of its API.
 func everywhere(t *testing.T, scenarios map[string]func(t *testing.T, p place)) {
 	t.Run("github", func(t *testing.T) {
 		for name, run := range scenarios {
 			t.Run(name, func(t *testing.T) { run(t, onGitHub(t)) })
+		}
+	})
+	t.Run("contract", func(t *testing.T) {
+		kit.Needs(t, kit.Clients)
+		c := newContract(t)
+		for name, run := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				run(t, c.of(t, onGitHub(t)))
+				c.check(t)
+			})
 		}
 	})
 	t.Run("gitea", func(t *testing.T) {

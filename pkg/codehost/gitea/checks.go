@@ -75,14 +75,10 @@ func (h *Host) statuses(ctx context.Context, sha string, page sdk.ListOptions) (
 
 // RequiredChecks implements codehost.Checks.
 func (h *Host) RequiredChecks(ctx context.Context, branch string) (codehost.Required, error) {
-	b, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Branch, *sdk.Response, error) {
-		return c.GetRepoBranch(h.at.Owner, h.at.Name, branch)
-	})
+	b, err := h.branch(ctx, branch)
 	switch {
 	case err != nil:
 		return codehost.Required{}, err
-	case b == nil || b.Name != branch:
-		return codehost.Required{}, wire.Malformed(kind)
 	case !b.EnableStatusCheck:
 		return codehost.Required{}, nil
 	}

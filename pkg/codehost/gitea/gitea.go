@@ -90,16 +90,22 @@ func (h *Host) repository(ctx context.Context) (*sdk.Repository, error) {
 
 // Head implements codehost.Host.
 func (h *Host) Head(ctx context.Context, branch string) (string, error) {
-	b, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Branch, *sdk.Response, error) {
-		return c.GetRepoBranch(h.at.Owner, h.at.Name, branch)
-	})
+	b, err := h.branch(ctx, branch)
 	switch {
 	case err != nil:
 		return "", err
-	case b == nil || b.Commit == nil || b.Name != branch:
+	case b.Commit == nil:
 		return "", wire.Malformed(kind)
 	}
 	return wire.Commit(b.Commit.ID, kind)
+}
+
+func (h *Host) branch(ctx context.Context, name string) (*sdk.Branch, error) {
+	b, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Branch, *sdk.Response, error) { return c.GetRepoBranch(h.at.Owner, h.at.Name, name) })
+	if err == nil && (b == nil || b.Name != name) {
+		err = wire.Malformed(kind)
+	}
+	return b, err
 }
 
 // PullRequests implements codehost.Host. Gitea does not find pull requests by their branch, so all open ones are listed, and the closed

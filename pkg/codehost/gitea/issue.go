@@ -6,6 +6,7 @@ package gitea
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -91,7 +92,7 @@ func (h *Host) IssueComments(ctx context.Context, number int64) ([]codehost.Issu
 func (h *Host) CommentOnIssue(ctx context.Context, number int64, body string) (codehost.IssueComment, error) {
 	o := sdk.CreateIssueCommentOption{Body: body}
 	if o.Validate() != nil { // the SDK would not send it
-		return codehost.IssueComment{}, codehost.ErrRefused
+		return codehost.IssueComment{}, fmt.Errorf("%w: a comment needs a text", codehost.ErrRefused)
 	}
 	c, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Comment, *sdk.Response, error) {
 		return c.CreateIssueComment(h.at.Owner, h.at.Name, number, o)

@@ -6,6 +6,7 @@ package gitea
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -84,8 +85,8 @@ func (h *Host) Review(ctx context.Context, number int64, n codehost.NewReview) (
 	for _, c := range n.Comments {
 		o.Comments = append(o.Comments, sdk.CreatePullReviewComment{Path: c.Path, Body: c.Body, NewLineNum: int64(c.Line)})
 	}
-	if o.State == "" || !wire.IsCommit(n.SHA) || o.Validate() != nil { // the SDK would not send it
-		return codehost.Review{}, codehost.ErrRefused
+	if o.State == "" || !wire.IsCommit(n.SHA) || o.Validate() != nil { // the SDK would not send one without words
+		return codehost.Review{}, fmt.Errorf("%w: a review needs an event, a commit, and unless it approves a text, and so does each of its comments", codehost.ErrRefused)
 	}
 	r, err := ask(ctx, h, func(c *sdk.Client) (*sdk.PullReview, *sdk.Response, error) {
 		return c.CreatePullReview(h.at.Owner, h.at.Name, number, o)
@@ -128,14 +129,20 @@ func (h *Host) Merge(ctx context.Context, number int64, m codehost.Merge) (strin
 }
 
 // unmerged returns why a pull request was not merged. Gitea has the status 409 for a head that is another commit and for a conflict, 405
-// among others as long as it looks for conflicts after a push, and 404 for a pull request that is closed.
+// for a user who may not merge and, among others, as long as it looks for conflicts after a push, and 404 for a pull request that is
+// closed.
 func (h *Host) unmerged(ctx context.Context, number int64, sha string) error {
 	p, err := h.PullRequest(ctx, number)
 	switch {
 	case err != nil:
 		return err
-	case p.State == codehost.Open && p.HeadSHA != sha:
+	case p.State != codehost.Open:
+		return codehost.ErrNotMergeable
+	case p.HeadSHA != sha:
 		return codehost.ErrMoved
+	}
+	if b, err := h.branch(ctx, p.Base); err == nil && !b.UserCanMerge {
+		return codehost.ErrCredential
 	}
 	return codehost.ErrNotMergeable
 }

@@ -107,25 +107,27 @@ func TestUnmerged(t *testing.T) {
 	}
 	const merge = "/pulls/1/merge"
 	for _, c := range []struct {
-		name   string
-		merge  int
-		pull   http.HandlerFunc
-		want   error
-		status int
+		name  string
+		merge int
+		pull  http.HandlerFunc
+		want  error
 	}{
-		{"another head", 409, pull("open", strings.Repeat("b", 40)), codehost.ErrMoved, 0},
-		{"a conflict", 409, pull("open", sha), codehost.ErrNotMergeable, 0},
-		{"looked at", 405, pull("open", strings.Repeat("b", 40)), codehost.ErrMoved, 0},
-		{"not ready", 405, pull("open", sha), codehost.ErrNotMergeable, 0},
-		{"closed", 404, pull("closed", sha), codehost.ErrNotMergeable, 0},
-		{"gone", 404, http.NotFound, codehost.ErrNotFound, 0},
-		{"archived", 423, pull("open", sha), codehost.ErrRefused, 423},
-		{"may not", 403, pull("open", sha), codehost.ErrCredential, 0},
-		{"broken", 500, pull("open", sha), codehost.ErrUnavailable, 0},
-		{"broken afterwards", 409, status(500, ""), codehost.ErrUnavailable, 0},
+		{"another head", 409, pull("open", strings.Repeat("b", 40)), codehost.ErrMoved},
+		{"a conflict", 409, pull("open", sha), codehost.ErrNotMergeable},
+		{"looked at", 405, pull("open", strings.Repeat("b", 40)), codehost.ErrMoved},
+		{"not ready", 405, pull("open", sha), codehost.ErrNotMergeable},
+		{"closed", 404, pull("closed", sha), codehost.ErrNotMergeable},
+		{"gone", 404, http.NotFound, codehost.ErrNotFound},
+		{"archived", 423, pull("open", sha), codehost.ErrRefused},
+		{"may not", 403, pull("open", sha), codehost.ErrCredential},
+		{"another user", 405, pull("open", sha), codehost.ErrCredential},
+		{"broken", 500, pull("open", sha), codehost.ErrUnavailable},
+		{"broken afterwards", 409, status(500, ""), codehost.ErrUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h, _ := server(t, map[string]http.HandlerFunc{merge: status(c.merge, `{"message":"words"}`), "/pulls/1": c.pull})
+			h, _ := server(t, map[string]http.HandlerFunc{
+				merge: status(c.merge, `{"message":"words"}`), "/pulls/1": c.pull, "/branches/main": says(fmt.Sprintf(`{"name":"main","user_can_merge":%t}`, c.want != codehost.ErrCredential)),
+			})
 			if _, err := h.Merge(t.Context(), 1, codehost.Merge{SHA: sha, Method: codehost.Squash}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "words") {
 				t.Errorf("%v, want %v", err, c.want)
 			}
@@ -187,8 +189,8 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// TestPendingReviews: neither reviews that somebody has not submitted nor requests for reviews are listed.
-func TestPendingReviews(t *testing.T) {
+// TestReal: what a Gitea does and GitHub does not. Neither reviews that somebody has not submitted nor requests for reviews are listed.
+func TestReal(t *testing.T) {
 	f := forge.Start(t)
 	r := f.Repository(t, "ada", "shop", map[string]string{"README": "shop\n"})
 	head := r.Commit(t, "work", map[string]string{"a": "1\n"})
@@ -214,6 +216,15 @@ func TestPendingReviews(t *testing.T) {
 		if len(all) != 1 || all[0].ID != done.ID {
 			t.Errorf("%s sees %+v", user, all)
 		}
+	}
+	// A user who may not write to the repository may not merge, whatever the token allows.
+	f.User(t, "reader")
+	reads := sdk.AccessModeRead
+	if _, err := r.API.AddCollaborator(r.Owner, r.Name, "reader", sdk.AddCollaboratorOption{Permission: &reads}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, r.URL, f.Token(t, "reader", "write:repository")).Merge(t.Context(), p.Index, codehost.Merge{SHA: head, Method: codehost.Squash}); !errors.Is(err, codehost.ErrCredential) {
+		t.Errorf("%v", err)
 	}
 	for _, c := range []struct {
 		said sdk.StatusState

@@ -6,6 +6,7 @@ package github
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	sdk "github.com/google/go-github/v93/github"
@@ -70,7 +71,7 @@ func review(r *sdk.PullRequestReview) (codehost.Review, error) {
 // Review implements codehost.Reviews. Without a commit GitHub would take the head, which nobody may have seen.
 func (h *Host) Review(ctx context.Context, number int64, n codehost.NewReview) (codehost.Review, error) {
 	if !wire.IsCommit(n.SHA) {
-		return codehost.Review{}, codehost.ErrRefused
+		return codehost.Review{}, fmt.Errorf("%w: a review needs a commit", codehost.ErrRefused)
 	}
 	event, side := string(n.Event), "RIGHT"
 	o := &sdk.PullRequestReviewRequest{CommitID: &n.SHA, Event: &event}

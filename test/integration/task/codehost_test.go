@@ -63,7 +63,8 @@ type reviewed struct {
 // readerToken and writerToken are the credentials of the repository. No rule of package redact knows their form.
 const readerToken, writerToken = "rr-41d0c9b8a7f6e5d4c3b2", "fr-7403f2e1d0c9b8a7f6e5"
 
-func newReviewed(t *testing.T, script string) *reviewed {
+// newReviewed starts a server whose model follows the script for the address of the repository.
+func newReviewed(t *testing.T, script func(repository string) string) *reviewed {
 	t.Helper()
 	name := githubapi.Owner + "/" + githubapi.Name
 	r := &reviewed{git: githost.New(t, readerToken), forge: githubapi.New(t), head: githubapi.Commit("work")}
@@ -95,7 +96,7 @@ func newReviewed(t *testing.T, script string) *reviewed {
 		t.Fatalf("the issue has the number %d", n)
 	}
 	program := kit.Bin(t, "platform-workspace")
-	r.Platform, r.model = standalone.WithModel(t, script, func(o *standalone.Options) {
+	r.Platform, r.model = standalone.WithModel(t, script(r.forge.Location()), func(o *standalone.Options) {
 		o.WorkspaceBinary, o.RepositoryAllow = program, []string{r.git.Address()}
 	})
 	for name, value := range map[string]string{"reader": readerToken, "writer": writerToken} {
@@ -144,7 +145,7 @@ func (r *reviewed) reviews() (all []githubapi.Review) {
 // if the code host repeats it. What the task may not do is refused before a credential is read.
 func TestCodeHostTools(t *testing.T) {
 	t.Parallel()
-	r := newReviewed(t, reviewScript)
+	r := newReviewed(t, func(string) string { return reviewScript })
 	r.review("review", nil)
 	folder := filepath.Join(r.DataDir, "runs", "*", "*", "work")
 	kit.Await(t, "the agent has written", func() bool {
