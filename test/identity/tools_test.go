@@ -70,7 +70,8 @@ func TestAllowedTools(t *testing.T) {
 	create(tools(), `{"name":"NEW","type":"ai","prompt":"p","agentRef":{"name":"none"}}`, "does not exist")
 	create(object{"allowedTools": []string{}}, `{"name":"NEW","type":"container","command":["true"]}`, "")
 
-	all := tools("parent", "delegate_task", "wait_for_tasks", "create_container_task", "cancel_task", "send_message", "check_messages", "create_agent", "delete_agent", "update_plan")
+	all := tools("parent", "delegate_task", "wait_for_tasks", "create_container_task", "cancel_task", "send_message", "check_messages", "create_agent", "delete_agent", "update_plan",
+		"create_pull_request", "check_pull_request_ci", "review_pull_request", "post_review_comment", "merge_pull_request", "auto_merge_pull_request", "list_pull_requests", "check_pr_review_marker")
 	code, answer := w.send(http.MethodPost, "/api/v1/tasks", strings.ReplaceAll(coordinator, "NEW", "root"), "Txn-Token", token(all))
 	if code != http.StatusCreated {
 		t.Fatalf("%d %s", code, answer)

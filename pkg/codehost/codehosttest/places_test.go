@@ -67,11 +67,17 @@ func (p place) pull(t *testing.T, branch string, want codehost.Mergeable) codeho
 	t.Helper()
 	h := p.open(t, p.author)
 	made := kit.Must[codehost.PullRequest](t)(h.CreatePullRequest(t.Context(), codehost.NewPullRequest{Title: "Change " + branch, Body: "why", Base: "main", Head: branch}))
+	return p.await(t, made.Number, want)
+}
+
+// await returns a pull request as soon as the host has found out whether it can be merged, as it does after each change of a branch.
+func (p place) await(t *testing.T, number int64, want codehost.Mergeable) (now codehost.PullRequest) {
+	t.Helper()
 	kit.Await(t, "the host finds out that the pull request is "+string(want), func() bool {
-		made = kit.Must[codehost.PullRequest](t)(h.PullRequest(t.Context(), made.Number))
-		return made.Mergeable == want
+		now = kit.Must[codehost.PullRequest](t)(p.open(t, p.author).PullRequest(t.Context(), number))
+		return now.Mergeable == want
 	})
-	return made
+	return now
 }
 
 // everywhere runs scenarios on all hosts, each in a repository of its own, and on the stand-in once more while each request is checked

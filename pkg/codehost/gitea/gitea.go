@@ -101,7 +101,9 @@ func (h *Host) Head(ctx context.Context, branch string) (string, error) {
 }
 
 func (h *Host) branch(ctx context.Context, name string) (*sdk.Branch, error) {
-	b, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Branch, *sdk.Response, error) { return c.GetRepoBranch(h.at.Owner, h.at.Name, name) })
+	b, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Branch, *sdk.Response, error) {
+		return c.GetRepoBranch(h.at.Owner, h.at.Name, name)
+	})
 	if err == nil && (b == nil || b.Name != name) {
 		err = wire.Malformed(kind)
 	}

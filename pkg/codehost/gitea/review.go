@@ -83,6 +83,9 @@ func review(r *sdk.PullReview) (codehost.Review, error) {
 func (h *Host) Review(ctx context.Context, number int64, n codehost.NewReview) (codehost.Review, error) {
 	o := sdk.CreatePullReviewOptions{State: events[n.Event], Body: n.Body, CommitID: n.SHA}
 	for _, c := range n.Comments {
+		if c.Line <= 0 { // a negative number would be a line before the change
+			return codehost.Review{}, fmt.Errorf("%w: a comment needs a line from 1", codehost.ErrRefused)
+		}
 		o.Comments = append(o.Comments, sdk.CreatePullReviewComment{Path: c.Path, Body: c.Body, NewLineNum: int64(c.Line)})
 	}
 	if o.State == "" || !wire.IsCommit(n.SHA) || o.Validate() != nil { // the SDK would not send one without words

@@ -40,13 +40,13 @@ func server(t *testing.T, answers map[string]http.HandlerFunc) (h *gitea.Host, r
 }
 
 func says(body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
 }
 
 func status(code int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
-		fmt.Fprint(w, body)
+		_, _ = w.Write([]byte(body))
 	}
 }
 
@@ -126,7 +126,7 @@ func TestUnmerged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, _ := server(t, map[string]http.HandlerFunc{
-				merge: status(c.merge, `{"message":"words"}`), "/pulls/1": c.pull, "/branches/main": says(fmt.Sprintf(`{"name":"main","user_can_merge":%t}`, c.want != codehost.ErrCredential)),
+				merge: status(c.merge, `{"message":"words"}`), "/pulls/1": c.pull, "/branches/main": says(fmt.Sprintf(`{"name":"main","user_can_merge":%t}`, !errors.Is(c.want, codehost.ErrCredential))),
 			})
 			if _, err := h.Merge(t.Context(), 1, codehost.Merge{SHA: sha, Method: codehost.Squash}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "words") {
 				t.Errorf("%v, want %v", err, c.want)
@@ -206,8 +206,8 @@ func TestReal(t *testing.T) {
 	if _, err := users[0].CreateReviewRequests(r.Owner, r.Name, p.Index, sdk.PullReviewRequestOptions{Reviewers: []string{"ada"}}); err != nil {
 		t.Fatal(err)
 	}
-	kit.Must[*sdk.PullReview](t)(first(users[1].CreatePullReview(r.Owner, r.Name, p.Index, sdk.CreatePullReviewOptions{State: sdk.ReviewStatePending, Body: "not yet", CommitID: head})))
-	kit.Must[*sdk.PullReview](t)(first(users[1].CreatePullReview(r.Owner, r.Name, p.Index, sdk.CreatePullReviewOptions{State: sdk.ReviewStatePending, CommitID: head, Comments: []sdk.CreatePullReviewComment{{Path: "a", NewLineNum: 1, Body: "not yet"}}})))
+	pending := sdk.CreatePullReviewOptions{State: sdk.ReviewStatePending, Body: "not yet", CommitID: head, Comments: []sdk.CreatePullReviewComment{{Path: "a", NewLineNum: 1, Body: "not yet"}}}
+	kit.Must[*sdk.PullReview](t)(first(users[1].CreatePullReview(r.Owner, r.Name, p.Index, pending)))
 	owner := f.Token(t, "ada", "write:repository")
 	g := open(t, r.URL, owner)
 	done := kit.Must[codehost.Review](t)(g.Review(t.Context(), p.Index, codehost.NewReview{Event: codehost.Approve, SHA: head}))
@@ -284,7 +284,7 @@ func TestHostileAnswers(t *testing.T) {
 				h, _ := server(t, map[string]http.HandlerFunc{path: func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Location", "/")
 					w.WriteHeader(code)
-					fmt.Fprint(w, words)
+					_, _ = w.Write([]byte(words))
 				}, "/issues/1": status(code, words)})
 				if err := c.ask(h); !errors.Is(err, want) || strings.Contains(err.Error(), words) {
 					t.Errorf("status %d: %v", code, err)

@@ -77,17 +77,17 @@ var conclusions = map[string]codehost.CheckState{
 	"startup_failure": codehost.CheckFailed, "stale": codehost.CheckFailed,
 }
 
-// nameOfApp identifies a check: what makes it, and its name.
-type nameOfApp struct {
-	app  int64
-	name string
+// nameInSuite identifies a check: the suite in which it ran, and its name.
+type nameInSuite struct {
+	suite int64
+	name  string
 }
 
-// runs returns the check runs of a commit. GitHub gives the newest of each suite, and an app that is asked again for the same commit, for
-// example by a pull request that is opened again, may make another suite.
+// runs returns the check runs of a commit: of each suite the newest of each name, since what is run again is in the same suite. All
+// workflows of GitHub Actions are one app, so runs of one name in two suites may be of two workflows, and both count.
 func (h *Host) runs(ctx context.Context, sha string) ([]codehost.Check, error) {
 	latest := "latest"
-	var newest newest[nameOfApp, *sdk.CheckRun]
+	var newest newest[nameInSuite, *sdk.CheckRun]
 	err := each(ctx, wire.LargePage, func(page sdk.ListOptions) ([]*sdk.CheckRun, *sdk.Response, error) {
 		o := &sdk.ListCheckRunsOptions{Filter: &latest, ListOptions: page}
 		found, answer, err := h.client.Checks.ListCheckRunsForRef(ctx, h.at.Owner, h.at.Name, sha, o)
@@ -96,7 +96,7 @@ func (h *Host) runs(ctx context.Context, sha string) ([]codehost.Check, error) {
 		}
 		return found.GetCheckRuns(), answer, err
 	}, func(r *sdk.CheckRun) error {
-		newest.add(nameOfApp{r.GetApp().GetID(), r.GetName()}, r, startedAfter)
+		newest.add(nameInSuite{r.GetCheckSuite().GetID(), r.GetName()}, r, startedAfter)
 		return nil
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ func TestCheckStates(t *testing.T) {
 	}
 }
 
-// TestNewestRuns: of the runs of one app and name the newest, of all suites and pages.
+// TestNewestRuns: of the runs of one suite and name the newest, of all suites and pages.
 func TestNewestRuns(t *testing.T) {
 	h := githubapi.New(t)
 	main := githubapi.Commit("main")
@@ -72,10 +72,10 @@ func TestNewestRuns(t *testing.T) {
 	waiting.Status, waiting.Conclusion = "queued", nil
 	h.Runs(main,
 		run(1, 1, "build", "failure", 0), run(1, 1, "build", "success", time.Second), // a suite that ran again
-		run(1, 2, "test", "failure", 2*time.Second), run(1, 3, "test", "success", time.Second), // the newer one has the lower number
+		run(1, 3, "deploy", "failure", 0), run(1, 10, "deploy", "success", time.Second), // two workflows
 		run(1, 4, "lint", "success", 0), run(2, 5, "lint", "failure", 0), // two apps
-		run(1, 6, "both", "success", 0), run(1, 7, "both", "failure", 0), // at once
-		run(1, 7, "asked again", "success", 0), waiting,
+		run(1, 6, "both", "success", 0), run(1, 6, "both", "failure", 0), // at once
+		run(1, 8, "asked again", "success", 0), waiting,
 		run(1, 9, "a status, too", "success", 0),
 	)
 	h.Statuses(main, githubapi.Status{Context: "a status, too", State: "failure"})
@@ -88,7 +88,7 @@ func TestNewestRuns(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"a status, too failure", "a status, too success", "asked again queued", "both failure", "build success", "lint failure", "lint success", "test failure"}
+	want := []string{"a status, too failure", "a status, too success", "asked again queued", "both failure", "build success", "deploy failure", "deploy success", "lint failure", "lint success"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant\n%q", got, want)
 	}

@@ -98,8 +98,10 @@ func TestLargeDiff(t *testing.T) {
 	h.Change(func(s *githubapi.State) {
 		s.Diffs["work"] = strings.Repeat("+\n", 20_001)
 		s.Files["work"] = []githubapi.File{
-			{Filename: "a", Status: "added", Additions: 1, Patch: "@@ -0,0 +1 @@\n+x"}, {Filename: "b\n", Status: "removed", Patch: "@@ -1 +0,0 @@\n-x"},
-			{Filename: "d", PreviousFilename: "c", Status: "renamed"}, {Filename: "e", Status: "modified"},
+			{Filename: "a", Status: "added", Additions: 1, Patch: "@@ -0,0 +1 @@\n+x"},
+			{Filename: "b\n", Status: "removed", Patch: "@@ -1 +0,0 @@\n-x"},
+			{Filename: "d", PreviousFilename: "c", Status: "renamed"},
+			{Filename: "e", Status: "modified"},
 		}
 	})
 	want := strings.Join([]string{
@@ -213,7 +215,7 @@ func TestHostileAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, body := range append(slices.Clone(everything), hostile[name]...) {
 				h := githubapi.New(t)
-				h.Answer = func(w http.ResponseWriter, _ *http.Request) bool { fmt.Fprint(w, body); return true }
+				h.Answer = func(w http.ResponseWriter, _ *http.Request) bool { _, _ = w.Write([]byte(body)); return true }
 				if err := request(open(t, h, h.Token, 0)); !errors.Is(err, codehost.ErrUnavailable) || strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "127.0.0.1") {
 					t.Errorf("%s: %v", body, err)
 				}
@@ -245,7 +247,7 @@ func TestEndlessLists(t *testing.T) {
 			h := githubapi.New(t)
 			h.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("Link", fmt.Sprintf(`<%s%s?page=2>; rel="next"`, h.URL, r.URL.Path))
-				fmt.Fprint(w, body)
+				_, _ = w.Write([]byte(body))
 				return true
 			}
 			if _, err := open(t, h, h.Token, 0).IssueComments(t.Context(), 1); !errors.Is(err, codehost.ErrUnavailable) || len(h.Requests()) > 400 {

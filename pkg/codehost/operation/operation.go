@@ -57,7 +57,7 @@ func Find(name string) (Tool, bool) {
 	return t, ok
 }
 
-// Names of the tools that need more than the repository of a task.
+// CreatePullRequest is the name of the tool that needs a publication.
 const CreatePullRequest = "create_pull_request"
 
 func tools() map[string]Tool {

@@ -49,6 +49,7 @@ func Of(ctx context.Context, of *runner.Run, p *plan.Plan, o Options) (*tool.Cat
 		FetchAllow: r.FetchAllow, SearchURL: r.SearchURL, SearchKey: r.Credentials.SearchKey, Ask: o.Ask, UpdatePlan: r.updatePlan,
 		API: r.API, Task: r.Task, Attempt: r.Attempt, Clock: r.Clock, ChildToken: tokens,
 		Recall: r.recallTool, Propose: r.propose, SearchTranscript: r.searchTranscript,
+		Heads: &toolkit.Heads{},
 	}
 	var list []tool.Tool
 	for _, use := range p.Tools {

@@ -18,24 +18,30 @@ func TestHeads(t *testing.T) {
 		}
 	}
 	expect("", 1, "")
-	h.Saw("", 1, "a")
-	h.Saw("", 1, "") // an answer without a head
+	h.Checked("", 1, "a")
+	h.Checked("", 1, "") // an answer without a head
 	expect("", 1, "a")
 	expect("https://host/o/r", 1, "a")
 	expect("", 2, "")
-	h.Saw("https://host/o/r.git", 1, "b")
-	h.Saw("https://host/o/other", 1, "c")
+	h.Checked("https://host/o/r.git", 1, "b")
+	h.Checked("https://host/o/other", 1, "c")
 	expect("https://Host/o/r/", 1, "b")
 	expect("https://host/o/other", 1, "c")
 	expect("", 1, "c")
-	h.Saw("", 1, "d")
+	h.Checked("", 1, "d")
 	expect("https://host/o/r", 1, "b")
 	expect("https://host/o/third", 1, "d")
+
+	h.Read("", 3, "read")
+	h.Checked("", 3, "pushed later")
+	expect("", 3, "read")
+	h.Read("", 3, "read again")
+	expect("", 3, "read again")
 
 	var calls sync.WaitGroup
 	for n := range int64(8) {
 		calls.Go(func() {
-			h.Saw("", n, "e")
+			h.Checked("", n, "e")
 			_ = h.Of("", n)
 		})
 	}

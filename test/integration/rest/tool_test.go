@@ -64,7 +64,7 @@ func TestRESTTools(t *testing.T) {
 	}
 	all := host.Decode[page](t, c.Get("/api/v1/tools").Want(t, 200)).Items
 	first, last := all[0], all[len(all)-1]
-	if first["name"] != "code_exec" || first["builtin"] != true || first["parameters"] == nil || first["namespace"] != nil || first["url"] != nil {
+	if first["name"] != "auto_merge_pull_request" || first["builtin"] != true || first["parameters"] == nil || first["namespace"] != nil || first["url"] != nil {
 		t.Errorf("built-in: %v", first)
 	}
 	if last["namespace"] != "default" || last["builtin"] != false || last["available"] != false || last["url"] != "https://example.com/gamma" || last["description"] != "The tool gamma" {

@@ -101,7 +101,7 @@ func (t *serverTool) review(ctx context.Context, arguments json.RawMessage) (any
 		return nil, err
 	}
 	if r, err := read(found); err == nil {
-		t.heads.Saw(p.Repository, p.Number, r.text("head_sha"))
+		t.heads.Read(p.Repository, p.Number, r.text("head_sha"))
 	}
 	return found, nil
 }

@@ -68,11 +68,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
+	var body any = c
 	if refused, ok := answer.(*apierrors.StatusError); ok {
-		_ = json.NewEncoder(w).Encode(refused.ErrStatus)
-		return
+		body = refused.ErrStatus
 	}
-	_ = json.NewEncoder(w).Encode(c)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		panic(err)
+	}
 }
 
 // run is a run with all tools of this package.
@@ -142,9 +144,14 @@ func TestCallID(t *testing.T) {
 	id := func(given string) string {
 		return request(tool.WithCallID(t.Context(), given), builtin.GetIssue, nil).CallID
 	}
+	first, second := id(""), id("")
+	if id("c") != "c" || first == "" || first == second {
+		t.Errorf("%q, %q, %q", id("c"), first, second)
+	}
 	long := strings.Repeat("x", maxCallID+1)
-	if id("c") != "c" || id("") == "" || id("") == id("") || len(id(long)) != 64 || id(long) != id(long) {
-		t.Error(id("c"), id(""), id(long))
+	first, second = id(long), id(long)
+	if len(first) != 64 || first != second {
+		t.Errorf("of a long id: %q, %q", first, second)
 	}
 }
 

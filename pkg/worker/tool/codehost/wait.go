@@ -56,7 +56,7 @@ func (t *serverTool) check(ctx context.Context, arguments json.RawMessage) (any,
 	if s.last == nil {
 		return nil, explain(s.failure)
 	}
-	t.heads.Saw(a.Repository, a.Number, s.last.text("head_sha"))
+	t.heads.Checked(a.Repository, a.Number, s.last.text("head_sha"))
 	return s.last.with("wait_timed_out", s.timedOut && limit > 0).with("attempts", s.looks), nil
 }
 

@@ -28,11 +28,14 @@ func TestCheckWaits(t *testing.T) {
 		"once": {``, []any{pending}, `{"success":true,"data":{"attempts":1,"status":"pending","wait_timed_out":false}}`, nil},
 		"nothing to wait for": {
 			`,"wait_timeout":"1h"`,
-			[]any{`{"status":"no_checks"}`}, `{"success":true,"data":{"attempts":1,"status":"no_checks","wait_timed_out":false}}`, nil,
+			[]any{`{"status":"no_checks"}`},
+			`{"success":true,"data":{"attempts":1,"status":"no_checks","wait_timed_out":false}}`, nil,
 		},
 		"until they have passed": {
 			`,"wait_timeout":"1h"`,
-			[]any{pending, pending, passed}, `{"success":true,"data":{"attempts":3,"status":"passed","wait_timed_out":false}}`, []time.Duration{half, half},
+			[]any{pending, pending, passed},
+			`{"success":true,"data":{"attempts":3,"status":"passed","wait_timed_out":false}}`,
+			[]time.Duration{half, half},
 		},
 		"until the time has passed": {
 			`,"wait_timeout":"25s","poll_interval":"10s"`,
@@ -48,7 +51,9 @@ func TestCheckWaits(t *testing.T) {
 		},
 		"longer than there is time": {
 			`,"wait_timeout":"45s"`,
-			[]any{pending, limited}, `{"success":true,"data":{"attempts":2,"status":"pending","wait_timed_out":true}}`, []time.Duration{half},
+			[]any{pending, limited},
+			`{"success":true,"data":{"attempts":2,"status":"pending","wait_timed_out":true}}`,
+			[]time.Duration{half},
 		},
 		"at a host that never answers": {
 			`,"wait_timeout":"1m"`,
@@ -102,11 +107,15 @@ func TestAutoMerge(t *testing.T) {
 		"checks that fail": {``, []any{`{"outcome":"ci_failed"}`}, `{"success":true,"data":{"outcome":"ci_failed"}}`, []string{""}},
 		"too late": {
 			`,"timeout":"45s"`,
-			[]any{waits, `{"head_sha":"b"}`}, `{"success":true,"data":{"head_sha":"b","outcome":"timeout"}}`, []string{"", "a", "a"},
+			[]any{waits, `{"head_sha":"b"}`},
+			`{"success":true,"data":{"head_sha":"b","outcome":"timeout"}}`,
+			[]string{"", "a", "a"},
 		},
 		"a host that never answers": {
 			`,"timeout":"30s"`,
-			[]any{away}, `{"success":true,"data":{"message":"why","outcome":"timeout","pr_number":1}}`, []string{"", ""},
+			[]any{away},
+			`{"success":true,"data":{"message":"why","outcome":"timeout","pr_number":1}}`,
+			[]string{"", ""},
 		},
 		"an unknown outcome": {
 			``,
