@@ -66,6 +66,8 @@ type publish struct {
 	secret func(ctx context.Context, s plan.Secret) (token string, found plan.Secret, version string, err error)
 	// children returns the tasks that a task has delegated.
 	children func(ctx context.Context, t *v1alpha1.Task) ([]v1alpha1.Task, error)
+	// evidence records pull requests for reports of usage.
+	evidence evidence
 	// allow lists addresses that may be reached although they are not public.
 	allow []string
 	// lately remembers what this process saw of publications.

@@ -245,6 +245,7 @@ func TestPublish(t *testing.T) {
 				secret: func(_ context.Context, s plan.Secret) (string, plan.Secret, string, error) {
 					return "token", s, version, nil
 				},
+				evidence: evidence{create: func(context.Context, *v1alpha1.UsageLink) error { return nil }},
 			}
 			task := task(finalizing)
 			if tc.change != nil {

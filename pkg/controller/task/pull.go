@@ -76,6 +76,9 @@ func (s publish) pull(ctx context.Context, t *v1alpha1.Task) error {
 	if d.PRReceipt = p.Receipt; p.Receipt == nil {
 		return s.notOpened(ctx, t, "the code host says "+p.Outcome)
 	}
+	if err := s.evidence.record(ctx, t, p); err != nil {
+		return err
+	}
 	name := cmp.Or(p.Receipt.URL, fmt.Sprintf("number %d", p.Receipt.Number))
 	switch p.Outcome {
 	case pullOpen, pullMerged, pullHeadMoved: // what others did to it later is theirs

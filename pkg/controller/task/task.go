@@ -314,6 +314,7 @@ func steps(o Options, w *wire, room *slots, kin *siblings, skills *skillMetrics)
 	pub := publish{
 		now: o.Clock.Now, publisher: o.Publisher, origin: from, append: appendEvents, end: end.end, delta: resultAPI{w}.delta, secret: secretAPI{w}.workspaceSecret,
 		children: kids.stored, allow: o.RepositoryAllow, lately: newSightings(o.Clock.Now),
+		evidence: evidence{create: func(ctx context.Context, l *v1alpha1.UsageLink) error { return w.Create(ctx, l) }},
 	}
 	attempt.publish = pub.begin
 	pool := pooled{places: o.Pools, options: o.PoolOptions, image: ImageOf(o.Executor), existing: poolAPI{w}.existing, note: tell(corev1.EventTypeNormal)}

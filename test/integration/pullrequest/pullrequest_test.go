@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/forge"
@@ -71,6 +72,10 @@ func TestPullRequest(t *testing.T) {
 	if code != 0 || !strings.Contains(said, "Pull request:") || !strings.Contains(said, d.PRReceipt.URL+" (open)") {
 		t.Errorf("%s%s", said, errs)
 	}
+	// The report of usage has it: the publication's receipt says that the task opened it.
+	work := `{"metadata":{"annotations":{"platform.ai/github-repository":"owner/shop","platform.ai/monitor-item-kind":"issue","platform.ai/monitor-item-number":"7"}}}`
+	kit.Must[*v1alpha1.Task](t)(p.Tasks().Patch(t.Context(), "mend", types.MergePatchType, []byte(work), metav1.PatchOptions{}))
+	p.REST(t, "default", "viewer", "platform-viewer").Get("/api/v1/usage").Want(t, 200, `"prsOpened":1`, `"prsMerged":0`)
 	run("closed", func(s *v1alpha1.TaskSpec) { s.Workspace.ForgeCredentialRef = ref("reader") })
 	if task := p.AwaitPhase("closed", v1alpha1.TaskFailed); task.Status.Delivery.State != v1alpha1.DeliveryVerifiedExact || !strings.Contains(task.Status.Message, "there is no open pull request") {
 		t.Errorf("with a credential that may only read: %+v: %s", task.Status.Delivery, task.Status.Message)

@@ -1,0 +1,69 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/codehost"
+	"github.com/platform-ai/platform/pkg/codehost/pullrequest"
+	"github.com/platform-ai/platform/pkg/workspace"
+)
+
+// evidence records the pull request of a publication for reports of usage. It may be recorded again: the newest observation counts.
+type evidence struct {
+	create func(ctx context.Context, l *v1alpha1.UsageLink) error
+}
+
+// record returns an error if the task has to be looked at again. A server that records no usage, or that knows better, ends nothing.
+func (e evidence) record(ctx context.Context, t *v1alpha1.Task, p *workspace.Pulled) error {
+	link, ok := linkOf(t, p)
+	if !ok {
+		return nil
+	}
+	err := e.create(ctx, link)
+	status, refused := err.(apierrors.APIStatus) //nolint:errorlint // nothing wraps it
+	switch {
+	case err == nil:
+		return nil
+	case refused && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err), refused && status.Status().Code == http.StatusNotImplemented:
+		if !apierrors.IsConflict(err) && status.Status().Code != http.StatusNotImplemented {
+			klog.FromContext(ctx).Error(err, "The pull request of a task is not recorded for usage", "task", klog.KObj(t))
+		}
+		return nil
+	}
+	return fmt.Errorf("record of the pull request: %w", err)
+}
+
+// linkOf returns what is known of the pull request of a publication; false if that is nothing.
+func linkOf(t *v1alpha1.Task, p *workspace.Pulled) (*v1alpha1.UsageLink, bool) {
+	at, err := codehost.ParseAddress(t.Spec.Workspace.PublicationURL())
+	if err != nil || p.Receipt == nil || p.Receipt.Number < 1 {
+		return nil, false
+	}
+	r := p.Receipt
+	l := v1alpha1.UsageLinkSpec{
+		TaskUID: t.UID, Repository: at.Owner + "/" + at.Name, Number: r.Number, URL: r.URL, HeadSHA: r.HeadSHA, Origin: v1alpha1.UsageLinkCreated, EvidenceID: t.Status.Delivery.PublicationID,
+		State: v1alpha1.UsageLinkUnknown, ReadinessReason: "the code host was asked when the pull request was opened, and not since",
+	}
+	if p.How == string(pullrequest.Adopted) {
+		l.Origin, l.EvidenceID = v1alpha1.UsageLinkAssisted, ""
+	}
+	// A receipt does not say when something was merged, so a merge is not recorded from it.
+	if state := codehost.State(r.State); state == codehost.Open || state == codehost.Closed {
+		l.State = v1alpha1.UsageLinkState(state)
+	}
+	if id, err := strconv.ParseInt(r.ID, 10, 64); err == nil {
+		l.GitHubID = id
+	}
+	return &v1alpha1.UsageLink{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace}, Spec: l}, true
+}
