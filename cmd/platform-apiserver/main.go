@@ -31,6 +31,7 @@ func main() {
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	o.CORSOrigins = cors.Origins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
+	o.ReviewMarkers = server.ReviewMarkersOf(os.Getenv)
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -43,6 +43,7 @@ func main() {
 	}
 	o.CORSOrigins = cors.Origins(os.Getenv)
 	o.SearchKey = os.Getenv("SEARCH_API_KEY")
+	o.ReviewMarkers = server.ReviewMarkersOf(os.Getenv)
 	o.AddFlags(cmd.Flags())
 	cmd.AddCommand(server.NewRestoreCommand("platform-standalone"), standalone.NewRunsCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true

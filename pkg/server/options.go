@@ -146,6 +146,8 @@ type Options struct {
 	// RepositoryAllow lists host:port of repositories of tasks, and of the code hosts that have them, that may be reached although they
 	// are not public.
 	RepositoryAllow []string
+	// ReviewMarkers are the settings of the marks of reviews that tools of tasks post.
+	ReviewMarkers ReviewMarkers
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
