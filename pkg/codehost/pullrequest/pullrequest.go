@@ -202,7 +202,12 @@ func (r reconciler) close(ctx context.Context, ours []codehost.PullRequest) erro
 		if p.Number == ours[0].Number || p.State != codehost.Open || p.Base != ours[0].Base {
 			continue
 		}
-		if err := r.host.ClosePullRequest(ctx, p.Number); err != nil {
+		err := r.host.ClosePullRequest(ctx, p.Number)
+		if err == nil {
+			continue
+		}
+		// Another caller may have closed it at the same time, at which Gitea fails.
+		if now, look := r.host.PullRequest(ctx, p.Number); look != nil || now.State == codehost.Open {
 			return fmt.Errorf("close the second pull request of one publication, number %d: %w", p.Number, err)
 		}
 	}
