@@ -70,8 +70,9 @@ func review(r *sdk.PullRequestReview) (codehost.Review, error) {
 
 // Review implements codehost.Reviews. Without a commit GitHub would take the head, which nobody may have seen.
 func (h *Host) Review(ctx context.Context, number int64, n codehost.NewReview) (codehost.Review, error) {
-	if !wire.IsCommit(n.SHA) {
-		return codehost.Review{}, fmt.Errorf("%w: a review needs a commit", codehost.ErrRefused)
+	known := n.Event == codehost.Approve || n.Event == codehost.RequestChanges || n.Event == codehost.Comment
+	if !known || !wire.IsCommit(n.SHA) {
+		return codehost.Review{}, fmt.Errorf("%w: a review needs an event and a commit", codehost.ErrRefused)
 	}
 	event, side := string(n.Event), "RIGHT"
 	o := &sdk.PullRequestReviewRequest{CommitID: &n.SHA, Event: &event}
