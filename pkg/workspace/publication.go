@@ -206,6 +206,8 @@ type Pulled struct {
 	Outcome string `json:"outcome"`
 	// How says whether it was Created now, Found from before, or Adopted from somebody else.
 	How string `json:"how,omitempty"`
+	// Repository is OWNER/NAME of the repository that it is in.
+	Repository string `json:"repository,omitempty"`
 	// Receipt describes the pull request; nil if there is none.
 	Receipt *v1alpha1.PullRequestReceipt `json:"receipt,omitempty"`
 }

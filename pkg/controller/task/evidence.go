@@ -14,8 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/codehost"
-	"github.com/platform-ai/platform/pkg/codehost/pullrequest"
 	"github.com/platform-ai/platform/pkg/workspace"
 )
 
@@ -46,21 +44,20 @@ func (e evidence) record(ctx context.Context, t *v1alpha1.Task, p *workspace.Pul
 
 // linkOf returns what is known of the pull request of a publication; false if that is nothing.
 func linkOf(t *v1alpha1.Task, p *workspace.Pulled) (*v1alpha1.UsageLink, bool) {
-	at, err := codehost.ParseAddress(t.Spec.Workspace.PublicationURL())
-	if err != nil || p.Receipt == nil || p.Receipt.Number < 1 {
+	if p.Repository == "" || p.Receipt == nil || p.Receipt.Number < 1 {
 		return nil, false
 	}
 	r := p.Receipt
 	l := v1alpha1.UsageLinkSpec{
-		TaskUID: t.UID, Repository: at.Owner + "/" + at.Name, Number: r.Number, URL: r.URL, HeadSHA: r.HeadSHA, Origin: v1alpha1.UsageLinkCreated, EvidenceID: t.Status.Delivery.PublicationID,
+		TaskUID: t.UID, Repository: p.Repository, Number: r.Number, URL: r.URL, HeadSHA: r.HeadSHA, Origin: v1alpha1.UsageLinkCreated, EvidenceID: t.Status.Delivery.PublicationID,
 		State: v1alpha1.UsageLinkUnknown, ReadinessReason: "the code host was asked when the pull request was opened, and not since",
 	}
-	if p.How == string(pullrequest.Adopted) {
+	if p.How == pullAdopted {
 		l.Origin, l.EvidenceID = v1alpha1.UsageLinkAssisted, ""
 	}
 	// A receipt does not say when something was merged, so a merge is not recorded from it.
-	if state := codehost.State(r.State); state == codehost.Open || state == codehost.Closed {
-		l.State = v1alpha1.UsageLinkState(state)
+	if state := v1alpha1.UsageLinkState(r.State); state == v1alpha1.UsageLinkOpen || state == v1alpha1.UsageLinkClosed {
+		l.State = state
 	}
 	if id, err := strconv.ParseInt(r.ID, 10, 64); err == nil {
 		l.GitHubID = id

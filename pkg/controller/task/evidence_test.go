@@ -22,10 +22,9 @@ func TestEvidence(t *testing.T) {
 	var failure error
 	e := evidence{create: func(_ context.Context, l *v1alpha1.UsageLink) error { recorded = l; return failure }}
 	task := task(finalizing)
-	task.Spec.Workspace.GitRepo, task.Spec.Workspace.PublicationGitRepo = "https://git.example/Ada/shop.git", ""
 	task.Status.Delivery.PublicationID = "pub-1"
 	pulled := func(how, state string) *workspace.Pulled {
-		return &workspace.Pulled{Outcome: "Open", How: how, Receipt: &v1alpha1.PullRequestReceipt{ID: "70", Number: 7, State: state, HeadSHA: "abc", URL: "https://git.example/Ada/shop/pull/7"}}
+		return &workspace.Pulled{Outcome: "Open", How: how, Repository: "Ada/shop", Receipt: &v1alpha1.PullRequestReceipt{ID: "70", Number: 7, State: state, HeadSHA: "abc", URL: "https://git.example/Ada/shop/pull/7"}}
 	}
 	for _, c := range []struct {
 		how, state string

@@ -92,6 +92,8 @@ const (
 	pullOpen      = "Open"
 	pullMerged    = "Merged"
 	pullHeadMoved = "HeadMoved"
+	// pullAdopted is how a pull request of somebody else came to be the task's.
+	pullAdopted = "Adopted"
 )
 
 // notOpened ends a task whose branch is there and whose pull request is not.

@@ -17,6 +17,10 @@ import (
 
 // Pull sees to it that there is exactly one pull request for a publication.
 func Pull(ctx context.Context, o workspace.PullOrder) (*workspace.Pulled, error) {
+	at, err := codehost.ParseAddress(o.URL)
+	if err != nil {
+		return nil, pullFailure(err)
+	}
 	remote := codehost.Remote{URL: o.URL, Token: o.Token, Transport: egress.Guard{Allow: o.Allow}.Transport()}
 	if o.Token != "" {
 		remote.Transport = o.Hosts.Transport(remote.Transport)
@@ -31,7 +35,7 @@ func Pull(ctx context.Context, o workspace.PullOrder) (*workspace.Pulled, error)
 	if err != nil {
 		return nil, pullFailure(err)
 	}
-	return &workspace.Pulled{Outcome: string(a.Outcome), How: string(a.How), Receipt: a.Receipt}, nil
+	return &workspace.Pulled{Outcome: string(a.Outcome), How: string(a.How), Repository: at.Owner + "/" + at.Name, Receipt: a.Receipt}, nil
 }
 
 // pullFailure says what an error of a code host means for the publication.
