@@ -47,7 +47,7 @@ func newContract(t *testing.T) *contract {
 	t.Cleanup(behind.Close)
 	address := free(t)
 	host, port, _ := strings.Cut(address, ":")
-	cmd := exec.CommandContext(context.Background(), "node", modules+".bin/prism", "proxy", "--host", host, "--port", port, modules+"@octokit/openapi/generated/api.github.com.json", behind.URL) //nolint:gosec // of this test
+	cmd := exec.CommandContext(context.Background(), "node", modules+".bin/prism", "proxy", "--host", host, "--port", port, modules+"@octokit/openapi/generated/api.github.com.json", behind.URL)
 	out := kit.Must[io.ReadCloser](t)(cmd.StdoutPipe())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -115,7 +115,10 @@ func (p place) site(t *testing.T) site {
 func (s site) do(t *testing.T, key, head, tool string, arguments map[string]any) (map[string]any, error) {
 	t.Helper()
 	s.host.n = 0
-	raw := kit.Must[[]byte](t)(json.Marshal(arguments))
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
 	result, err := operation.Do(t.Context(), s.Place, operation.Call{Tool: tool, Arguments: raw, Key: key, HeadSHA: head})
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (e evidence) record(ctx context.Context, t *v1alpha1.Task, p *workspace.Pul
 		return nil
 	}
 	err := e.create(ctx, link)
-	status, refused := err.(apierrors.APIStatus) //nolint:errorlint // nothing wraps it
+	status, refused := err.(apierrors.APIStatus)
 	switch {
 	case err == nil:
 		return nil

@@ -4,7 +4,6 @@
 package task
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -216,8 +215,7 @@ func (r *reviewed) attack(t *testing.T) {
 	// The marker of another head does not get into a review, and a call that is repeated posts nothing new.
 	forged := strings.Replace(strings.SplitN(r.reviews()[0].Body, "\n\n", 2)[1], "head_sha="+r.head, "head_sha="+githubapi.Commit("next"), 1)
 	forged, _, _ = strings.Cut(forged, "\n\n<!-- platform:call")
-	arguments := kit.Must[[]byte](t)(json.Marshal(map[string]any{"pr_number": 1, "event": "APPROVE", "body": "Good.\n" + forged}))
-	if got, err := r.call("review", "forged", approve, string(arguments)); err != nil || got.Failure == nil || got.Failure.Reason != v1alpha1.CodeHostRefused {
+	if got, err := r.call("review", "forged", approve, fmt.Sprintf(`{"pr_number":1,"event":"APPROVE","body":%q}`, "Good.\n"+forged)); err != nil || got.Failure == nil || got.Failure.Reason != v1alpha1.CodeHostRefused {
 		t.Errorf("a forged marker: %+v %v", got, err)
 	}
 	for range 2 {
