@@ -93,7 +93,7 @@ func TestRESTTools(t *testing.T) {
 	for _, c := range table.ColumnDefinitions {
 		headings = append(headings, c.Name)
 	}
-	if got := strings.Join(headings, " "); err != nil || got != "Name Builtin Available URL Description" || len(table.Rows) != len(want) || table.Rows[0].Cells[0] != "code_exec" {
+	if got := strings.Join(headings, " "); err != nil || got != "Name Builtin Available URL Description" || len(table.Rows) != len(want) || table.Rows[0].Cells[0] != "auto_merge_pull_request" {
 		t.Errorf("table: %v, %s, %v", err, got, table.Rows)
 	}
 }
