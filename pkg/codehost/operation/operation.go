@@ -109,7 +109,9 @@ type Place struct {
 	TrustedAuthor string
 	// Publication is what create_pull_request makes a pull request of; nil for other tools.
 	Publication *Publication
-	Clock       clock.Clock
+	// Receipt is set by create_pull_request: the pull request that there is then.
+	Receipt *v1alpha1.PullRequestReceipt
+	Clock   clock.Clock
 }
 
 // Publication is a branch that a task has published and that was seen on the host afterwards.

@@ -271,5 +271,6 @@ func createPullRequest(ctx context.Context, p *Place, _ Call, a createArguments)
 	if answer.Outcome == pullrequest.Retargeted || answer.Outcome == pullrequest.BaseMissing {
 		return nil, refused("pull request %d of this branch goes to another branch, or its base is missing (%s)", r.Number, answer.Outcome)
 	}
+	p.Receipt = r
 	return created{URL: r.URL, Number: r.Number, Status: r.State}, nil
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/test/githost"
@@ -74,6 +75,12 @@ func newReviewed(t *testing.T, script func(repository string) string) *reviewed 
 		if !strings.HasPrefix(req.URL.Path, "/api/") {
 			return false
 		}
+		r.forge.Do(func(branches map[string]string, _ *[]*githubapi.Pull) {
+			for line := range strings.Lines(r.git.Git(t, name, "", "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads")) {
+				branch, sha, _ := strings.Cut(strings.TrimSpace(line), " ")
+				branches[branch] = sha
+			}
+		})
 		r.forge.ServeHTTP(w, req)
 		if after := r.after.Load(); after != nil {
 			(*after)(req) // before the answer leaves
@@ -237,5 +244,60 @@ func (r *reviewed) attack(t *testing.T) {
 	r.after.Store(nil)
 	if all := r.reviews(); err != nil || got.Result == nil || !strings.Contains(string(got.Result.Raw), `"status":"stale"`) || len(all) != 3 || all[2].State != "DISMISSED" {
 		t.Errorf("%+v %v, reviews %+v", got, err, all)
+	}
+}
+
+// openingScript: an agent has another one change the repository, and opens a pull request for that, twice.
+const openingScript = `
+models: [scripted-1]
+turns:
+- match: {turn: 1, lastRole: user, contains: Have a door made}
+  reply: {toolCalls: [{name: delegate_task, arguments: {agent: reviewer, prompt: "Make a door.", workspace: {intent: write, pushBranch: platform/door, forgeCredentialRef: {name: writer}}}}]}
+- match: {turn: 2, lastRole: tool, contains: '"status":"created"'}
+  reply: {toolCalls: [{name: create_pull_request, arguments: {task_name: "{{ .Results.delegate_task.data.taskName }}", head_branch: platform/door, base_branch: main, title: Too early}}, {name: wait_for_tasks, arguments: {tasks: ["{{ .Results.delegate_task.data.taskName }}"]}}]}
+- match: {turn: 3, lastRole: tool, contains: '"completed":true'}
+  reply: {toolCalls: [{name: create_pull_request, arguments: {task_name: "{{ .Results.delegate_task.data.taskName }}", head_branch: main, base_branch: main, title: Another branch}}]}
+- match: {turn: 4, lastRole: tool}
+  reply: {toolCalls: [{name: create_pull_request, arguments: {task_name: "{{ .Results.delegate_task.data.taskName }}", head_branch: platform/door, base_branch: main, title: A door}}]}
+- match: {turn: 5, lastRole: tool}
+  reply: {toolCalls: [{name: create_pull_request, arguments: {task_name: "{{ .Results.delegate_task.data.taskName }}", head_branch: platform/door, base_branch: main, title: A door again}}, {name: code_exec, arguments: {language: bash, code: "echo door > plan"}}]}
+- match: {turn: 6, lastRole: tool}
+  reply: {text: "{{ range .All.create_pull_request }}[{{ if .success }}{{ .data.pr_number }} {{ .data.status }}{{ else }}{{ .error }}{{ end }}]{{ end }}"}
+- match: {turn: 1, lastRole: user, contains: Make a door}
+  reply: {toolCalls: [{name: code_exec, arguments: {language: bash, code: "echo door > door"}}]}
+- match: {turn: 2, lastRole: tool}
+  reply: {text: made}
+`
+
+// TestCreatePullRequest: an agent opens the pull request of what a task that it delegated has published, once that was verified, and of
+// nothing else. There is one, however often it asks, and the task has its receipt.
+func TestCreatePullRequest(t *testing.T) {
+	t.Parallel()
+	r := newReviewed(t, func(string) string { return openingScript })
+	r.git.PushToken = writerToken
+	kit.Must[*v1alpha1.Agent](t)(r.API().Agents("default").Patch(t.Context(), "reviewer", types.MergePatchType, []byte(`{"spec":{"coordination":{"allowedAgents":[{"name":"reviewer"}]}}}`), metav1.PatchOptions{}))
+	ref := func(name string) *v1alpha1.WorkspaceCredentialReference {
+		return &v1alpha1.WorkspaceCredentialReference{Name: name}
+	}
+	r.OnModel("chief", func(s *v1alpha1.TaskSpec) {
+		s.AI, s.AgentRef, s.Prompt = nil, &v1alpha1.NamespacedReference{Name: "reviewer"}, "Have a door made."
+		s.Workspace = &v1alpha1.TaskWorkspace{
+			GitRepo: r.forge.Location(), Intent: v1alpha1.WorkspaceWrite, ReadCredentialRef: ref("reader"), PublicationReadCredentialRef: ref("reader"),
+			PublicationCredentialRef: ref("writer"), ForgeCredentialRef: ref("writer"),
+		}
+	})
+	r.AwaitPhase("chief", v1alpha1.TaskSucceeded)
+	child := r.Below("chief")[0]
+	says := r.ResultOf("chief")
+	if want := "][head_branch: the task has published the branch platform/door][3 open][3 open]"; !strings.HasPrefix(says, "[task "+child.Name+" is ") || !strings.HasSuffix(says, want) {
+		t.Errorf("the agent says %q", says)
+	}
+	pulls := r.forge.Pulls()
+	if len(pulls) != 2 || pulls[1].Title != "A door" || pulls[1].Head.Ref != "platform/door" || pulls[1].Base.Ref != "main" {
+		t.Fatalf("%+v", pulls)
+	}
+	d := child.Status.Delivery
+	if d.PRReceipt == nil || d.PRReceipt.Number != 3 || d.PRReceipt.HeadSHA != d.VerifiedRemoteSHA || d.PRReceipt.State != "open" {
+		t.Errorf("%+v, receipt %+v", d, d.PRReceipt)
 	}
 }

@@ -182,10 +182,14 @@ func (s *Calls) do(ctx context.Context, to *target, c operation.Call) (*apiexten
 	if err != nil {
 		return nil, operation.Explain(err, s.clock.Now())
 	}
-	result, err := operation.Do(ctx, &operation.Place{
+	place := &operation.Place{
 		Host: host, Repository: at.Owner + "/" + at.Name, Markers: s.o.Markers, TrustedAuthor: s.o.TrustedAuthor, Publication: to.publication, Clock: s.clock,
-	}, c)
+	}
+	result, err := operation.Do(ctx, place, c)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.keep(ctx, to.task, place.Receipt); err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(result)
@@ -193,6 +197,22 @@ func (s *Calls) do(ctx context.Context, to *target, c operation.Call) (*apiexten
 		return nil, fmt.Errorf("result of %s: %w", c.Tool, err)
 	}
 	return &apiextensionsv1.JSON{Raw: without(raw, remote.Token)}, nil
+}
+
+// keep stores the receipt of a pull request in the delivery of the task whose branch it is of. If that fails, the worker repeats its call,
+// which finds the pull request.
+func (s *Calls) keep(ctx context.Context, t *v1alpha1.Task, r *v1alpha1.PullRequestReceipt) error {
+	if r == nil {
+		return nil
+	}
+	_, err := s.tasks.UpdateStored(ctx, t.Name, func(now *v1alpha1.Task) error {
+		if now.UID != t.UID || now.Status.Delivery == nil {
+			return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task is not the one whose branch was published"))
+		}
+		now.Status.Delivery.PRReceipt = r
+		return nil
+	})
+	return err
 }
 
 // without returns an answer without a token that the host repeated in it.
