@@ -5,6 +5,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -29,14 +30,15 @@ func (e evidence) record(ctx context.Context, t *v1alpha1.Task, p *workspace.Pul
 		return nil
 	}
 	err := e.create(ctx, link)
-	status, refused := err.(apierrors.APIStatus)
+	code := int32(0)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code = status.Status().Code
+	}
 	switch {
-	case err == nil:
+	case err == nil, code == http.StatusConflict, code == http.StatusNotImplemented:
 		return nil
-	case refused && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err), refused && status.Status().Code == http.StatusNotImplemented:
-		if !apierrors.IsConflict(err) && status.Status().Code != http.StatusNotImplemented {
-			klog.FromContext(ctx).Error(err, "The pull request of a task is not recorded for usage", "task", klog.KObj(t))
-		}
+	case code/100 == 4 && code != http.StatusTooManyRequests:
+		klog.FromContext(ctx).Error(err, "The pull request of a task is not recorded for usage", "task", klog.KObj(t))
 		return nil
 	}
 	return fmt.Errorf("record of the pull request: %w", err)

@@ -4,9 +4,6 @@
 package hostcall
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"sync"
 
 	"github.com/platform-ai/platform/pkg/codehost/operation"
@@ -19,7 +16,7 @@ var schemas = sync.OnceValue(func() *tool.Catalogue {
 	var all []tool.Tool
 	for _, t := range builtin.In(builtin.Runs) {
 		if _, ok := operation.Find(t.Name); ok {
-			all = append(all, described{t})
+			all = append(all, tool.New[struct{}](t.Definition(), nil)) // of which only the description is used
 		}
 	}
 	c, err := tool.NewCatalogue(all...)
@@ -28,12 +25,3 @@ var schemas = sync.OnceValue(func() *tool.Catalogue {
 	}
 	return c
 })
-
-// described is a tool of which only the description is used.
-type described struct{ of *builtin.Tool }
-
-func (d described) Definition() tool.Definition { return d.of.Definition() }
-
-func (described) Call(context.Context, json.RawMessage) (any, error) {
-	return nil, errors.New("it is not called")
-}
