@@ -181,6 +181,12 @@ func movingHeads(t *testing.T, p place) {
 		if err == nil && got["status"] != "stale" {
 			t.Errorf("a push after request %d: %v", at, got)
 		}
+		if err == nil { // a call that is repeated finds its review, which is dismissed already
+			again, err := s.do(t, key, head, "post_review_comment", map[string]any{"pr_number": n, "event": "APPROVE", "body": body})
+			if message, _ := again["message"].(string); err != nil || again["status"] != "stale" || !strings.Contains(message, "was dismissed") {
+				t.Errorf("again after a push after request %d: %v %v", at, again, err)
+			}
+		}
 	}
 }
 

@@ -130,15 +130,7 @@ func commentOnIssue(ctx context.Context, p *Place, c Call, a commentArguments) (
 	}
 	made, err := written(ctx, p, func(ctx context.Context) (*codehost.IssueComment, error) {
 		all, err := p.Host.IssueComments(ctx, a.Number)
-		if err != nil {
-			return nil, err
-		}
-		for i := range all {
-			if _, ours := marked(all[i].Body, c.Key); ours {
-				return &all[i], nil
-			}
-		}
-		return nil, nil
+		return ours(all, func(c *codehost.IssueComment) string { return c.Body }, c.Key), err
 	}, func(ctx context.Context) (codehost.IssueComment, error) {
 		return p.Host.CommentOnIssue(ctx, a.Number, a.Body+"\n\n"+mark(c.Key, ""))
 	})

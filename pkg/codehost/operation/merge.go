@@ -43,7 +43,8 @@ func merge(ctx context.Context, p *Place, c Call, a mergeArguments) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	return merged{SHA: t.sha, Merged: t.state == nowMerged || t.state == wasMerged, ChecksPassed: t.verdict.Status == checks.Passed || t.state == nowMerged || t.state == wasMerged, Message: t.message}, nil
+	done := t.state != notMerged
+	return merged{SHA: t.sha, Merged: done, ChecksPassed: done || t.verdict.Status == checks.Passed, Message: t.message}, nil
 }
 
 // autoMerged is what auto_merge_pull_request returns. Without an outcome the worker repeats the call, and sets timeout at last.

@@ -60,15 +60,7 @@ func postReview(ctx context.Context, p *Place, c Call, a reviewArguments) (any, 
 	}
 	find := func(ctx context.Context) (*codehost.Review, error) {
 		all, err := p.Host.PullRequestReviews(ctx, a.Number)
-		if err != nil {
-			return nil, err
-		}
-		for i := range all {
-			if _, ours := marked(all[i].Body, c.Key); ours {
-				return &all[i], nil
-			}
-		}
-		return nil, nil
+		return ours(all, func(r *codehost.Review) string { return r.Body }, c.Key), err
 	}
 	var left []dropped
 	made, err := written(ctx, p, find, func(ctx context.Context) (codehost.Review, error) {
@@ -94,6 +86,10 @@ func postReview(ctx context.Context, p *Place, c Call, a reviewArguments) (any, 
 	out := reviewed{ReviewID: made.ID, Status: submitted, HTMLURL: made.URL, Dropped: left}
 	if out.HeadSHA, _ = marked(made.Body, c.Key); out.HeadSHA == "" {
 		out.HeadSHA = is.HeadSHA // the host's answer to the creation has no body
+	}
+	if made.State == codehost.Dismissed { // by an earlier request of this call, whose answer was lost, or by a person
+		out.Status, out.Message = stale, "the review was dismissed"
+		return out, nil
 	}
 	return p.verify(ctx, a, out)
 }

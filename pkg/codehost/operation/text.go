@@ -5,15 +5,11 @@ package operation
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/platform-ai/platform/pkg/redact"
+	"github.com/platform-ai/platform/pkg/codehost"
 )
-
-// reserved matches the beginning of a hidden comment of the platform.
-var reserved = regexp.MustCompile(`(?i)<!--\s*platform\b`)
 
 // checkText refuses a text that must not be written.
 func checkText(name, text string) error {
@@ -22,11 +18,9 @@ func checkText(name, text string) error {
 		return invalid("%s: must not be empty", name)
 	case !utf8.ValidString(text):
 		return invalid("%s: must be text", name)
-	case reserved.MatchString(text):
-		return invalid("%s: must not contain comments that begin with <!-- platform", name)
 	}
-	if _, secret := redact.Output(text); secret {
-		return invalid("%s: looks like it contains a secret", name)
+	if err := codehost.CheckText(text); err != nil {
+		return invalid("%s: %v", name, err)
 	}
 	return nil
 }
@@ -48,6 +42,16 @@ func marked(text, key string) (head string, ok bool) {
 	rest, _, ok = strings.Cut(rest, " -->")
 	head, _ = strings.CutPrefix(rest, " head_sha=")
 	return head, ok
+}
+
+// ours returns the item whose text the call with a key wrote; nil if there is none.
+func ours[T any](all []T, text func(*T) string, key string) *T {
+	for i := range all {
+		if _, ok := marked(text(&all[i]), key); ok {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // characters returns at most n characters of a text.

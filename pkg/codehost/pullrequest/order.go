@@ -14,7 +14,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost"
-	"github.com/platform-ai/platform/pkg/redact"
 )
 
 // ErrOrder means that an order may not be carried out. Nothing was sent.
@@ -51,11 +50,7 @@ type Order struct {
 	Number int64 `json:"number,omitempty"`
 }
 
-var (
-	key = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
-	// reserved matches the beginning of the comments that Reconcile writes and recognises.
-	reserved = regexp.MustCompile(`(?i)<!--\s*platform\b`)
-)
+var key = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
 
 // Validate returns what is wrong with the order. It says nothing of what a text contains.
 func (o Order) Validate() error {
@@ -82,11 +77,8 @@ func (o Order) Validate() error {
 		if !utf8.ValidString(text.text) || utf8.RuneCountInString(text.text) > text.most {
 			return fmt.Errorf("%w: %s: must be text of at most %d characters", ErrOrder, text.field, text.most)
 		}
-		if reserved.MatchString(text.text) {
-			return fmt.Errorf("%w: %s: must not contain comments that begin with \"<!-- platform\", by which the platform recognises its pull requests", ErrOrder, text.field)
-		}
-		if _, found := redact.Output(text.text); found {
-			return fmt.Errorf("%w: %s: looks like it contains a secret", ErrOrder, text.field)
+		if err := codehost.CheckText(text.text); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrOrder, text.field, err)
 		}
 	}
 	return nil
