@@ -34,11 +34,14 @@ func main() {
 	o.ReviewMarkers = server.ReviewMarkersOf(os.Getenv)
 	cmd := &cobra.Command{
 		Use: "platform-apiserver", Short: "Serve the platform's API in a cluster, behind kube-apiserver", Version: version.Version(), Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := server.SetUpLog(cmd.Context(), false, lines); err != nil {
 				return err
 			}
 			if err := sandbox.Seal(); err != nil {
+				return err
+			}
+			if o.Webhook, err = server.WebhookOf(os.Environ()); err != nil {
 				return err
 			}
 			return aggregated.Run(genericapiserver.SetupSignalContext(), *o)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/controller"
+	"github.com/platform-ai/platform/pkg/controller/monitor"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
@@ -28,8 +29,11 @@ func main() {
 	o := controller.NewClusterOptions()
 	cmd := &cobra.Command{
 		Use: "platform-controller", Short: "Run the platform's controllers in a cluster", Version: version.Version(), Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := sandbox.Seal(); err != nil {
+				return err
+			}
+			if o.MergeGate, err = monitor.GateOf(os.Getenv); err != nil {
 				return err
 			}
 			sparse.New(clock.RealClock{}).HandleErrors()

@@ -54,3 +54,18 @@ func ParseAddress(address string) (Address, error) {
 	}
 	return a, nil
 }
+
+// Key returns what two addresses of one repository have in common. Code hosts do not distinguish case in names.
+func (a Address) Key() string {
+	return a.Root.Scheme + "://" + strings.ToLower(a.Root.Host) + a.Root.Path + "/" + strings.ToLower(a.Owner+"/"+a.Name)
+}
+
+// Same reports whether two addresses name one repository.
+func Same(a, b string) bool {
+	x, err := ParseAddress(a)
+	if err != nil {
+		return false
+	}
+	y, err := ParseAddress(b)
+	return err == nil && x.Key() == y.Key()
+}

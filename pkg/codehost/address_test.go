@@ -34,3 +34,18 @@ func TestParseAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestSame: addresses name one repository if they differ in case of names and in .git alone.
+func TestSame(t *testing.T) {
+	const at = "https://git.example.com/Ada/Shop"
+	for other, want := range map[string]bool{
+		at: true, at + ".git": true, "https://GIT.example.com/ada/shop": true, at + "/": true,
+		"http://git.example.com/Ada/Shop": false, "https://git.example.com:8443/Ada/Shop": false, "https://git.example.com/Ada/Shop2": false, "https://git.example.com/sub/Ada/Shop": false,
+		"https://x@git.example.com/Ada/Shop": false, at + "?a=b": false, at + "#a": false, "https://git.example.com/Ada%2FShop/x": false, "git@git.example.com:Ada/Shop": false, "": false,
+		"https://git.example.com/Ada/Shop/../Bank": false, "https://git.example.com.evil/Ada/Shop": false,
+	} {
+		if got := codehost.Same(other, at); got != want {
+			t.Errorf("%q: %t", other, got)
+		}
+	}
+}

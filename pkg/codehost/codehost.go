@@ -11,6 +11,7 @@
 //     allowed, and a repository that was renamed is not mistaken for the one that was asked for (ErrRedirect).
 //   - Each request ends within Remote.Patience, and an answer has a largest size.
 //   - Lists are read to their end.
+//   - A name becomes part of a path only if it can name one thing there: a commit, a login, a label.
 //   - Its errors are those below. Their text contains neither what the host sent nor the credential.
 //   - What it returns of a pull request has been checked as far as its form goes. Texts in it were written by anybody.
 package codehost
@@ -74,7 +75,8 @@ type Remote struct {
 	// URL is the address of the repository, as people and git use it: https://HOST/OWNER/NAME, with .git or without, and without
 	// credentials, query and fragment.
 	URL string
-	// Token is the credential; empty for none. It is sent to the host of the API, which for github.com is api.github.com.
+	// Token is the credential; empty for none. It is sent to the host of the API, which for github.com is api.github.com. Drivers take
+	// it from Credential.
 	Token string
 	// Transport sends the requests. Where they may go is its decision.
 	Transport http.RoundTripper
@@ -100,6 +102,10 @@ type Host interface {
 	CreatePullRequest(ctx context.Context, p NewPullRequest) (PullRequest, error)
 	// ClosePullRequest closes a pull request without merging it.
 	ClosePullRequest(ctx context.Context, number int64) error
+	// Permission returns what a user may do in the repository now; None for a login that the host does not know or that cannot be one.
+	// ErrCredential means that the host does not show it to the user of the credential, who has to be an administrator of the
+	// repository on Gitea, and may push to it on GitHub.
+	Permission(ctx context.Context, login string) (Permission, error)
 
 	Reviews
 	Checks
@@ -133,6 +139,9 @@ type PullRequest struct {
 	State State
 	// Base is the branch that it is to be merged into. Head is the branch that it comes from, and HeadSHA the commit it is at.
 	Base, Head, HeadSHA string
+	// HeadRepository is the OWNER/NAME of the repository that Head is in, as the host spells it: this one, or a fork. It is empty if
+	// the host has that repository no longer, or does not show it.
+	HeadRepository string
 	// Title and Body are what somebody wrote, and Author is the login of who made it.
 	Title, Body, Author string
 	// Labels are the names of its labels.
@@ -143,8 +152,9 @@ type PullRequest struct {
 	Mergeable Mergeable
 	// MergeSHA is the commit that it was merged as; empty if it was not, or the host does not say.
 	MergeSHA string
-	// Created is when it was made.
-	Created time.Time
+	// Created is when it was made, Merged when it was merged, and Closed when it was closed or merged. The last two are zero if it was
+	// not, and for one that is open again.
+	Created, Merged, Closed time.Time
 }
 
 // Mergeable says whether a pull request can be merged without a conflict.

@@ -19,6 +19,11 @@ type Issues interface {
 	IssueComments(ctx context.Context, number int64) ([]IssueComment, error)
 	// CommentOnIssue writes a comment on an issue, or in the conversation of a pull request.
 	CommentOnIssue(ctx context.Context, number int64, body string) (IssueComment, error)
+	// Labeling returns who gave an issue or a pull request a label the last time. ErrNotFound means that the label was removed since then,
+	// or that the host does not say who it was. Names of labels are compared without regard to case, here and in RemoveLabel.
+	Labeling(ctx context.Context, number int64, label string) (Labeling, error)
+	// RemoveLabel takes a label from an issue or a pull request; nil if it does not have it.
+	RemoveLabel(ctx context.Context, number int64, label string) error
 }
 
 // Issue is an issue as the host describes it.
@@ -30,9 +35,17 @@ type Issue struct {
 	// State is Open or Closed.
 	State State
 	// URL is its page for people; empty if the host gave none that a browser may open.
-	URL          string
-	Created      time.Time
-	CommentCount int
+	URL string
+	// Created is when it was made, and Updated when it was last changed or commented on.
+	Created, Updated time.Time
+	CommentCount     int
+}
+
+// Labeling is how a label was set.
+type Labeling struct {
+	// Login is who did it, and At when.
+	Login string
+	At    time.Time
 }
 
 // IssueComment is a comment of an issue or of a pull request.

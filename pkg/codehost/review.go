@@ -33,6 +33,13 @@ type Reviews interface {
 	// Merge merges a pull request whose head is m.SHA, and returns the commit that it was merged as; empty if the host does not say.
 	// Its errors include ErrMoved and ErrNotMergeable. One that has been merged already is ErrNotMergeable.
 	Merge(ctx context.Context, number int64, m Merge) (string, error)
+	// Readiness returns what a pull request lacks to be merged now.
+	Readiness(ctx context.Context, number int64) (Readiness, error)
+	// UpdateBranch merges the base branch of a pull request into its head branch, if the head is still the commit head. If nothing is
+	// to be merged, it does nothing. The host may do it some time later. Its errors include ErrMoved, and ErrNotMergeable if the two
+	// branches conflict or the pull request is not open. What a driver cannot rule out is a push between its look at the head and the
+	// merge; it says so.
+	UpdateBranch(ctx context.Context, number int64, head string) error
 	// Viewer returns the login of the user whose credential is used.
 	Viewer(ctx context.Context) (string, error)
 }

@@ -62,6 +62,8 @@ type ClusterOptions struct {
 	Shares fairshare.Shares
 	// WebhookAllow lists host:port that callbacks may reach although their addresses are not public.
 	WebhookAllow []string
+	// MergeGate permits repository monitors to merge pull requests.
+	MergeGate bool
 	// RequireSecretHosts refuses the use of Secrets that do not name the hosts to which their values may be sent.
 	RequireSecretHosts bool
 	// CAFile is a PEM file with the authorities of the token service in Runs.Exchange; empty means those of the system.
@@ -201,7 +203,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
 		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
 		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,
-		WebFetchAllow: o.Runs.WebFetchAllow,
+		WebFetchAllow: o.Runs.WebFetchAllow, MergeGate: o.MergeGate,
 	})
 }
 

@@ -10,9 +10,13 @@
 //	core.platform.ai  tasks                            get list watch create patch delete
 //	                  agents                           get list watch delete
 //	                  runtimepools                     get list watch create delete
-//	                  agentruntimes, approvals, providers, skills, tools  get list watch
+//	                  agentruntimes, approvals, providers, skills, tools, repositorymonitors  get list watch
+//	                  monitor{runs,items,commands,workactions,mutations}  get list watch create
+//	                  repositorymonitors/codehost      create
+//	                  repositorymonitors/links         get
 //	                  sessions                         get create
-//	                  {tasks,agents,agentruntimes,providers,runtimepools,sessions,skills,tools}/status  patch
+//	                  {tasks,agents,agentruntimes,providers,runtimepools,sessions,skills,tools,repositorymonitors}/status  patch
+//	                  monitor{runs,items,commands,workactions,mutations}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
 //	                  tasks/plan, tasks/result         get
@@ -51,6 +55,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/agentruntime"
+	"github.com/platform-ai/platform/pkg/controller/monitor"
 	"github.com/platform-ai/platform/pkg/controller/provider"
 	"github.com/platform-ai/platform/pkg/controller/runtimepool"
 	"github.com/platform-ai/platform/pkg/controller/task"
@@ -68,6 +73,8 @@ type Options struct {
 	Tasks task.Options
 	// Programs says what confines the programs of Agents.
 	Programs agent.Confinement
+	// MergeGate permits repository monitors to merge pull requests.
+	MergeGate bool
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
 	// WebFetchAllow lists host:port of MCP servers that may be asked although their addresses are not public.
@@ -105,6 +112,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		func(m manager.Manager) error {
 			// Runtimes are registered by administrators; metadata services stay closed.
 			return agentruntime.Add(m, agentruntime.Options{Clock: o.Tasks.Clock, Guard: egress.Guard{Private: true}, RequireSecretHosts: o.Tasks.RequireSecretHosts})
+		},
+		func(m manager.Manager) error {
+			return monitor.Add(ctx, m, monitor.Options{Clock: o.Tasks.Clock, MergeGate: o.MergeGate, Metrics: o.Tasks.Metrics})
 		},
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.

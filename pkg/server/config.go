@@ -87,10 +87,6 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	doors, err := door.New(door.Options{Doors: o.Doors, Metrics: o.Metrics, Sparse: log})
-	if err != nil {
-		return nil, err
-	}
 	access, err := models.New(models.Options{
 		Loopback: g.LoopbackClientConfig, Host: o.Host, Authorizer: g.Authorization.Authorizer, Clock: o.Clock,
 		Provider: o.Chat.Provider, Model: o.Chat.Model, RequireSecretHosts: o.RequireSecretHosts, Changed: st.Objects.Changed,
@@ -101,6 +97,14 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	}
 	ends := later.New(o.Clock)
 	stored := core.NewStored()
+	hook, err := o.codeHostHook(g, stored)
+	if err != nil {
+		return nil, err
+	}
+	doors, err := door.New(door.Options{Doors: append([]door.Door{hook.Door()}, o.Doors...), Metrics: o.Metrics, Sparse: log})
+	if err != nil {
+		return nil, err
+	}
 	limits := modelrequest.New(modelrequest.Options{
 		Readers: stored.ModelRequests(), Clock: o.Clock, Shares: o.Chat.Shares, Changed: st.Objects.Changed, Accounts: st.Accounts, Ends: ends,
 	})
@@ -122,7 +126,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := o.codeHosts(seal)
+	hosts, err := o.codeHosts(seal, secrets.secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +163,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Requests:    limits,
 			Usage:       st.Ledger,
 			PutLink:     st.Ledger.PutLink,
+			Replayed:    hook.Wake,
 			Turns:       st.Turns,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),

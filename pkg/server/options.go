@@ -148,6 +148,8 @@ type Options struct {
 	RepositoryAllow []string
 	// ReviewMarkers are the settings of the marks of reviews that tools of tasks post.
 	ReviewMarkers ReviewMarkers
+	// Webhook are the settings of the webhook for code hosts.
+	Webhook Webhook
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a

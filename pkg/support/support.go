@@ -231,3 +231,11 @@ func RuntimeTool(name string) string {
 func UnknownTool(path, name string) string {
 	return fmt.Sprintf("%s: no tool %q is built in or exists as a Tool of this namespace; runs leave it out", path, name)
 }
+
+// RepositoryMonitor returns the gaps of a repository monitor.
+func RepositoryMonitor(s *v1alpha1.RepositoryMonitorSpec) []Gap {
+	return gaps(s, []row[*v1alpha1.RepositoryMonitorSpec]{
+		{"spec.validation.image", true, func(s *v1alpha1.RepositoryMonitorSpec) bool { return s.Validation.Image != "" }, "reviewers and repairers run no commands in an image; give their Agent the tool code_exec"},
+		{"spec.validation.commands", false, func(s *v1alpha1.RepositoryMonitorSpec) bool { return len(s.Validation.Commands) > 0 }, "agents are told the commands, and nothing else runs them"},
+	})
+}

@@ -17,14 +17,9 @@ import (
 // Labels and annotations by which a task names the request on a code host that it belongs to. Controllers write them;
 // whoever may create tasks in a namespace can write them, too, so they count within that namespace only.
 const (
-	annotationMonitor    = v1alpha1.LabelPrefix + "repository-monitor-name"
-	annotationPRMonitor  = v1alpha1.LabelPrefix + "pr-monitor-name"
-	annotationMonitorUID = v1alpha1.LabelPrefix + "repository-monitor-uid"
-	annotationItemKind   = v1alpha1.LabelPrefix + "monitor-item-kind"
-	annotationItemNumber = v1alpha1.LabelPrefix + "monitor-item-number"
-	labelMonitor         = v1alpha1.LabelPrefix + "repository-monitor"
+	annotationPRMonitor = v1alpha1.LabelPrefix + "pr-monitor-name"
 	// Labels shorten repositories; the annotation of the same name has it in full.
-	nameRepository = v1alpha1.LabelPrefix + "github-repository"
+	nameRepository = v1alpha1.AnnotationGitHubRepository
 	labelTarget    = v1alpha1.LabelPrefix + "github-target"
 	nameNumber     = v1alpha1.LabelPrefix + "github-number"
 )
@@ -74,16 +69,16 @@ func workOf(t *v1alpha1.Task) Work {
 	named := func(name string) string { return cmp.Or(t.Annotations[name], t.Labels[name]) }
 	w := Work{
 		Repository:  repository(named(nameRepository)),
-		MonitorName: cmp.Or(t.Annotations[annotationMonitor], t.Annotations[annotationPRMonitor], t.Labels[labelMonitor]),
-		MonitorUID:  t.Annotations[annotationMonitorUID],
+		MonitorName: cmp.Or(t.Annotations[v1alpha1.AnnotationRepositoryMonitorName], t.Annotations[annotationPRMonitor], t.Labels[v1alpha1.LabelRepositoryMonitor]),
+		MonitorUID:  t.Annotations[v1alpha1.AnnotationRepositoryMonitorUID],
 	}
-	switch cmp.Or(t.Annotations[annotationItemKind], t.Labels[labelTarget]) {
+	switch cmp.Or(t.Annotations[v1alpha1.AnnotationMonitorItemKind], t.Labels[labelTarget]) {
 	case "issue", "issues":
 		w.Kind = KindIssue
 	case "pull_request", "pullrequest", "pull-request", "pr":
 		w.Kind = KindPullRequest
 	}
-	if n, err := strconv.ParseInt(cmp.Or(t.Annotations[annotationItemNumber], named(nameNumber)), 10, 64); err == nil && n > 0 {
+	if n, err := strconv.ParseInt(cmp.Or(t.Annotations[v1alpha1.AnnotationMonitorItemNumber], named(nameNumber)), 10, 64); err == nil && n > 0 {
 		w.Number = n
 	}
 	if w.Number == 0 || w.Kind == "" {

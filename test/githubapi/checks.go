@@ -32,15 +32,21 @@ type CheckRun struct {
 	CheckSuite ID         `json:"check_suite"`
 }
 
+// key tells the check runs of a commit apart.
+func (c CheckRun) key() string { return fmt.Sprint(c.CheckSuite.ID, c.Name) }
+
 // ID is an app or a suite of check runs, of which only the number matters.
 type ID struct {
 	ID int64 `json:"id"`
 }
 
-// Protection is which statuses the rule of a branch itself requires.
+// Protection is what the rule of a branch itself requires.
 type Protection struct {
 	Off                bool // requires nothing, but is shown
 	Contexts, ByChecks []string
+	// Approvals is how many users have to approve the present head, and Strict is set if the head must have the branch in it.
+	Approvals int
+	Strict    bool
 }
 
 // Rule is a rule of a set of rules as the API describes it.
@@ -96,7 +102,7 @@ func (h *Host) commit(w http.ResponseWriter, r *http.Request, path string) {
 		answer(w, http.StatusOK, map[string]any{"state": "pending", "sha": sha, "total_count": len(newest), "statuses": paged(h, w, r, newest)})
 	case what == "check-runs" && known:
 		if r.URL.Query().Get("filter") != "all" {
-			runs = latest(runs, func(c CheckRun) string { return fmt.Sprint(c.CheckSuite.ID, c.Name) })
+			runs = latest(runs, CheckRun.key)
 		}
 		answer(w, http.StatusOK, map[string]any{"total_count": len(runs), "check_runs": paged(h, w, r, runs)})
 	case what == "check-runs":

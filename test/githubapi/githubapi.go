@@ -4,6 +4,8 @@
 // Package githubapi is a stand-in for GitHub in tests: it serves what the platform uses of GitHub's REST API for one repository, at
 // /api/v3 as GitHub Enterprise Server does. The statuses, headers and members of its answers are those of GitHub's documentation. The
 // real one cannot be reached by tests.
+//
+// A test may register a webhook. The methods that cause an event send it there and return what the receiver answered.
 package githubapi
 
 import (
@@ -27,6 +29,8 @@ const (
 )
 
 // Host is a GitHub with one repository.
+//
+//large:lines each path of the API and each event of the hook is a method on the same state
 type Host struct {
 	*httptest.Server
 	// Token is what each request must have; ReadOnly may read, and change nothing.
@@ -70,6 +74,13 @@ type State struct {
 	// Issues are in the order in which they were made. Pull requests are not among them.
 	Issues   []*Issue
 	Comments map[int64][]*Comment
+	// Events are how labels were set and removed, the oldest first.
+	Events map[int64][]Event
+	// Roles are what users may do, by their logins. Roles of an organization are based on one of GitHub's, by Bases.
+	Roles, Bases map[string]string
+	// Hook gets the events that a test causes, except for the next ones: Lost is how many are not sent.
+	Hook Hook
+	Lost int
 }
 
 // User is a user as the API describes one.
@@ -96,13 +107,19 @@ type Pull struct {
 	Labels    []Label    `json:"labels"`
 	Draft     bool       `json:"draft"`
 	MergedAt  *time.Time `json:"merged_at"`
+	ClosedAt  *time.Time `json:"closed_at"`
 	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"updated_at"`
 	Head      End        `json:"head"`
 	Base      End        `json:"base"`
 	// MergeCommitSHA is the commit of a trial until the pull request is merged.
 	MergeCommitSHA *string `json:"merge_commit_sha"`
-	// Mergeable is nil until the host has tried. Lists do not have it.
-	Mergeable *bool `json:"-"`
+	// Mergeable is nil until the host has tried, and MergeState is its word for what is lacking, if a test gives one. Lists have
+	// neither.
+	Mergeable  *bool  `json:"-"`
+	MergeState string `json:"-"`
+	// Has is the commit of the base branch that the head has in it.
+	Has string `json:"-"`
 }
 
 // End is a branch of a pull request.
@@ -112,14 +129,26 @@ type End struct {
 	Repo Repo   `json:"repo"`
 }
 
+// MarshalJSON leaves out a repository that does not exist, as that of a fork that was deleted.
+func (e End) MarshalJSON() ([]byte, error) {
+	out := map[string]any{"ref": e.Ref, "sha": e.SHA, "label": e.Repo.Owner.Login + ":" + e.Ref, "repo": nil}
+	if e.Repo.ID != 0 {
+		out["repo"] = e.Repo
+	}
+	return json.Marshal(out)
+}
+
 // Repo is a repository as the API describes it.
 type Repo struct {
 	ID            int64  `json:"id"`
 	Name          string `json:"name"`
+	FullName      string `json:"full_name"`
+	Private       bool   `json:"private"`
+	Fork          bool   `json:"fork"`
+	HTMLURL       string `json:"html_url"`
+	CloneURL      string `json:"clone_url"`
 	DefaultBranch string `json:"default_branch"`
-	Owner         struct {
-		Login string `json:"login"`
-	} `json:"owner"`
+	Owner         User   `json:"owner"`
 }
 
 // New starts a host whose repository has a branch main. It ends with the test.
@@ -130,6 +159,7 @@ func New(t testing.TB) *Host {
 		Viewer: "platform", Users: map[string]string{}, Files: map[string][]File{}, Diffs: map[string]string{}, Reviews: map[int64][]*Review{},
 		Methods: []string{"merge", "squash", "rebase"}, Messages: map[string]string{}, Statuses: map[string][]Status{}, CheckRuns: map[string][]CheckRun{},
 		Protections: map[string]Protection{}, Rules: map[string][]Rule{}, Comments: map[int64][]*Comment{},
+		Events: map[int64][]Event{}, Roles: map[string]string{Owner: "admin"}, Bases: map[string]string{},
 	}
 	h.Server = httptest.NewServer(h)
 	t.Cleanup(h.Close)
@@ -150,7 +180,12 @@ func (h *Host) Do(change func(branches map[string]string, pulls *[]*Pull)) {
 	defer h.mu.Unlock()
 	change(h.branches, &h.pulls)
 	for _, p := range h.pulls { // as the host does some time after a push
-		if sha, ok := h.branches[p.Head.Ref]; ok && p.State == "open" {
+		for _, repo := range []*Repo{&p.Head.Repo, &p.Base.Repo} {
+			if repo.ID == h.id {
+				*repo = h.repo()
+			}
+		}
+		if sha, ok := h.branches[p.Head.Ref]; ok && p.State == "open" && !p.Head.Repo.Fork {
 			p.Head.SHA = sha
 		}
 	}
@@ -270,6 +305,10 @@ func (h *Host) repository(w http.ResponseWriter, r *http.Request, path string) {
 		h.branch(w, strings.TrimPrefix(rest, "/branches/"))
 	case ok && strings.HasPrefix(rest, "/rules/branches/"):
 		answer(w, http.StatusOK, paged(h, w, r, h.state.Rules[strings.TrimPrefix(rest, "/rules/branches/")]))
+	case ok && strings.HasPrefix(rest, "/compare/"):
+		h.compare(w, strings.TrimPrefix(rest, "/compare/"))
+	case ok && strings.HasPrefix(rest, "/collaborators/"):
+		h.collaborator(w, r, strings.TrimPrefix(rest, "/collaborators/"))
 	case ok && (rest == "/issues" || strings.HasPrefix(rest, "/issues/")):
 		h.issues(w, r, strings.Trim(strings.TrimPrefix(rest, "/issues"), "/"))
 	default:
@@ -277,10 +316,21 @@ func (h *Host) repository(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-func (h *Host) repo() Repo {
-	r := Repo{ID: h.id, Name: h.name, DefaultBranch: "main"}
-	r.Owner.Login = Owner
-	return r
+func (h *Host) repo() Repo { return h.repoOf(h.id, Owner) }
+
+func (h *Host) repoOf(id int64, owner string) Repo {
+	at := h.URL + "/" + owner + "/" + h.name
+	return Repo{
+		ID: id, Name: h.name, FullName: owner + "/" + h.name, Private: true, Fork: id != h.id, HTMLURL: at, CloneURL: at + ".git", DefaultBranch: "main",
+		Owner: *Account(owner),
+	}
+}
+
+// Fork returns the fork of the repository that a user has.
+func (h *Host) Fork(owner string) Repo {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.repoOf(h.id+1000+Account(owner).ID, owner)
 }
 
 // list serves a page of pull requests, the newest first, and names the next one in the header Link.
@@ -332,15 +382,24 @@ func (h *Host) create(w http.ResponseWriter, r *http.Request) {
 	case head == base:
 		invalid(w, map[string]string{"resource": "PullRequest", "code": "custom", "message": "No commits between " + in.Base + " and " + in.Head})
 	default:
-		n := int64(len(h.pulls) + len(h.state.Issues) + 1)
-		p := &Pull{
-			User: h.sender(r), Labels: []Label{}, Mergeable: new(!slices.Contains(h.state.Clashing, in.Head)), MergeCommitSHA: new(Commit("trial")),
-			ID: 9000 + n, Number: n, State: "open", Title: in.Title, Body: in.Body, CreatedAt: time.Now().UTC(), HTMLURL: fmt.Sprintf("%s/%s/%s/pull/%d", h.URL, Owner, h.name, n),
-			Head: End{Ref: in.Head, SHA: head, Repo: h.repo()}, Base: End{Ref: in.Base, SHA: base, Repo: h.repo()},
-		}
-		h.pulls = append(h.pulls, p)
+		p := h.open(Pull{User: h.sender(r), Title: in.Title, Body: in.Body, Head: End{Ref: in.Head}, Base: End{Ref: in.Base}})
 		answer(w, http.StatusCreated, p)
 	}
+}
+
+// open makes a pull request of what is said about it. Its branches are in this repository unless others are named.
+func (h *Host) open(p Pull) *Pull {
+	n, now := int64(len(h.pulls)+len(h.state.Issues)+1), time.Now().UTC()
+	if p.Head.Repo.ID == 0 {
+		p.Head.Repo = h.repo()
+	}
+	p.Head.SHA = cmp.Or(p.Head.SHA, h.branches[p.Head.Ref])
+	p.Base.Repo, p.Base.SHA, p.Has = h.repo(), h.branches[p.Base.Ref], h.branches[p.Base.Ref]
+	p.Labels, p.Mergeable, p.MergeCommitSHA = append([]Label{}, p.Labels...), new(!slices.Contains(h.state.Clashing, p.Head.Ref)), new(Commit("trial"))
+	p.ID, p.Number, p.State, p.CreatedAt, p.UpdatedAt = 9000+n, n, "open", now, now
+	p.HTMLURL = fmt.Sprintf("%s/%s/%s/pull/%d", h.URL, Owner, h.name, n)
+	h.pulls = append(h.pulls, &p)
+	return &p
 }
 
 // read reads the body of a request. If that fails, it answers and returns false.

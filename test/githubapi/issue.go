@@ -26,6 +26,7 @@ type Issue struct {
 	Assignees   []*User           `json:"assignees"`
 	Comments    int               `json:"comments"`
 	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
 	PullRequest map[string]string `json:"pull_request,omitempty"`
 }
 
@@ -42,16 +43,20 @@ type Comment struct {
 func (h *Host) Report(author, title, body string, assignees ...string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := int64(len(h.pulls) + len(h.state.Issues) + 1)
+	return h.report(author, title, body, assignees...).Number
+}
+
+func (h *Host) report(author, title, body string, assignees ...string) *Issue {
+	n, now := int64(len(h.pulls)+len(h.state.Issues)+1), time.Now().UTC()
 	i := &Issue{
 		ID: h.next(), Number: n, Title: title, Body: body, State: "open", User: Account(author), Labels: []Label{}, Assignees: []*User{},
-		HTMLURL: fmt.Sprintf("%s/%s/%s/issues/%d", h.URL, Owner, h.name, n), CreatedAt: time.Now().UTC(),
+		HTMLURL: fmt.Sprintf("%s/%s/%s/issues/%d", h.URL, Owner, h.name, n), CreatedAt: now, UpdatedAt: now,
 	}
 	for _, login := range assignees {
 		i.Assignees = append(i.Assignees, Account(login))
 	}
 	h.state.Issues = append(h.state.Issues, i)
-	return n
+	return i
 }
 
 // all returns the issues and, as GitHub does, the pull requests, the newest first.
@@ -64,7 +69,7 @@ func (h *Host) all() []*Issue {
 	for _, p := range h.pulls {
 		all = append(all, &Issue{
 			ID: p.ID, Number: p.Number, Title: p.Title, Body: p.Body, State: p.State, HTMLURL: p.HTMLURL, User: p.User, Labels: p.Labels,
-			Assignees: []*User{}, CreatedAt: p.CreatedAt, PullRequest: map[string]string{"html_url": p.HTMLURL},
+			Assignees: []*User{}, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, PullRequest: map[string]string{"html_url": p.HTMLURL},
 		})
 	}
 	slices.SortFunc(all, func(a, b *Issue) int { return cmp.Compare(b.Number, a.Number) })
@@ -91,8 +96,12 @@ func (h *Host) issues(w http.ResponseWriter, r *http.Request, path string) {
 		answer(w, http.StatusOK, all[i])
 	case r.Method == http.MethodGet && what == "comments":
 		answer(w, http.StatusOK, paged(h, w, r, h.state.Comments[all[i].Number]))
+	case r.Method == http.MethodGet && what == "events":
+		answer(w, http.StatusOK, paged(h, w, r, h.state.Events[all[i].Number]))
 	case r.Method == http.MethodPost && what == "comments":
 		h.comment(w, r, all[i])
+	case r.Method == http.MethodDelete && strings.HasPrefix(what, "labels/"):
+		h.unlabel(w, r, all[i].Number, strings.TrimPrefix(what, "labels/"))
 	default:
 		refuse(w, http.StatusNotFound, "Not Found")
 	}
@@ -110,5 +119,6 @@ func (h *Host) comment(w http.ResponseWriter, r *http.Request, i *Issue) {
 	id := h.next()
 	c := &Comment{ID: id, User: h.sender(r), Body: in.Body, HTMLURL: fmt.Sprintf("%s#issuecomment-%d", i.HTMLURL, id), CreatedAt: time.Now().UTC()}
 	h.state.Comments[i.Number] = append(h.state.Comments[i.Number], c)
+	i.UpdatedAt = c.CreatedAt
 	answer(w, http.StatusCreated, c)
 }

@@ -59,6 +59,7 @@ func (h *Host) pull(w http.ResponseWriter, r *http.Request, path string) {
 		h.one(w, r, p)
 	case route == "PATCH ":
 		if read(w, r, p) {
+			h.turn(p, p.State)
 			h.one(w, r, p)
 		}
 	case route == "GET files":
@@ -71,9 +72,24 @@ func (h *Host) pull(w http.ResponseWriter, r *http.Request, path string) {
 		h.dismiss(w, r, p, id)
 	case route == "PUT merge":
 		h.merge(w, r, p)
+	case route == "PUT update-branch":
+		h.update(w, r, p)
 	default:
 		refuse(w, http.StatusNotFound, "Not Found")
 	}
+}
+
+// wholePull is a pull request that is not in a list.
+type wholePull struct {
+	*Pull
+	Merged         bool   `json:"merged"`
+	Mergeable      *bool  `json:"mergeable"`
+	MergeableState string `json:"mergeable_state"`
+	ChangedFiles   int    `json:"changed_files"`
+}
+
+func (h *Host) whole(p *Pull) wholePull {
+	return wholePull{p, p.MergedAt != nil, p.Mergeable, h.mergeState(p), max(h.state.Changed, len(h.state.Files[p.Head.Ref]))}
 }
 
 // one serves a pull request, or its diff if that is asked for. There is no diff of more than 20,000 lines.
@@ -81,12 +97,7 @@ func (h *Host) one(w http.ResponseWriter, r *http.Request, p *Pull) {
 	const most = 20_000
 	switch diff := h.state.Diffs[p.Head.Ref]; {
 	case r.Header.Get("Accept") != "application/vnd.github.v3.diff":
-		answer(w, http.StatusOK, struct {
-			*Pull
-			Merged       bool  `json:"merged"`
-			Mergeable    *bool `json:"mergeable"`
-			ChangedFiles int   `json:"changed_files"`
-		}{p, p.MergedAt != nil, p.Mergeable, max(h.state.Changed, len(h.state.Files[p.Head.Ref]))})
+		answer(w, http.StatusOK, h.whole(p))
 	case strings.Count(diff, "\n") > most:
 		answer(w, http.StatusNotAcceptable, map[string]any{
 			"message":           fmt.Sprintf("Sorry, the diff exceeded the maximum number of lines (%d)", most),
@@ -180,7 +191,7 @@ func (h *Host) merge(w http.ResponseWriter, r *http.Request, p *Pull) {
 	if in.MergeMethod == "" {
 		in.MergeMethod = "merge"
 	}
-	switch missing := h.missing(p); {
+	switch lacking := h.lacking(p); {
 	case !slices.Contains([]string{"merge", "squash", "rebase"}, in.MergeMethod) || in.SHA != "" && !isCommit(in.SHA):
 		unprocessable(w, "Invalid request")
 	case p.State != "open" || p.Mergeable == nil || !*p.Mergeable:
@@ -191,11 +202,12 @@ func (h *Host) merge(w http.ResponseWriter, r *http.Request, p *Pull) {
 		refuse(w, http.StatusMethodNotAllowed, "Pull Request is still a draft")
 	case !slices.Contains(h.state.Methods, in.MergeMethod):
 		refuse(w, http.StatusMethodNotAllowed, "This way of merging is not allowed on this repository.")
-	case missing != "":
-		refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("Required status check %q is expected.", missing))
+	case lacking != "":
+		refuse(w, http.StatusMethodNotAllowed, lacking)
 	default:
 		sha := Commit(fmt.Sprintf("merge-%d", p.Number))
-		p.State, p.MergedAt, p.MergeCommitSHA, h.branches[p.Base.Ref] = "closed", new(time.Now().UTC()), &sha, sha
+		p.MergedAt, p.MergeCommitSHA, h.branches[p.Base.Ref] = new(time.Now().UTC()), &sha, sha
+		h.turn(p, "closed")
 		h.state.Messages[sha] = in.CommitTitle + "\n\n" + in.CommitMessage
 		answer(w, http.StatusOK, map[string]any{"sha": sha, "merged": true, "message": "Pull Request successfully merged"})
 	}

@@ -92,6 +92,33 @@ func onGitea(t *testing.T, f *forge.Forge, p place, name string) place {
 		closed := sdk.StateClosed
 		kit.Must[*sdk.Issue](t)(first(r.API.EditIssue(r.Owner, r.Name, n, sdk.EditIssueOption{State: &closed})))
 	}
+	p.grant = func(t *testing.T, login string, permission codehost.Permission) {
+		f.User(t, login)
+		if permission == codehost.None {
+			return
+		}
+		mode := sdk.AccessMode(permission)
+		if _, err := r.API.AddCollaborator(r.Owner, r.Name, login, sdk.AddCollaboratorOption{Permission: &mode}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.protect = func(t *testing.T, approvals int, strict bool) {
+		o := sdk.CreateBranchProtectionOption{RuleName: "main", EnablePush: true, RequiredApprovals: int64(approvals), BlockOnRejectedReviews: true, BlockOnOutdatedBranch: strict}
+		kit.Must[*sdk.BranchProtection](t)(first(r.API.CreateBranchProtection(r.Owner, r.Name, o)))
+	}
+	p.fork = func(t *testing.T, branch string) int64 {
+		api := f.User(t, author)
+		kit.Must[*sdk.Repository](t)(first(api.CreateFork(r.Owner, r.Name, sdk.CreateForkOption{})))
+		file := sdk.CreateFileOptions{FileOptions: sdk.FileOptions{BranchName: "main", NewBranchName: branch}, Content: "bmV3Cg=="}
+		kit.Must[*sdk.FileResponse](t)(first(api.CreateFile(author, r.Name, "forked", file)))
+		o := sdk.CreatePullRequestOption{Title: "Change " + branch, Base: "main", Head: author + ":" + branch}
+		return kit.Must[*sdk.PullRequest](t)(first(api.CreatePullRequest(r.Owner, r.Name, o))).Index
+	}
+	p.unfork = func(t *testing.T) {
+		if _, err := f.User(t, author).DeleteRepo(author, r.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return p
 }
 

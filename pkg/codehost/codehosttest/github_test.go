@@ -10,6 +10,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/test/githubapi"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // onGitHub is a place on the stand-in for GitHub.
@@ -51,14 +52,8 @@ func onGitHub(t *testing.T) place {
 		h.Change(func(s *githubapi.State) { s.Clashing = append(s.Clashing, branch) })
 	}
 	p.draft = func(_ *testing.T, n int64) { change(n, func(p *githubapi.Pull) { p.Draft = true }) }
-	p.label = func(_ *testing.T, n int64, name string) {
-		label := githubapi.Label{Name: name}
-		h.Change(func(s *githubapi.State) {
-			if i := find(s.Issues, n); i != nil {
-				i.Labels = append(i.Labels, label)
-			}
-		})
-		change(n, func(p *githubapi.Pull) { p.Labels = append(p.Labels, label) })
+	p.label = func(t *testing.T, n int64, name string) {
+		kit.Must[githubapi.Delivery](t)(h.Label(t.Context(), n, name, maintainer))
 	}
 	p.lines = func(_ *testing.T, n, review int64) (all []codehost.NewReviewComment) {
 		h.Change(func(s *githubapi.State) {
@@ -87,6 +82,27 @@ func onGitHub(t *testing.T) place {
 	}
 	p.end = func(_ *testing.T, n int64) {
 		h.Change(func(s *githubapi.State) { find(s.Issues, n).State = "closed" })
+	}
+	p.grant = func(_ *testing.T, login string, permission codehost.Permission) {
+		h.Change(func(s *githubapi.State) { s.Roles[login] = string(permission) })
+	}
+	p.protect = func(_ *testing.T, approvals int, strict bool) {
+		h.Change(func(s *githubapi.State) {
+			s.Protections["main"] = githubapi.Protection{Approvals: approvals, Strict: strict}
+		})
+	}
+	p.fork = func(t *testing.T, branch string) int64 {
+		head := githubapi.End{Ref: branch, SHA: githubapi.Commit("f" + branch), Repo: h.Fork(author)}
+		return kit.Must[githubapi.Delivery](t)(h.OpenPull(t.Context(), githubapi.Pull{Title: "Change " + branch, Head: head}, author)).Number
+	}
+	p.unfork = func(*testing.T) {
+		h.Do(func(_ map[string]string, all *[]*githubapi.Pull) {
+			for _, p := range *all {
+				if p.Head.Repo.Fork {
+					p.Head.Repo = githubapi.Repo{}
+				}
+			}
+		})
 	}
 	return p
 }

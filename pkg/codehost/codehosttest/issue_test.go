@@ -5,7 +5,9 @@ package codehosttest
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/codehost"
@@ -14,7 +16,7 @@ import (
 
 // TestIssues: issues and their comments.
 func TestIssues(t *testing.T) {
-	everywhere(t, map[string]func(*testing.T, place){"issues": issues, "comments": comments})
+	everywhere(t, map[string]func(*testing.T, place){"issues": issues, "comments": comments, "labels": labels})
 }
 
 // allIssues returns the numbers of the open issues, by pages.
@@ -54,11 +56,19 @@ func issues(t *testing.T, p place) {
 	}
 	third := kit.Must[codehost.Issue](t)(h.Issue(ctx, 3))
 	if third.Number != 3 || third.Title != "Issue \u2713 3" || third.Body != "what is wrong" || third.Author != author || third.State != codehost.Open || third.URL == "" ||
-		third.Created.IsZero() || !slices.Equal(third.Labels, []string{"bug"}) || !slices.Equal(third.Assignees, []string{maintainer}) {
+		third.Created.IsZero() || third.Updated.IsZero() || !slices.Equal(third.Labels, []string{"bug"}) || !slices.Equal(third.Assignees, []string{maintainer}) {
 		t.Errorf("%+v", third)
 	}
 	if fifth := kit.Must[codehost.Issue](t)(h.Issue(ctx, 5)); fifth.State != codehost.Closed || len(fifth.Assignees) != 0 {
 		t.Errorf("%+v", fifth)
+	}
+	for _, i := range kit.Must[codehost.Listed[codehost.Issue]](t)(h.OpenIssues(ctx, false, codehost.Page{Number: 1, Size: 10})).Items {
+		if i.Number == pull {
+			t.Error("a pull request is among the issues")
+		}
+		if one := kit.Must[codehost.Issue](t)(h.Issue(ctx, i.Number)); !reflect.DeepEqual(i, one) || one.Updated.Before(one.Created) {
+			t.Errorf("%+v in the list, %+v alone", i, one)
+		}
 	}
 	_, isPull := h.Issue(ctx, pull)
 	_, gone := h.Issue(ctx, 4711)
@@ -98,4 +108,55 @@ func comments(t *testing.T, p place) {
 	_, zero := h.IssueComments(ctx, 0)
 	_, comment := h.CommentOnIssue(ctx, 4711, "text")
 	refused(t, codehost.ErrNotFound, map[string]error{"comments": list, "number 0": zero, "comment": comment})
+}
+
+// labels: whose a label is, and how it is taken from an issue or a pull request, whatever its name is.
+func labels(t *testing.T, p place) {
+	const odd = "a/b?c#d%2f g \u2713"
+	issue := p.issue(t, "Issue")
+	p.push(t, "work")
+	pull := p.pull(t, "work", codehost.Clean).Number
+	h, ctx := p.open(t, p.maintainer), t.Context()
+	has := func(n int64) []string {
+		t.Helper()
+		if n == pull {
+			return kit.Must[codehost.PullRequest](t)(h.PullRequest(ctx, n)).Labels
+		}
+		return kit.Must[codehost.Issue](t)(h.Issue(ctx, n)).Labels
+	}
+	for i, n := range []int64{issue, pull} {
+		kept, gone := fmt.Sprint("kept ", i), fmt.Sprint(odd, i)
+		p.label(t, n, kept)
+		for range 12 { // more than a page of events
+			p.label(t, n, gone)
+			if err := h.RemoveLabel(ctx, n, gone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, removed := h.Labeling(ctx, n, gone)
+		refused(t, codehost.ErrNotFound, map[string]error{"removed": removed})
+		p.label(t, n, gone)
+		for _, name := range []string{kept, gone, strings.ToUpper(gone)} {
+			if by := kit.Must[codehost.Labeling](t)(p.open(t, p.readOnly).Labeling(ctx, n, name)); by.Login != maintainer || by.At.IsZero() {
+				t.Errorf("%q: %+v", name, by)
+			}
+		}
+		refused(t, codehost.ErrCredential, map[string]error{"remove": p.open(t, p.readOnly).RemoveLabel(ctx, n, gone)})
+		for range 2 { // the second time it is not there
+			if err := h.RemoveLabel(ctx, n, gone); err != nil {
+				t.Error(err)
+			}
+			if got := has(n); !slices.Equal(got, []string{kept}) {
+				t.Errorf("%q, want %q", got, kept)
+			}
+		}
+		refused(t, codehost.ErrRefused, map[string]error{"no name": h.RemoveLabel(ctx, n, ""), "above": h.RemoveLabel(ctx, n, ".."), "here": h.RemoveLabel(ctx, n, ".")})
+		if got := has(n); !slices.Equal(got, []string{kept}) {
+			t.Errorf("%q, want %q", got, kept)
+		}
+	}
+	_, nothing := h.Labeling(ctx, 4711, "kept 0")
+	_, zero := h.Labeling(ctx, 0, "kept 0")
+	_, never := h.Labeling(ctx, issue, "never")
+	refused(t, codehost.ErrNotFound, map[string]error{"no issue": h.RemoveLabel(ctx, 4711, "kept 0"), "nothing": nothing, "number 0": zero, "never set": never})
 }

@@ -36,7 +36,7 @@ type place struct {
 	change func(t *testing.T, branch string)
 	// clash makes a branch that conflicts with main.
 	clash func(t *testing.T, branch string)
-	// draft makes a pull request a draft, and label gives it a label.
+	// draft makes a pull request a draft, and label gives it, or an issue, a label as the maintainer.
 	draft func(t *testing.T, number int64)
 	label func(t *testing.T, number int64, name string)
 	// lines returns the comments on lines of a review.
@@ -50,6 +50,13 @@ type place struct {
 	// issue makes an issue and returns its number, and end closes it.
 	issue func(t *testing.T, title string, assignees ...string) int64
 	end   func(t *testing.T, number int64)
+	// grant gives a user a permission, and makes the user if necessary.
+	grant func(t *testing.T, login string, permission codehost.Permission)
+	// protect makes main require approvals, and with strict that a head has all of main in it.
+	protect func(t *testing.T, approvals int, strict bool)
+	// fork makes a pull request of the author's from a branch of the author's fork, and unfork deletes the fork.
+	fork   func(t *testing.T, branch string) int64
+	unfork func(t *testing.T)
 }
 
 // open returns the driver of the place with a token.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/test/kit"
@@ -27,7 +28,7 @@ func refused(t *testing.T, want error, got map[string]error) {
 // TestReviews: reviews, merges and the list of pull requests.
 func TestReviews(t *testing.T) {
 	everywhere(t, map[string]func(*testing.T, place){
-		"reviews": reviews, "merges": merges, "methods": methods, "moved head": moved, "conflict": conflict, "open pull requests": listed, "viewer": viewer,
+		"reviews": reviews, "merges": merges, "methods": methods, "moved head": moved, "conflict": conflict, "open pull requests": listed, "forks": forks, "viewer": viewer,
 	})
 }
 
@@ -102,7 +103,8 @@ func merges(t *testing.T, p place) {
 	pull := p.pull(t, "work", codehost.Clean)
 	n := pull.Number
 	h, ctx := p.open(t, p.maintainer), t.Context()
-	if pull.MergeSHA != "" || pull.Draft {
+	at := kit.Must[codehost.Address](t)(codehost.ParseAddress(p.url))
+	if pull.MergeSHA != "" || pull.Draft || pull.HeadRepository != at.Owner+"/"+at.Name || pull.Created.IsZero() || !pull.Merged.IsZero() || !pull.Closed.IsZero() {
 		t.Errorf("%+v", pull)
 	}
 	right := codehost.Merge{SHA: sha, Method: codehost.Squash, Title: "Do the work", Message: "All of it."}
@@ -123,7 +125,7 @@ func merges(t *testing.T, p place) {
 	p.await(t, n, codehost.Clean) // Gitea looks again for what a new rule may change
 	as := kit.Must[string](t)(h.Merge(ctx, n, right))
 	merged := kit.Must[codehost.PullRequest](t)(h.PullRequest(ctx, n))
-	if merged.State != codehost.Merged || merged.MergeSHA != as || as == "" || merged.Mergeable != "" {
+	if merged.State != codehost.Merged || merged.MergeSHA != as || as == "" || merged.Mergeable != "" || merged.Merged.Before(pull.Created) || merged.Closed.Before(pull.Created) {
 		t.Errorf("%q %+v", as, merged)
 	}
 	if got := p.message(t, as); !strings.HasPrefix(got, "Do the work\n\nAll of it.") { // Gitea adds who took part
@@ -136,6 +138,9 @@ func merges(t *testing.T, p place) {
 	closed := p.pull(t, "closed", codehost.Clean).Number
 	if err := h.ClosePullRequest(ctx, closed); err != nil {
 		t.Fatal(err)
+	}
+	if got := kit.Must[codehost.PullRequest](t)(h.PullRequest(ctx, closed)); got.State != codehost.Closed || !got.Merged.IsZero() || got.Closed.IsZero() {
+		t.Errorf("%+v", got)
 	}
 	refused(t, codehost.ErrNotMergeable, map[string]error{"closed": merge(h, closed, right)})
 	right.SHA = p.push(t, "draft")
@@ -234,6 +239,30 @@ func listed(t *testing.T, p place) {
 	if len(past.Items) != 0 || past.More {
 		t.Errorf("%+v", past)
 	}
+}
+
+// forks: a pull request names the repository that its branch is in, as long as that exists.
+func forks(t *testing.T, p place) {
+	n := p.fork(t, "work")
+	at := kit.Must[codehost.Address](t)(codehost.ParseAddress(p.url))
+	h, ctx := p.open(t, p.readOnly), t.Context()
+	is := func(got codehost.PullRequest, want string) {
+		t.Helper()
+		if got.Number != n || got.HeadRepository != want || got.HeadSHA == "" || got.Author != author {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	}
+	open := kit.Must[codehost.Listed[codehost.PullRequest]](t)(h.OpenPullRequests(ctx, codehost.Page{Number: 1, Size: 5})).Items
+	if len(open) != 1 {
+		t.Fatalf("%+v", open)
+	}
+	is(open[0], author+"/"+at.Name)
+	is(kit.Must[codehost.PullRequest](t)(h.PullRequest(ctx, n)), author+"/"+at.Name)
+	if own := kit.Must[[]codehost.PullRequest](t)(h.PullRequests(ctx, "work", time.Time{})); len(own) != 0 {
+		t.Errorf("%+v", own)
+	}
+	p.unfork(t)
+	is(kit.Must[codehost.PullRequest](t)(h.PullRequest(ctx, n)), "")
 }
 
 func viewer(t *testing.T, p place) {

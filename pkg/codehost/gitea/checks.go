@@ -76,10 +76,15 @@ func (h *Host) statuses(ctx context.Context, sha string, page sdk.ListOptions) (
 // RequiredChecks implements codehost.Checks.
 func (h *Host) RequiredChecks(ctx context.Context, branch string) (codehost.Required, error) {
 	b, err := h.branch(ctx, branch)
-	switch {
-	case err != nil:
+	if err != nil {
 		return codehost.Required{}, err
-	case !b.EnableStatusCheck:
+	}
+	return requiredBy(b)
+}
+
+// requiredBy returns which checks a branch requires.
+func requiredBy(b *sdk.Branch) (codehost.Required, error) {
+	if !b.EnableStatusCheck {
 		return codehost.Required{}, nil
 	}
 	required := codehost.Required{Any: len(b.StatusCheckContexts) == 0, Patterns: true}

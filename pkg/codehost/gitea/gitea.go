@@ -22,6 +22,8 @@ import (
 const kind = "Gitea"
 
 // Host is a repository on a Gitea.
+//
+//large:lines the interface has many requests, and what GitHub decides itself is compared here
 type Host struct {
 	http  *http.Client
 	token string
@@ -36,7 +38,11 @@ func New(r codehost.Remote) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{http: wire.Client(r, nil), token: r.Token, at: at}, nil
+	token, err := r.Credential()
+	if err != nil {
+		return nil, err
+	}
+	return &Host{http: wire.Client(r, nil), token: token, at: at}, nil
 }
 
 // client returns a client for requests that end with ctx. The SDK has one context a client. Its check of the server's version would be a
@@ -176,7 +182,11 @@ func (h *Host) PullRequest(ctx context.Context, number int64) (codehost.PullRequ
 	if err != nil {
 		return codehost.PullRequest{}, err
 	}
-	return pullRequest(p)
+	found, err := pullRequest(p)
+	if err == nil && found.Number != number {
+		err = wire.Malformed(kind)
+	}
+	return found, err
 }
 
 // CreatePullRequest implements codehost.Host.
@@ -207,7 +217,7 @@ func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
 	}
 	out := codehost.PullRequest{
 		ID: strconv.FormatInt(p.ID, 10), Number: p.Index, URL: p.HTMLURL, State: codehost.State(p.State), Title: p.Title, Body: p.Body, Author: login(p.Poster),
-		Labels: labels(p.Labels), Draft: p.Draft,
+		Labels: labels(p.Labels), Draft: p.Draft, Created: at(p.Created), Merged: at(p.Merged), Closed: at(p.Closed),
 	}
 	switch {
 	case p.Mergeable:
@@ -221,13 +231,13 @@ func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
 	if p.MergedCommitID != nil {
 		out.MergeSHA = *p.MergedCommitID
 	}
-	if p.Created != nil {
-		out.Created = *p.Created
-	}
 	if p.Base == nil || p.Head == nil {
 		return out, wire.Malformed(kind)
 	}
 	out.Base, out.Head, out.HeadSHA = p.Base.Ref, p.Head.Ref, p.Head.Sha
+	if p.Head.Repository != nil {
+		out.HeadRepository = p.Head.Repository.FullName
+	}
 	return out, wire.Check(&out, kind)
 }
 
@@ -236,6 +246,14 @@ func login(u *sdk.User) string {
 		return ""
 	}
 	return u.UserName
+}
+
+// at returns a time that an answer may lack; zero if it does.
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 func labels(all []*sdk.Label) []string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	sdk "code.gitea.io/sdk/gitea"
 
@@ -16,25 +17,18 @@ import (
 
 // OpenIssues implements codehost.Issues. Gitea cannot leave out those that have an assignee.
 func (h *Host) OpenIssues(ctx context.Context, unassigned bool, p codehost.Page) (codehost.Listed[codehost.Issue], error) {
-	var out codehost.Listed[codehost.Issue]
 	o := sdk.ListIssueOption{State: sdk.StateOpen, Type: sdk.IssueTypeIssue, ListOptions: sdk.ListOptions{Page: p.Number, PageSize: p.Size}}
 	page, answer, err := askFor(ctx, h, func(c *sdk.Client) ([]*sdk.Issue, *sdk.Response, error) {
 		return c.ListRepoIssues(h.at.Owner, h.at.Name, o)
 	})
 	if err != nil {
-		return out, err
+		return codehost.Listed[codehost.Issue]{}, err
 	}
-	for _, i := range page {
-		found, err := issue(i)
-		if err != nil {
-			return codehost.Listed[codehost.Issue]{}, err
-		}
-		if !unassigned || len(found.Assignees) == 0 {
-			out.Items = append(out.Items, found)
-		}
-	}
-	out.More = answer.NextPage != 0
-	return out, nil
+	// An old server does not know that pull requests are not asked for.
+	issues := slices.DeleteFunc(page, func(i *sdk.Issue) bool {
+		return i != nil && (i.PullRequest != nil || unassigned && len(i.Assignees) > 0)
+	})
+	return wire.Page(issues, answer.NextPage != 0, issue)
 }
 
 // Issue implements codehost.Issues.
@@ -50,9 +44,13 @@ func (h *Host) Issue(ctx context.Context, number int64) (codehost.Issue, error) 
 }
 
 func (h *Host) issue(ctx context.Context, number int64) (*sdk.Issue, error) {
-	return ask(ctx, h, func(c *sdk.Client) (*sdk.Issue, *sdk.Response, error) {
+	i, err := ask(ctx, h, func(c *sdk.Client) (*sdk.Issue, *sdk.Response, error) {
 		return c.GetIssue(h.at.Owner, h.at.Name, number)
 	})
+	if err == nil && (i == nil || i.Index != number) {
+		err = wire.Malformed(kind)
+	}
+	return i, err
 }
 
 func issue(i *sdk.Issue) (codehost.Issue, error) {
@@ -61,7 +59,7 @@ func issue(i *sdk.Issue) (codehost.Issue, error) {
 	}
 	out := codehost.Issue{
 		Number: i.Index, Title: i.Title, Body: i.Body, Author: login(i.Poster), Labels: labels(i.Labels), State: codehost.State(i.State), URL: i.HTMLURL,
-		Created: i.Created, CommentCount: i.Comments,
+		Created: i.Created, Updated: i.Updated, CommentCount: i.Comments,
 	}
 	for _, u := range i.Assignees {
 		out.Assignees = append(out.Assignees, login(u))
@@ -71,21 +69,12 @@ func issue(i *sdk.Issue) (codehost.Issue, error) {
 
 // IssueComments implements codehost.Issues.
 func (h *Host) IssueComments(ctx context.Context, number int64) ([]codehost.IssueComment, error) {
-	var all wire.List[codehost.IssueComment]
+	all := wire.List[codehost.IssueComment]{Text: func(c codehost.IssueComment) string { return c.Body }}
 	read := pages(ctx, h, func(c *sdk.Client, page sdk.ListOptions) ([]*sdk.Comment, *sdk.Response, error) {
 		return c.ListIssueComments(h.at.Owner, h.at.Name, number, sdk.ListIssueCommentOptions{ListOptions: page})
 	})
-	err := each(read, func(c *sdk.Comment) int64 { return c.ID }, func(c *sdk.Comment) error {
-		found, err := comment(c)
-		if err != nil {
-			return err
-		}
-		return all.Add(found, found.Body)
-	})
-	if err != nil {
-		return nil, h.missing(ctx, number, err)
-	}
-	return all.Items, nil
+	err := each(read, func(c *sdk.Comment) int64 { return c.ID }, func(c *sdk.Comment) error { return all.Add(comment(c)) })
+	return all.Whole(h.missing(ctx, number, err))
 }
 
 // CommentOnIssue implements codehost.Issues.

@@ -17,45 +17,33 @@ import (
 
 // OpenPullRequests implements codehost.Reviews. Gitea may have a largest page below 100; its pages follow each other all the same.
 func (h *Host) OpenPullRequests(ctx context.Context, p codehost.Page) (codehost.Listed[codehost.PullRequest], error) {
-	var out codehost.Listed[codehost.PullRequest]
 	o := sdk.ListPullRequestsOptions{State: sdk.StateOpen, ListOptions: sdk.ListOptions{Page: p.Number, PageSize: p.Size}}
 	page, answer, err := askFor(ctx, h, func(c *sdk.Client) ([]*sdk.PullRequest, *sdk.Response, error) {
 		return c.ListRepoPullRequests(h.at.Owner, h.at.Name, o)
 	})
 	if err != nil {
-		return out, err
+		return codehost.Listed[codehost.PullRequest]{}, err
 	}
-	for _, p := range page {
-		found, err := pullRequest(p)
-		if err != nil {
-			return codehost.Listed[codehost.PullRequest]{}, err
-		}
-		out.Items = append(out.Items, found)
-	}
-	out.More = answer.NextPage != 0
-	return out, nil
+	return wire.Page(page, answer.NextPage != 0, pullRequest)
 }
 
 // PullRequestReviews implements codehost.Reviews. Gitea lists requests for reviews, too, and to their authors the pending reviews.
 func (h *Host) PullRequestReviews(ctx context.Context, number int64) ([]codehost.Review, error) {
-	var all wire.List[codehost.Review]
-	read := pages(ctx, h, func(c *sdk.Client, page sdk.ListOptions) ([]*sdk.PullReview, *sdk.Response, error) {
-		return c.ListPullReviews(h.at.Owner, h.at.Name, number, sdk.ListPullReviewsOptions{ListOptions: page})
-	})
-	err := each(read, func(r *sdk.PullReview) int64 { return r.ID }, func(r *sdk.PullReview) error {
+	all := wire.List[codehost.Review]{Text: func(r codehost.Review) string { return r.Body }}
+	return all.Whole(h.eachReview(ctx, number, func(r *sdk.PullReview) error {
 		if r.State == sdk.ReviewStatePending || r.State == sdk.ReviewStateRequestReview {
 			return nil
 		}
-		found, err := review(r)
-		if err != nil {
-			return err
-		}
-		return all.Add(found, found.Body)
+		return all.Add(review(r))
+	}))
+}
+
+// eachReview calls do for the reviews of a pull request, with those that are only asked for or not submitted.
+func (h *Host) eachReview(ctx context.Context, number int64, do func(*sdk.PullReview) error) error {
+	read := pages(ctx, h, func(c *sdk.Client, page sdk.ListOptions) ([]*sdk.PullReview, *sdk.Response, error) {
+		return c.ListPullReviews(h.at.Owner, h.at.Name, number, sdk.ListPullReviewsOptions{ListOptions: page})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all.Items, nil
+	return each(read, func(r *sdk.PullReview) int64 { return r.ID }, do)
 }
 
 // states are Gitea's words for the states of submitted reviews, and events those for new ones.

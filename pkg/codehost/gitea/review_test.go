@@ -270,7 +270,20 @@ func TestHostileAnswers(t *testing.T) {
 		}, []string{
 			`[null]`, `[{}]`, `[{"number":1,"state":"` + words + `"}]`, `[{"number":1,"state":"open","comments":-1}]`,
 		}},
-		"/issues/1":          {func(h *gitea.Host) error { return last(h.Issue(ctx, 1)) }, []string{`null`, `{}`, `{"number":-1,"state":"open"}`}},
+		"/issues/1": {func(h *gitea.Host) error { return last(h.Issue(ctx, 1)) }, []string{
+			`null`, `{}`, `{"number":-1,"state":"open"}`, `{"number":2,"state":"open"}`, `{"number":1,"state":"open","updated_at":"` + words + `"}`,
+		}},
+		"/issues/1/timeline": {func(h *gitea.Host) error { return last(h.Labeling(ctx, 1, "bug")) }, []string{
+			`[null]`, `[{}]`, `{}`, `[{"id":1,"label":[]}]`, `[{"id":1,"label":"` + words + `"}]`, `[{"id":"` + words + `"}]`, `[{"id":1,"created_at":"` + words + `"}]`,
+		}},
+		"/issues/1/labels": {func(h *gitea.Host) error { return h.RemoveLabel(ctx, 1, "bug") }, []string{`[null]`, `{}`, `[{"name":5}]`, `[{"id":"` + words + `"}]`}},
+		"/pulls/1": {func(h *gitea.Host) error { return last(h.Readiness(ctx, 1)) }, []string{
+			`null`, `{}`, strings.Replace(pull, `"number":1`, `"number":2`, 1), strings.Replace(pull, `"open"`, `"open","mergeable":"`+words+`"`, 1),
+			strings.Replace(pull, `"open"`, `"open","merged_at":"`+words+`"`, 1), strings.Replace(pull, `{"ref":"main"}`, `null`, 1),
+		}},
+		"/collaborators/rita/permission": {func(h *gitea.Host) error { return last(h.Permission(ctx, "rita")) }, []string{
+			`null`, `{}`, `{"permission":"` + words + `"}`, `{"permission":"Admin"}`, `{"permission":["admin"]}`, `{"permission":"admin","user":{"login":"ada"}}`, `{"role_name":"admin"}`,
+		}},
 		"/issues/1/comments": {func(h *gitea.Host) error { return last(h.IssueComments(ctx, 1)) }, []string{`[null]`, `[{}]`, `[{"id":1,"body":5}]`}},
 	} {
 		t.Run(path, func(t *testing.T) {
@@ -280,7 +293,7 @@ func TestHostileAnswers(t *testing.T) {
 					t.Errorf("%s: %v", body, err)
 				}
 			}
-			for code, want := range map[int]error{401: codehost.ErrCredential, 403: codehost.ErrCredential, 404: codehost.ErrNotFound, 302: codehost.ErrRedirect, 422: codehost.ErrRefused, 502: codehost.ErrUnavailable} {
+			for code, want := range map[int]error{401: codehost.ErrCredential, 403: codehost.ErrCredential, 404: codehost.ErrNotFound, 410: codehost.ErrNotFound, 301: codehost.ErrRedirect, 302: codehost.ErrRedirect, 422: codehost.ErrRefused, 502: codehost.ErrUnavailable} {
 				h, _ := server(t, map[string]http.HandlerFunc{path: func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Location", "/")
 					w.WriteHeader(code)

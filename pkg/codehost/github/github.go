@@ -36,10 +36,14 @@ func New(r codehost.Remote) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	token, err := r.Credential()
+	if err != nil {
+		return nil, err
+	}
 	api := API(at.Root)
 	o := []sdk.ClientOptionsFunc{sdk.WithHTTPClient(wire.Client(r, exists)), sdk.WithURLs(&api, nil), sdk.WithDisableRateLimitCheck()}
-	if r.Token != "" {
-		o = append(o, sdk.WithAuthToken(r.Token))
+	if token != "" {
+		o = append(o, sdk.WithAuthToken(token))
 	}
 	client, err := sdk.NewClient(o...)
 	if err != nil {
@@ -158,11 +162,21 @@ func each[T any](ctx context.Context, size int, read func(page sdk.ListOptions) 
 
 // PullRequest implements codehost.Host.
 func (h *Host) PullRequest(ctx context.Context, number int64) (codehost.PullRequest, error) {
+	p, _, err := h.one(ctx, number)
+	return p, err
+}
+
+// one returns a pull request, and all that GitHub says about it.
+func (h *Host) one(ctx context.Context, number int64) (codehost.PullRequest, *sdk.PullRequest, error) {
 	p, _, err := h.client.PullRequests.Get(ctx, h.at.Owner, h.at.Name, int(number))
 	if err != nil {
-		return codehost.PullRequest{}, wire.Error(ctx, err, kind)
+		return codehost.PullRequest{}, nil, wire.Error(ctx, err, kind)
 	}
-	return pullRequest(p)
+	found, err := pullRequest(p)
+	if err == nil && found.Number != number {
+		err = wire.Malformed(kind)
+	}
+	return found, p, err
 }
 
 // CreatePullRequest implements codehost.Host.
@@ -190,7 +204,8 @@ func pullRequest(p *sdk.PullRequest) (codehost.PullRequest, error) {
 		ID: strconv.FormatInt(p.GetID(), 10), Number: int64(p.GetNumber()), URL: p.GetHTMLURL(), State: codehost.State(p.GetState()),
 		Base: p.GetBase().GetRef(), Head: p.GetHead().GetRef(), HeadSHA: p.GetHead().GetSHA(), Title: p.GetTitle(), Body: p.GetBody(),
 		Author: p.GetUser().GetLogin(), Labels: names(p.Labels, (*sdk.Label).GetName), Draft: p.GetDraft(), MergeSHA: p.GetMergeCommitSHA(),
-		Created: p.GetCreatedAt().Time,
+		HeadRepository: p.GetHead().GetRepo().GetFullName(),
+		Created:        p.GetCreatedAt().Time, Merged: p.GetMergedAt().Time, Closed: p.GetClosedAt().Time,
 	}
 	if p.Mergeable != nil { // it is null until GitHub has tried
 		out.Mergeable = codehost.Conflicting

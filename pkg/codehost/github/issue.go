@@ -5,6 +5,7 @@ package github
 
 import (
 	"context"
+	"slices"
 
 	sdk "github.com/google/go-github/v93/github"
 
@@ -14,39 +15,37 @@ import (
 
 // OpenIssues implements codehost.Issues. To GitHub, pull requests are issues; they are left out here.
 func (h *Host) OpenIssues(ctx context.Context, unassigned bool, p codehost.Page) (codehost.Listed[codehost.Issue], error) {
-	var out codehost.Listed[codehost.Issue]
 	o := &sdk.IssueListByRepoOptions{State: "open", Sort: "created", Direction: "desc", ListOptions: sdk.ListOptions{Page: p.Number, PerPage: p.Size}}
 	if unassigned {
 		o.Assignee = "none"
 	}
 	page, answer, err := h.client.Issues.ListByRepo(ctx, h.at.Owner, h.at.Name, o)
 	if err != nil {
-		return out, wire.Error(ctx, err, kind)
+		return codehost.Listed[codehost.Issue]{}, wire.Error(ctx, err, kind)
 	}
-	for _, i := range page {
-		if i.GetPullRequestLinks() != nil {
-			continue
-		}
-		found, err := issue(i)
-		if err != nil {
-			return codehost.Listed[codehost.Issue]{}, err
-		}
-		out.Items = append(out.Items, found)
-	}
-	out.More = answer.NextPage != 0
-	return out, nil
+	issues := slices.DeleteFunc(page, func(i *sdk.Issue) bool { return i.GetPullRequestLinks() != nil })
+	return wire.Page(issues, answer.NextPage != 0, issue)
 }
 
 // Issue implements codehost.Issues.
 func (h *Host) Issue(ctx context.Context, number int64) (codehost.Issue, error) {
-	i, _, err := h.client.Issues.Get(ctx, h.at.Owner, h.at.Name, int(number))
+	i, err := h.issue(ctx, number)
 	switch {
 	case err != nil:
-		return codehost.Issue{}, wire.Error(ctx, err, kind)
+		return codehost.Issue{}, err
 	case i.GetPullRequestLinks() != nil:
 		return codehost.Issue{}, codehost.ErrNotFound
 	}
 	return issue(i)
+}
+
+// issue returns an issue, or a pull request as an issue.
+func (h *Host) issue(ctx context.Context, number int64) (*sdk.Issue, error) {
+	i, _, err := h.client.Issues.Get(ctx, h.at.Owner, h.at.Name, int(number))
+	if err == nil && int64(i.GetNumber()) != number {
+		err = wire.Malformed(kind)
+	}
+	return i, wire.Error(ctx, err, kind)
 }
 
 func issue(i *sdk.Issue) (codehost.Issue, error) {
@@ -56,7 +55,7 @@ func issue(i *sdk.Issue) (codehost.Issue, error) {
 	out := codehost.Issue{
 		Number: int64(i.GetNumber()), Title: i.GetTitle(), Body: i.GetBody(), Author: i.GetUser().GetLogin(), Labels: names(i.Labels, (*sdk.Label).GetName),
 		Assignees: names(i.Assignees, (*sdk.User).GetLogin), State: codehost.State(i.GetState()), URL: i.GetHTMLURL(), Created: i.GetCreatedAt().Time,
-		CommentCount: i.GetComments(),
+		Updated: i.GetUpdatedAt().Time, CommentCount: i.GetComments(),
 	}
 	return out, wire.CheckIssue(&out, kind)
 }
@@ -66,20 +65,10 @@ func (h *Host) IssueComments(ctx context.Context, number int64) ([]codehost.Issu
 	if number <= 0 {
 		return nil, codehost.ErrNotFound
 	}
-	var all wire.List[codehost.IssueComment]
-	err := each(ctx, wire.PageSize, func(page sdk.ListOptions) ([]*sdk.IssueComment, *sdk.Response, error) {
+	all := wire.List[codehost.IssueComment]{Text: func(c codehost.IssueComment) string { return c.Body }}
+	return all.Whole(each(ctx, wire.PageSize, func(page sdk.ListOptions) ([]*sdk.IssueComment, *sdk.Response, error) {
 		return h.client.Issues.ListComments(ctx, h.at.Owner, h.at.Name, int(number), &sdk.IssueListCommentsOptions{ListOptions: page})
-	}, func(c *sdk.IssueComment) error {
-		found, err := comment(c)
-		if err != nil {
-			return err
-		}
-		return all.Add(found, found.Body)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all.Items, nil
+	}, func(c *sdk.IssueComment) error { return all.Add(comment(c)) }))
 }
 
 // CommentOnIssue implements codehost.Issues.

@@ -17,42 +17,25 @@ import (
 
 // OpenPullRequests implements codehost.Reviews.
 func (h *Host) OpenPullRequests(ctx context.Context, p codehost.Page) (codehost.Listed[codehost.PullRequest], error) {
-	var out codehost.Listed[codehost.PullRequest]
 	o := &sdk.PullRequestListOptions{State: "open", Sort: "created", Direction: "desc", ListOptions: sdk.ListOptions{Page: p.Number, PerPage: p.Size}}
 	page, answer, err := h.client.PullRequests.List(ctx, h.at.Owner, h.at.Name, o)
 	if err != nil {
-		return out, wire.Error(ctx, err, kind)
+		return codehost.Listed[codehost.PullRequest]{}, wire.Error(ctx, err, kind)
 	}
-	for _, p := range page {
-		found, err := pullRequest(p)
-		if err != nil {
-			return codehost.Listed[codehost.PullRequest]{}, err
-		}
-		out.Items = append(out.Items, found)
-	}
-	out.More = answer.NextPage != 0
-	return out, nil
+	return wire.Page(page, answer.NextPage != 0, pullRequest)
 }
 
 // PullRequestReviews implements codehost.Reviews. GitHub shows a user the pending reviews of their own.
 func (h *Host) PullRequestReviews(ctx context.Context, number int64) ([]codehost.Review, error) {
-	var all wire.List[codehost.Review]
-	err := each(ctx, wire.PageSize, func(page sdk.ListOptions) ([]*sdk.PullRequestReview, *sdk.Response, error) {
+	all := wire.List[codehost.Review]{Text: func(r codehost.Review) string { return r.Body }}
+	return all.Whole(each(ctx, wire.PageSize, func(page sdk.ListOptions) ([]*sdk.PullRequestReview, *sdk.Response, error) {
 		return h.client.PullRequests.ListReviews(ctx, h.at.Owner, h.at.Name, int(number), &page)
 	}, func(r *sdk.PullRequestReview) error {
 		if r.GetState() == "PENDING" {
 			return nil
 		}
-		found, err := review(r)
-		if err != nil {
-			return err
-		}
-		return all.Add(found, found.Body)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all.Items, nil
+		return all.Add(review(r))
+	}))
 }
 
 // states are GitHub's words for the states of submitted reviews.

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operation carries out the tools for pull requests and issues on a code host.
+// Package operation carries out the tools for pull requests and issues on a code host, and what monitors ask of it besides.
 //
 // # Once
 //
@@ -47,6 +47,8 @@ type Tool struct {
 	Writes bool
 	// Issues is set for tools of the repository where the work comes from; the others are of the one it is published to.
 	Issues bool
+	// Collaborates is set for what only the credential of somebody who may write can read.
+	Collaborates bool
 
 	do func(context.Context, *Place, Call) (any, error)
 }
@@ -73,6 +75,17 @@ func tools() map[string]Tool {
 		"list_issues":             {Issues: true, do: with(listIssues)},
 		"get_issue":               {Issues: true, do: with(getIssue)},
 		"comment_on_issue":        {Writes: true, Issues: true, do: with(commentOnIssue)},
+
+		OpenPullRequests: {do: with(openPullRequests)},
+		OpenIssues:       {do: with(openIssues)},
+		PullRequestState: {do: with(pullRequestState)},
+		IssueState:       {do: with(issueState)},
+		ActorPermission:  {Collaborates: true, do: with(actorPermission)},
+		RemoveLabel:      {Writes: true, do: with(removeLabel)},
+		UpdateBranch:     {Writes: true, do: with(updateBranch)},
+		LabelActor:       {do: with(labelActor)},
+		PostedReview:     {do: with(postedReview)},
+		Repository:       {do: with(repositoryState)},
 	}
 }
 

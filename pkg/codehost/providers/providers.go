@@ -22,6 +22,13 @@ var ErrUnknown = errors.New("the code host is none that the platform knows; name
 // Open returns the host of a repository. The provider is that of v1alpha1.RepositoryIdentity. If it is empty, and the address does not
 // say whose it is, the host is asked.
 func Open(ctx context.Context, r codehost.Remote, provider string) (codehost.Host, error) {
+	return open(ctx, r, provider, find)
+}
+
+// finding finds out which provider serves an address.
+type finding func(ctx context.Context, r codehost.Remote, at codehost.Address) (string, error)
+
+func open(ctx context.Context, r codehost.Remote, provider string, find finding) (codehost.Host, error) {
 	at, err := codehost.ParseAddress(r.URL)
 	if err != nil {
 		return nil, err
@@ -45,6 +52,10 @@ func Open(ctx context.Context, r codehost.Remote, provider string) (codehost.Hos
 
 // find asks a host what it is, without the credential as long as the host answers without one.
 func find(ctx context.Context, r codehost.Remote, at codehost.Address) (string, error) {
+	token, err := r.Credential()
+	if err != nil {
+		return "", err
+	}
 	client := wire.Client(r, nil)
 	var failed error
 	for _, is := range []struct {
@@ -58,8 +69,8 @@ func find(ctx context.Context, r codehost.Remote, at codehost.Address) (string, 
 		}},
 	} {
 		answer, err := get(ctx, client, is.url, "")
-		if errors.Is(err, codehost.ErrCredential) && r.Token != "" {
-			answer, err = get(ctx, client, is.url, r.Token)
+		if errors.Is(err, codehost.ErrCredential) && token != "" {
+			answer, err = get(ctx, client, is.url, token)
 		}
 		switch {
 		case err == nil && is.says(answer):

@@ -6,6 +6,8 @@ package wire_test
 import (
 	"errors"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -92,17 +94,56 @@ func FuzzPatches(f *testing.F) {
 	})
 }
 
-// TestList: a list has as many texts as can be kept.
+// TestList: a list has as many texts as can be kept, and none if reading it failed.
 func TestList(t *testing.T) {
-	var l wire.List[int]
+	broken := errors.New("broken")
 	text := strings.Repeat("x", 1<<20)
-	for i := range 64 {
-		if err := l.Add(i, text); err != nil {
+	l := wire.List[string]{Text: func(s string) string { return s }}
+	for range 64 {
+		if err := l.Add(text, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Add(64, "x"); !errors.Is(err, codehost.ErrUnavailable) || len(l.Items) != 64 {
-		t.Errorf("%v %d", err, len(l.Items))
+	if err := l.Add("x", broken); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if err := l.Add("x", nil); !errors.Is(err, codehost.ErrUnavailable) {
+		t.Error(err)
+	}
+	if all, err := l.Whole(nil); err != nil || len(all) != 64 {
+		t.Errorf("%d %v", len(all), err)
+	}
+	if all, err := l.Whole(broken); !errors.Is(err, broken) || all != nil {
+		t.Errorf("%d %v", len(all), err)
+	}
+}
+
+// TestPage: a page has all items of an answer or is an error.
+func TestPage(t *testing.T) {
+	if p, err := wire.Page([]string{"1", "2"}, true, strconv.Atoi); err != nil || !p.More || !slices.Equal(p.Items, []int{1, 2}) {
+		t.Errorf("%+v %v", p, err)
+	}
+	if p, err := wire.Page([]string{"1", "x"}, true, strconv.Atoi); !errors.Is(err, strconv.ErrSyntax) || p.More || p.Items != nil {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// TestNames: only what names one user or one label may be part of a path.
+func TestNames(t *testing.T) {
+	for login, want := range map[string]bool{
+		"ada": true, "Ada-9": true, "a.b_c": true, "dependabot[bot]": true, strings.Repeat("a", 128): true, "": false, ".": false, "..": false, "a/b": false, "a?b": false,
+		"a#b": false, "a b": false, "a%2fb": false, "a\n": false, "ada\n": false, "-a": false, "a[bot]x": false, "[bot]": false, "ä": false, strings.Repeat("a", 129): false,
+	} {
+		if wire.IsLogin(login) != want {
+			t.Errorf("login %q: %t", login, !want)
+		}
+	}
+	for label, want := range map[string]bool{
+		"bug": true, "a/b?c#d%e": true, "platform:merge": true, "\u2713": true, "...": true, "": false, " ": false, ".": false, "..": false, " .. ": false, "a\nb": false,
+	} {
+		if err := wire.CheckLabel(label); (err == nil) != want || err != nil && !errors.Is(err, codehost.ErrRefused) {
+			t.Errorf("label %q: %v", label, err)
+		}
 	}
 }
 

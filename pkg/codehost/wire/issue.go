@@ -3,7 +3,11 @@
 
 package wire
 
-import "github.com/platform-ai/platform/pkg/codehost"
+import (
+	"time"
+
+	"github.com/platform-ai/platform/pkg/codehost"
+)
 
 // CheckIssue returns an error for an issue whose parts do not have the form that they must have.
 func CheckIssue(i *codehost.Issue, kind string) error {
@@ -25,4 +29,15 @@ func CheckComment(c *codehost.IssueComment, kind string) error {
 	c.URL = URL(c.URL)
 	texts(&c.Author, &c.Body)
 	return nil
+}
+
+// Labeling returns how a label was set, or an error: ErrNotFound if by is no user, because it was deleted.
+func Labeling(by string, at time.Time, kind string) (codehost.Labeling, error) {
+	switch {
+	case at.IsZero():
+		return codehost.Labeling{}, Malformed(kind)
+	case !IsLogin(by):
+		return codehost.Labeling{}, codehost.ErrNotFound
+	}
+	return codehost.Labeling{Login: by, At: at}, nil
 }

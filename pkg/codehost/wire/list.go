@@ -20,22 +20,45 @@ const (
 	maxTexts = 64 << 20
 )
 
+// Page returns a page of a list: what convert makes of the items of an answer, and whether there is a page after it.
+func Page[S, T any](items []S, more bool, convert func(S) (T, error)) (codehost.Listed[T], error) {
+	out := codehost.Listed[T]{More: more}
+	for _, item := range items {
+		converted, err := convert(item)
+		if err != nil {
+			return codehost.Listed[T]{}, err
+		}
+		out.Items = append(out.Items, converted)
+	}
+	return out, nil
+}
+
 // List is a whole list whose items have texts of strangers.
 type List[T any] struct {
-	Items []T
+	// Text returns the text of strangers in an item.
+	Text  func(T) string
+	items []T
 	texts int
 }
 
-// Add adds an item with these texts in it. It returns an error for a list that is too long to be kept.
-func (l *List[T]) Add(item T, texts ...string) error {
-	for _, s := range texts {
-		l.texts += len(s)
+// Add adds an item, unless there is an error with it. It returns that error, or one for a list that is too long to be kept.
+func (l *List[T]) Add(item T, err error) error {
+	if err != nil {
+		return err
 	}
-	if l.texts > maxTexts {
+	if l.texts += len(l.Text(item)); l.texts > maxTexts {
 		return fmt.Errorf("%w: it lists more than %d bytes of text", codehost.ErrUnavailable, maxTexts)
 	}
-	l.Items = append(l.Items, item)
+	l.items = append(l.items, item)
 	return nil
+}
+
+// Whole returns the items, or the error with which reading them ended.
+func (l *List[T]) Whole(err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l.items, nil
 }
 
 // TooMany is the error for a list that has no end.

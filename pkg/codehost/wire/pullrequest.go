@@ -4,7 +4,9 @@
 package wire
 
 import (
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost"
@@ -13,17 +15,25 @@ import (
 // maxName bounds the names of branches, in bytes.
 const maxName = 1024
 
+// repository matches OWNER/NAME. A name may begin with a dot, but is not made of dots.
+var repository = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}/\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+
 // Check returns an error for a pull request whose parts do not have the form that they must have. An address that a browser may not open
-// is left out.
+// is left out, and so is the name of a fork that cannot be one: its owner chose it, and it must not hide all others in a list.
 func Check(p *codehost.PullRequest, kind string) error {
 	if p.Number <= 0 || p.State != codehost.Open && p.State != codehost.Closed && p.State != codehost.Merged || !IsCommit(p.HeadSHA) || !isName(p.Base) || !isName(p.Head) {
 		return Malformed(kind)
 	}
 	if p.State != codehost.Merged {
-		p.MergeSHA = "" // GitHub names the commit of a trial
+		p.MergeSHA, p.Merged = "", time.Time{} // GitHub names the commit of a trial
 	}
-	if p.State != codehost.Open {
+	if p.State == codehost.Open {
+		p.Closed = time.Time{}
+	} else {
 		p.Mergeable = ""
+	}
+	if !repository.MatchString(p.HeadRepository) {
+		p.HeadRepository = ""
 	}
 	if p.MergeSHA != "" && !IsCommit(p.MergeSHA) {
 		return Malformed(kind)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/cron"
 	"github.com/platform-ai/platform/pkg/controller/step"
 )
 
@@ -47,7 +48,7 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 	if t.Spec.Schedule == "" || !begun && t.Status.Phase != v1alpha1.TaskPending && t.Status.Phase != "" {
 		return nil
 	}
-	sched, err := parseSchedule(t.Spec.Schedule, t.Spec.TimeZone)
+	sched, err := cron.Parse(t.Spec.Schedule, t.Spec.TimeZone)
 	if err != nil {
 		if err := s.end(ctx, t, outcome{phase: v1alpha1.TaskFailed, reason: v1alpha1.ReasonInvalidSchedule, message: err.Error()}); err != nil {
 			return err
@@ -77,7 +78,7 @@ func (s scheduler) do(ctx context.Context, t *v1alpha1.Task) error {
 
 // tick runs what is due. lastScheduleTime advances past each tick that was handled, whether it
 // was run or not, so none is handled twice.
-func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, runs []v1alpha1.Task) error {
+func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched cron.Schedule, runs []v1alpha1.Task) error {
 	last := t.CreationTimestamp.Time
 	for _, other := range []*metav1.Time{t.Status.LastScheduleTime, t.Status.ScheduleSince} {
 		if other != nil && other.After(last) {
@@ -91,45 +92,45 @@ func (s scheduler) tick(ctx context.Context, t *v1alpha1.Task, sched schedule, r
 	if t.Status.Message == suspendedMessage {
 		t.Status.Message = ""
 	}
-	d := sched.at(last, s.now(), deadline)
-	if !d.tick.IsZero() {
-		if err := s.runTick(ctx, t, d.tick, runs); err != nil {
+	d := sched.At(last, s.now(), deadline)
+	if !d.Tick.IsZero() {
+		if err := s.runTick(ctx, t, d.Tick, runs); err != nil {
 			return err
 		}
 	}
 	s.missed(ctx, t, d)
-	if d.next.IsZero() {
+	if d.Next.IsZero() {
 		t.Status.NextScheduleTime = nil
 		t.Status.Message = "the schedule has no further runs"
 		return step.ErrDone
 	}
-	t.Status.NextScheduleTime = &metav1.Time{Time: d.next}
-	return step.Wait{After: max(time.Millisecond, d.next.Sub(s.now())), Reason: "the next run is not due yet"}
+	t.Status.NextScheduleTime = &metav1.Time{Time: d.Next}
+	return step.Wait{After: max(time.Millisecond, d.Next.Sub(s.now())), Reason: "the next run is not due yet"}
 }
 
 // missed says in the status, and once to people, which runs were not created. lastScheduleTime then names the last tick, whatever
 // became of it, so the next reconcile has nothing to say.
-func (s scheduler) missed(ctx context.Context, t *v1alpha1.Task, d due) {
-	if d.missed == 0 {
-		if !d.tick.IsZero() && meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionMissedSchedule) != nil {
+func (s scheduler) missed(ctx context.Context, t *v1alpha1.Task, d cron.Due) {
+	if d.Missed == 0 {
+		if !d.Tick.IsZero() && meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionMissedSchedule) != nil {
 			setCondition(&t.Status, t.Generation, v1alpha1.ConditionMissedSchedule, metav1.ConditionFalse, v1alpha1.EventReasonScheduledRun,
-				fmt.Sprintf("the run of %s was in time", d.tick.UTC().Format(time.RFC3339)))
+				fmt.Sprintf("the run of %s was in time", d.Tick.UTC().Format(time.RFC3339)))
 		}
 		return
 	}
-	at := d.lastMissed.UTC().Format(time.RFC3339)
+	at := d.LastMissed.UTC().Format(time.RFC3339)
 	said := fmt.Sprintf("the run of %s was missed: it is later than its starting deadline", at)
-	if !d.tick.IsZero() {
-		said = fmt.Sprintf("the run of %s was missed: the one of %s is due already", at, d.tick.UTC().Format(time.RFC3339))
+	if !d.Tick.IsZero() {
+		said = fmt.Sprintf("the run of %s was missed: the one of %s is due already", at, d.Tick.UTC().Format(time.RFC3339))
 	}
 	switch {
-	case d.missed >= countMost:
-		said = fmt.Sprintf("%d runs or more were missed, the last one of %s", countMost, at)
-	case d.missed > 1:
-		said = fmt.Sprintf("%d runs were missed, the last one of %s", d.missed, at)
+	case d.Missed >= cron.CountMost:
+		said = fmt.Sprintf("%d runs or more were missed, the last one of %s", cron.CountMost, at)
+	case d.Missed > 1:
+		said = fmt.Sprintf("%d runs were missed, the last one of %s", d.Missed, at)
 	}
-	if d.tick.IsZero() {
-		t.Status.LastScheduleTime = &metav1.Time{Time: d.lastMissed}
+	if d.Tick.IsZero() {
+		t.Status.LastScheduleTime = &metav1.Time{Time: d.LastMissed}
 		t.Status.Message = said
 	}
 	setCondition(&t.Status, t.Generation, v1alpha1.ConditionMissedSchedule, metav1.ConditionTrue, v1alpha1.EventReasonMissedSchedule, said)

@@ -81,6 +81,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ChatUsage{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChatUsage(ref),
 		v1alpha1.ChildTask{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_ChildTask(ref),
 		v1alpha1.CodeExecArguments{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_CodeExecArguments(ref),
+		v1alpha1.CodeHostDelivery{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_CodeHostDelivery(ref),
+		v1alpha1.CodeHostDeliveryList{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_CodeHostDeliveryList(ref),
+		v1alpha1.CodeHostDeliverySpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_CodeHostDeliverySpec(ref),
+		v1alpha1.CodeHostDeliveryStatus{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_CodeHostDeliveryStatus(ref),
 		v1alpha1.EventGap{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_EventGap(ref),
 		v1alpha1.EventRecording{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_EventRecording(ref),
 		v1alpha1.EventTruncation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_EventTruncation(ref),
@@ -121,6 +125,56 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.MemoryStatus{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_MemoryStatus(ref),
 		v1alpha1.MessageToolCall{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MessageToolCall(ref),
 		v1alpha1.ModelFallback{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_ModelFallback(ref),
+		v1alpha1.MonitorAgents{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_MonitorAgents(ref),
+		v1alpha1.MonitorAutomerge{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_MonitorAutomerge(ref),
+		v1alpha1.MonitorCodeHostCall{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_MonitorCodeHostCall(ref),
+		v1alpha1.MonitorCommand{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MonitorCommand(ref),
+		v1alpha1.MonitorCommandList{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MonitorCommandList(ref),
+		v1alpha1.MonitorCommandRequest{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_MonitorCommandRequest(ref),
+		v1alpha1.MonitorCommandSpec{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MonitorCommandSpec(ref),
+		v1alpha1.MonitorCommandStatus{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MonitorCommandStatus(ref),
+		v1alpha1.MonitorCommits{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MonitorCommits(ref),
+		v1alpha1.MonitorFinding{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MonitorFinding(ref),
+		v1alpha1.MonitorHostTriggers{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_MonitorHostTriggers(ref),
+		v1alpha1.MonitorImplementation{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_MonitorImplementation(ref),
+		v1alpha1.MonitorInline{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_MonitorInline(ref),
+		v1alpha1.MonitorIssueLabels{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MonitorIssueLabels(ref),
+		v1alpha1.MonitorIssueWorkflow{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MonitorIssueWorkflow(ref),
+		v1alpha1.MonitorIssues{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_MonitorIssues(ref),
+		v1alpha1.MonitorItem{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_MonitorItem(ref),
+		v1alpha1.MonitorItemAutomerge{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MonitorItemAutomerge(ref),
+		v1alpha1.MonitorItemIssue{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_MonitorItemIssue(ref),
+		v1alpha1.MonitorItemList{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MonitorItemList(ref),
+		v1alpha1.MonitorItemRepair{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_MonitorItemRepair(ref),
+		v1alpha1.MonitorItemReview{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_MonitorItemReview(ref),
+		v1alpha1.MonitorItemSpec{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MonitorItemSpec(ref),
+		v1alpha1.MonitorItemStatus{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_MonitorItemStatus(ref),
+		v1alpha1.MonitorLabelTriggers{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MonitorLabelTriggers(ref),
+		v1alpha1.MonitorMutation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MonitorMutation(ref),
+		v1alpha1.MonitorMutationList{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_MonitorMutationList(ref),
+		v1alpha1.MonitorMutationSpec{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_MonitorMutationSpec(ref),
+		v1alpha1.MonitorMutationStatus{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_MonitorMutationStatus(ref),
+		v1alpha1.MonitorOptInLabels{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_MonitorOptInLabels(ref),
+		v1alpha1.MonitorPlanning{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MonitorPlanning(ref),
+		v1alpha1.MonitorPolicy{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_MonitorPolicy(ref),
+		v1alpha1.MonitorPullRequestLabels{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_MonitorPullRequestLabels(ref),
+		v1alpha1.MonitorPullRequests{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_MonitorPullRequests(ref),
+		v1alpha1.MonitorRepair{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_MonitorRepair(ref),
+		v1alpha1.MonitorReview{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_MonitorReview(ref),
+		v1alpha1.MonitorReviewPublish{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_MonitorReviewPublish(ref),
+		v1alpha1.MonitorRun{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_MonitorRun(ref),
+		v1alpha1.MonitorRunList{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MonitorRunList(ref),
+		v1alpha1.MonitorRunRequest{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_MonitorRunRequest(ref),
+		v1alpha1.MonitorRunSpec{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MonitorRunSpec(ref),
+		v1alpha1.MonitorRunStatus{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_MonitorRunStatus(ref),
+		v1alpha1.MonitorStage{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_MonitorStage(ref),
+		v1alpha1.MonitorTargets{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_MonitorTargets(ref),
+		v1alpha1.MonitorTriggers{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_MonitorTriggers(ref),
+		v1alpha1.MonitorValidation{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_MonitorValidation(ref),
+		v1alpha1.MonitorWorkAction{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_MonitorWorkAction(ref),
+		v1alpha1.MonitorWorkActionList{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_MonitorWorkActionList(ref),
+		v1alpha1.MonitorWorkActionSpec{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_MonitorWorkActionSpec(ref),
+		v1alpha1.MonitorWorkActionStatus{}.OpenAPIModelName():                  schema_pkg_apis_core_v1alpha1_MonitorWorkActionStatus(ref),
 		v1alpha1.NamespacedReference{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_NamespacedReference(ref),
 		v1alpha1.PoolRuntime{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_PoolRuntime(ref),
 		v1alpha1.Provider{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_Provider(ref),
@@ -142,6 +196,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.RecordedTool{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_RecordedTool(ref),
 		v1alpha1.RecordedToolCall{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_RecordedToolCall(ref),
 		v1alpha1.RepositoryIdentity{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref),
+		v1alpha1.RepositoryMonitor{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_RepositoryMonitor(ref),
+		v1alpha1.RepositoryMonitorList{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_RepositoryMonitorList(ref),
+		v1alpha1.RepositoryMonitorSpec{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_RepositoryMonitorSpec(ref),
+		v1alpha1.RepositoryMonitorStatus{}.OpenAPIModelName():                  schema_pkg_apis_core_v1alpha1_RepositoryMonitorStatus(ref),
 		v1alpha1.RequestRecording{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_RequestRecording(ref),
 		v1alpha1.RetryPolicy{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_RetryPolicy(ref),
 		v1alpha1.RuntimeModelLimits{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_RuntimeModelLimits(ref),
@@ -251,6 +309,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.UsageBreakdown{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_UsageBreakdown(ref),
 		v1alpha1.UsageCost{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageCost(ref),
 		v1alpha1.UsageLink{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_UsageLink(ref),
+		v1alpha1.UsageLinkPage{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageLinkPage(ref),
 		v1alpha1.UsageLinkSpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageLinkSpec(ref),
 		v1alpha1.UsageMeasured{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_UsageMeasured(ref),
 		v1alpha1.UsageMeasurement{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_UsageMeasurement(ref),
@@ -3493,6 +3552,473 @@ func schema_pkg_apis_core_v1alpha1_CodeExecArguments(ref common.ReferenceCallbac
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_CodeHostDelivery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CodeHostDelivery is a webhook delivery of a code host whose signature was right: what it said, what was decided, and what it caused. It is in the namespace of the webhook (PLATFORM_GITHUB_LABEL_TRIGGER_NAMESPACE), and kept for some time.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the code host said. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CodeHostDeliverySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what was decided.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CodeHostDeliveryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CodeHostDeliverySpec{}.OpenAPIModelName(), v1alpha1.CodeHostDeliveryStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_CodeHostDeliveryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CodeHostDeliveryList is a list of deliveries of code hosts.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the deliveries of code hosts.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.CodeHostDelivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CodeHostDelivery{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_CodeHostDeliverySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CodeHostDeliverySpec is what a code host said. All texts in it were written by anybody.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"deliveryID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveryID is the identity that the code host gave to the event. Two hooks get one event with one identity.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hook is the hook that delivered it; empty if the code host does not say.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bodySHA256": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bodySHA256 is the digest of the body, in lower-case hexadecimal digits.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"event": {
+						SchemaProps: spec.SchemaProps{
+							Description: "event is the name of the event, such as pull_request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is what happened, such as labeled.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository is OWNER/NAME.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repositoryURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repositoryURL is its page.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"defaultBranch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "defaultBranch is its default branch.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue; empty for other events.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request or issue.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title is its title, without what looks like a secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"body": {
+						SchemaProps: spec.SchemaProps{
+							Description: "body is the beginning of its text, without what looks like a secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is its page.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are the labels that were set or removed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"allLabels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allLabels are the labels that it has then.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"sender": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sender is the login of who caused the event.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the head of the pull request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headBranch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headBranch is the branch that it comes from.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headRepository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headRepository is the repository of that branch.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"baseBranch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "baseBranch is the branch that it goes to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"draft": {
+						SchemaProps: spec.SchemaProps{
+							Description: "draft is set while it is not to be reviewed yet.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"pullRequestIssue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequestIssue is set for an event about an issue that is a pull request.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"receivedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "receivedAt is when it arrived.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"deliveryID", "bodySHA256", "event", "receivedAt"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_CodeHostDeliveryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CodeHostDeliveryStatus is what was decided about a delivery.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is Received, Processed, Ignored, Duplicate or Failed.\n\nPossible enum values:\n - `\"Duplicate\"` means that another delivery caused the same before.\n - `\"Failed\"` means that what it asks for cannot be done, for example because an Agent is missing.\n - `\"Ignored\"` means that it caused nothing.\n - `\"Processed\"` means that it caused something.\n - `\"Received\"` means that it is to be decided yet.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Duplicate", "Failed", "Ignored", "Processed", "Received"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says so for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is what a label asks for: what follows its prefix.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tasks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tasks are the tasks that it caused.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"runs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "runs are the MonitorRuns that it caused or that were there already, NAMESPACE/NAME.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"commands": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "commands are the MonitorCommands that it caused, NAMESPACE/NAME.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"matchedMonitors": {
+						SchemaProps: spec.SchemaProps{
+							Description: "matchedMonitors is how many monitors look after the repository.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"monitorRunsQueued": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorRunsQueued is how many runs were made.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"monitorRunsCached": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorRunsCached is how many runs of the same head were there already.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"monitorRunsSkipped": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorRunsSkipped is how many monitors did not want a run.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"redeliveries": {
+						SchemaProps: spec.SchemaProps{
+							Description: "redeliveries is how often the same hook delivered the same event again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"replays": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replays is how often a person had it decided again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"replayedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replayedBy is the user who did so last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when the server decides it, if it was interrupted.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"decidedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decidedAt is when it was decided.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_EventGap(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6102,6 +6628,2992 @@ func schema_pkg_apis_core_v1alpha1_ModelFallback(ref common.ReferenceCallback) c
 	}
 }
 
+func schema_pkg_apis_core_v1alpha1_MonitorAgents(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorAgents are the Agents, of the same namespace, who do the work of a monitor.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reviewer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewer reviews pull requests.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"triager": {
+						SchemaProps: spec.SchemaProps{
+							Description: "triager looks at issues for the first time.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"researcher": {
+						SchemaProps: spec.SchemaProps{
+							Description: "researcher finds out about issues.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"planner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planner plans implementations.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"repairer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repairer mends pull requests.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"implementer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "implementer implements issues. It has a runtime that is built in.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorAutomerge(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorAutomerge is when pull requests are merged.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled permits merging.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"requireMaintainerOptIn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireMaintainerOptIn merges only pull requests with the label policy.optInLabels.automerge, or with a command.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"requireGlobalMergeGate": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireGlobalMergeGate merges only while the operator has opened the gate (PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE).",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowedMergeMethods": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedMergeMethods are merge, squash and rebase; the first is used. Empty means squash.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"merge", "rebase", "squash"},
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCodeHostCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCodeHostCall is a call on the code host of a monitor. A controller creates one on repositorymonitors/codehost, and the server carries it out with a credential of the monitor, which the controller does not have. It is answered when the code host has answered, and not stored. A call that writes and is repeated with the same callId, operation and arguments is not made twice.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the monitor in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"operation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operation is what is asked for: a tool of runs, such as post_review_comment, or an operation of monitors.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"callId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callId identifies the call among those of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"arguments": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "arguments is the argument object of the operation.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the commit that the caller has seen as the head of the pull request. A review, or a merge, of another head is not made.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "result is what the operation returns. The server sets it, or failure.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure says why the call could not be made. The server sets it, or result.",
+							Ref:         ref(v1alpha1.TaskCodeHostFailure{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"operation", "callId", "arguments"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskCodeHostFailure{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCommand(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCommand is something that a person asked a monitor for, in the API or by a label on the code host.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what was asked for. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorCommandSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what became of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorCommandStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorCommandSpec{}.OpenAPIModelName(), v1alpha1.MonitorCommandStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCommandList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCommandList is a list of commands to monitors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the commands to monitors.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MonitorCommand{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorCommand{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCommandRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCommandRequest asks a monitor for something about one pull request or issue. It is created on repositorymonitors/commands, and the answer is the MonitorCommand.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the monitor in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request or issue.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"intent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "intent is what is asked for.\n\nPossible enum values:\n - `\"approve_plan\"`\n - `\"automerge\"`\n - `\"decompose\"`\n - `\"fix\"`\n - `\"fix_ci\"`\n - `\"implement\"`\n - `\"plan\"`\n - `\"research\"`\n - `\"resume\"`\n - `\"review\"`\n - `\"stop\"`\n - `\"triage\"`\n - `\"update_branch\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"approve_plan", "automerge", "decompose", "fix", "fix_ci", "implement", "plan", "research", "resume", "review", "stop", "triage", "update_branch"},
+						},
+					},
+					"targetSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetSHA is the head that it is for. The commands review, fix, fix_ci, update_branch and automerge need it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"targetKind", "number", "intent"},
+			},
+		},
+		Dependencies: []string{
+			metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCommandSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCommandSpec is what was asked for, and by whom.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"monitorName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorName is the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorUID is the identity of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request or issue.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"intent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "intent is what was asked for.\n\nPossible enum values:\n - `\"approve_plan\"`\n - `\"automerge\"`\n - `\"decompose\"`\n - `\"fix\"`\n - `\"fix_ci\"`\n - `\"implement\"`\n - `\"plan\"`\n - `\"research\"`\n - `\"resume\"`\n - `\"review\"`\n - `\"stop\"`\n - `\"triage\"`\n - `\"update_branch\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"approve_plan", "automerge", "decompose", "fix", "fix_ci", "implement", "plan", "research", "resume", "review", "stop", "triage", "update_branch"},
+						},
+					},
+					"targetSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetSHA is the head that a command about a pull request is for. If the head is another one, nothing is done.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is label or api.\n\nPossible enum values:\n - `\"api\"`\n - `\"label\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"api", "label"},
+						},
+					},
+					"label": {
+						SchemaProps: spec.SchemaProps{
+							Description: "label is the label that was set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sender": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sender is the login at the code host, or the user of the API, who gave the command.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"delivery": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delivery is the CodeHostDelivery that brought the command, NAMESPACE/NAME.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"monitorName", "monitorUID", "targetKind", "number", "intent", "source"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCommandStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCommandStatus is what became of a command.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is accepted, rejected, blocked, processed or completed.\n\nPossible enum values:\n - `\"accepted\"` means that it is to be obeyed.\n - `\"blocked\"` means that a label, or the state of the pull request or issue, forbids it.\n - `\"completed\"` means that this work is done.\n - `\"processed\"` means that work was begun for it.\n - `\"rejected\"` means that who gave it may not, or that it cannot be obeyed.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"accepted", "blocked", "completed", "processed", "rejected"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says so for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workAction": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workAction is the MonitorWorkAction that was begun.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labelRemoved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelRemoved is set once the label was removed.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when the code host is asked again, after it gave no answer.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"decidedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decidedAt is when it was decided.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorCommits(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorCommits is a target that is refused.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled must not be set.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorFinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorFinding is something that a reviewer found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the file.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"line": {
+						SchemaProps: spec.SchemaProps{
+							Description: "line is the line of the file as it is after the change; 0 for none.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "priority is P0 to P3.\n\nPossible enum values:\n - `\"P0\"`\n - `\"P1\"`\n - `\"P2\"`\n - `\"P3\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"P0", "P1", "P2", "P3"},
+						},
+					},
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title is what was found, in a line.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"body": {
+						SchemaProps: spec.SchemaProps{
+							Description: "body explains it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorHostTriggers(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorHostTriggers are what people can set on the code host to have something done.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are labels that are commands.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorLabelTriggers{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorLabelTriggers{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorImplementation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorImplementation is how issues are implemented.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled permits implementations, by a command or after an approved plan.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"requireApprovedPlan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireApprovedPlan refuses an implementation without a plan that a person has approved of.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"branchPrefix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "branchPrefix begins the names of branches; the number of the issue follows.",
+							Default:     "platform/issue",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxActive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxActive is how many implementations of the monitor run at a time.",
+							Default:     2,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxAttemptsPerIssue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxAttemptsPerIssue is how often an issue is tried.",
+							Default:     2,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxChangedFiles": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxChangedFiles is the most files that an implementation may change.",
+							Default:     12,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"allowedPaths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedPaths are the paths that an implementation may change; empty means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorInline(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorInline is which findings become comments on lines.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled makes comments on lines in the mode summary_with_inline_findings.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"minPriority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minPriority is the lowest priority of such a finding.\n\nPossible enum values:\n - `\"P0\"`\n - `\"P1\"`\n - `\"P2\"`\n - `\"P3\"`",
+							Default:     "P2",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"P0", "P1", "P2", "P3"},
+						},
+					},
+					"maxComments": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxComments is how many such comments one review has.",
+							Default:     10,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"onlyChangedLines": {
+						SchemaProps: spec.SchemaProps{
+							Description: "onlyChangedLines leaves findings on other lines in the summary. Code hosts take no comments on lines beyond the diff in any case.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorIssueLabels(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorIssueLabels are the labels that are commands on issues.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"triage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "triage is the label that has an issue looked at.",
+							Default:     "platform:triage",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"research": {
+						SchemaProps: spec.SchemaProps{
+							Description: "research is the label that has an agent find out about an issue.",
+							Default:     "platform:research",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plan is the label that has an implementation planned.",
+							Default:     "platform:plan",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approvePlan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approvePlan is the label that approves of the plan.",
+							Default:     "platform:approve-plan",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"implement": {
+						SchemaProps: spec.SchemaProps{
+							Description: "implement is the label that has an issue implemented.",
+							Default:     "platform:implement",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"decompose": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decompose is the label that has an issue divided into smaller ones.",
+							Default:     "platform:decompose",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stop": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stop is the label that ends all work on an issue.",
+							Default:     "platform:stop",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resume": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resume is the label that permits work again.",
+							Default:     "platform:resume",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorIssueWorkflow(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorIssueWorkflow is what is done about issues.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"triage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "triage is the first look at an issue.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorStage{}.OpenAPIModelName()),
+						},
+					},
+					"research": {
+						SchemaProps: spec.SchemaProps{
+							Description: "research is finding out about it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorStage{}.OpenAPIModelName()),
+						},
+					},
+					"planning": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planning is the plan of an implementation.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorPlanning{}.OpenAPIModelName()),
+						},
+					},
+					"implementation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "implementation is the work itself.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorImplementation{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorImplementation{}.OpenAPIModelName(), v1alpha1.MonitorPlanning{}.OpenAPIModelName(), v1alpha1.MonitorStage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorIssues(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorIssues are which issues are looked after.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled says whether issues are looked after.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"maxPerRun": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxPerRun is how many issues one run begins work on; the rest follows in later runs.",
+							Default:     20,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"includeLabels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "includeLabels are labels of which an issue must have one, if there are any. An issue with a command is looked after in any case.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"excludeLabels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "excludeLabels are labels of which an issue must have none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItem(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItem is a pull request or an issue that a monitor looks after: what it is now, and what the monitor has found and done. It is named MONITOR.pr-NUMBER or MONITOR.issue-NUMBER.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is which pull request or issue it is. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorItemSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is known of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorItemStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorItemSpec{}.OpenAPIModelName(), v1alpha1.MonitorItemStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemAutomerge(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemAutomerge is whether a pull request is to be merged, and was.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is merge_ready, started, merged, blocked or failed.\n\nPossible enum values:\n - `\"blocked\"`\n - `\"failed\"`\n - `\"merge_ready\"`\n - `\"merged\"`\n - `\"started\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"blocked", "failed", "merge_ready", "merged", "started"},
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the head that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requested": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requested is set by the command automerge.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why it is not merged.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"mergeSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mergeSHA is the commit that it was merged as.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemIssue(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemIssue is where the work on an issue is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is where the work is.\n\nPossible enum values:\n - `\"approval_required\"`\n - `\"approved\"`\n - `\"blocked\"`\n - `\"complete\"`\n - `\"discovered\"`\n - `\"implementation_queued\"`\n - `\"implementing\"`\n - `\"mutating_to_pr\"`\n - `\"mutation_queued\"`\n - `\"patch_ready\"`\n - `\"plan_queued\"`\n - `\"plan_ready\"`\n - `\"planning\"`\n - `\"pr_opened\"`\n - `\"research_queued\"`\n - `\"researched\"`\n - `\"researching\"`\n - `\"triage_queued\"`\n - `\"triaged\"`\n - `\"triaging\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"approval_required", "approved", "blocked", "complete", "discovered", "implementation_queued", "implementing", "mutating_to_pr", "mutation_queued", "patch_ready", "plan_queued", "plan_ready", "planning", "pr_opened", "research_queued", "researched", "researching", "triage_queued", "triaged", "triaging"},
+						},
+					},
+					"risk": {
+						SchemaProps: spec.SchemaProps{
+							Description: "risk is how much an implementation may break, as the planner rates it.\n\nPossible enum values:\n - `\"high\"`\n - `\"low\"`\n - `\"medium\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"high", "low", "medium"},
+						},
+					},
+					"triage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "triage is what the triager said.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"research": {
+						SchemaProps: spec.SchemaProps{
+							Description: "research is what the researcher said.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plan is the plan.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"planApprovedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planApprovedBy is who approved of the plan.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often an implementation was tried.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the newest task of the issue.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"branch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "branch is the branch of the implementation.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pullRequest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequest is the number of the pull request that was opened.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemList is a list of items of monitors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the items of monitors.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MonitorItem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorItem{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemRepair(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemRepair is the newest repair of a pull request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is queued, succeeded or failed.\n\nPossible enum values:\n - `\"failed\"`\n - `\"queued\"`\n - `\"succeeded\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"failed", "queued", "succeeded"},
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the head that was repaired.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task of the repairer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often the pull request was repaired.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"attemptsOnHead": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attemptsOnHead is how often this head was.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says how it ended.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemReview is a review of a head.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the commit that was reviewed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task of the reviewer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"verdict": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verdict is what it came to; empty while it goes on.\n\nPossible enum values:\n - `\"failed\"` means that the reviewer gave no answer that can be read.\n - `\"needs_changes\"`\n - `\"needs_human\"`\n - `\"passed\"`\n - `\"security_sensitive\"`\n - `\"skipped\"` means that there was no review, for example because somebody else had reviewed the head with the marker of this platform.\n - `\"stale\"` means that the head moved during the review.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"failed", "needs_changes", "needs_human", "passed", "security_sensitive", "skipped", "stale"},
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary is the summary of the reviewer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"findings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "findings are the findings.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MonitorFinding{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"reviewedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reviewedAt is when it ended.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"publishPhase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publishPhase is how far its publication is.\n\nPossible enum values:\n - `\"failed\"`\n - `\"skipped\"`\n - `\"started\"`\n - `\"succeeded\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"failed", "skipped", "started", "succeeded"},
+						},
+					},
+					"publishReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publishReason says why it was not posted.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the page of the posted review.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorFinding{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemSpec is which pull request or issue an item is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"monitorName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorName is the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorUID is the identity of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request or issue.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"monitorName", "monitorUID", "targetKind", "number"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorItemStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorItemStatus is what is known of a pull request or issue. Titles, names and labels were written by anybody.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is open, closed or merged.\n\nPossible enum values:\n - `\"closed\"`\n - `\"merged\"`\n - `\"open\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"closed", "merged", "open"},
+						},
+					},
+					"title": {
+						SchemaProps: spec.SchemaProps{
+							Description: "title is its title.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is its page for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "author is the login of who made it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are its labels.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"draft": {
+						SchemaProps: spec.SchemaProps{
+							Description: "draft is set while it is not to be reviewed yet.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the head of the pull request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headBranch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headBranch is the branch that it comes from.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headRepository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headRepository is the repository of that branch, OWNER/NAME; another one for a fork.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"baseBranch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "baseBranch is the branch that it goes to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"checks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "checks is what the checks of the head said: passed, failed, pending, no_checks, unknown.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"observedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedAt is when the code host was asked.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"stopped": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stopped is set by the command stop, until the command resume.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"blockedReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "blockedReason is what keeps it from going on, in one word; empty if nothing does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says so for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"review": {
+						SchemaProps: spec.SchemaProps{
+							Description: "review is its newest review.",
+							Ref:         ref(v1alpha1.MonitorItemReview{}.OpenAPIModelName()),
+						},
+					},
+					"repair": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repair is its newest repair.",
+							Ref:         ref(v1alpha1.MonitorItemRepair{}.OpenAPIModelName()),
+						},
+					},
+					"automerge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "automerge is whether it is to be merged, and was.",
+							Ref:         ref(v1alpha1.MonitorItemAutomerge{}.OpenAPIModelName()),
+						},
+					},
+					"issue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issue is where the work on an issue is.",
+							Ref:         ref(v1alpha1.MonitorItemIssue{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorItemAutomerge{}.OpenAPIModelName(), v1alpha1.MonitorItemIssue{}.OpenAPIModelName(), v1alpha1.MonitorItemRepair{}.OpenAPIModelName(), v1alpha1.MonitorItemReview{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorLabelTriggers(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorLabelTriggers are labels that are commands. A command is obeyed if who set the label may do enough in the repository at that time.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled says whether labels are commands. It needs forgeCredentialRef.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"consumeCommandLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "consumeCommandLabels removes a label once it was read, so that it can be set again.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"requireActorPermission": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireActorPermission is what who set the label must be allowed to do: write, maintain or admin.\n\nPossible enum values:\n - `\"admin\"`\n - `\"maintain\"`\n - `\"write\"`",
+							Default:     "write",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"admin", "maintain", "write"},
+						},
+					},
+					"issues": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issues are the labels of issues. An empty one is platform: with the name of the command, such as platform:implement.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorIssueLabels{}.OpenAPIModelName()),
+						},
+					},
+					"pullRequests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequests are the labels of pull requests. An empty one is platform: with the name of the command, such as platform:review.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorPullRequestLabels{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorIssueLabels{}.OpenAPIModelName(), v1alpha1.MonitorPullRequestLabels{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorMutation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorMutation is something that a monitor writes on the code host. It is stored before the code host is asked.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is written. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorMutationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what became of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorMutationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorMutationSpec{}.OpenAPIModelName(), v1alpha1.MonitorMutationStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorMutationList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorMutationList is a list of mutations of monitors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the mutations of monitors.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MonitorMutation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorMutation{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorMutationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorMutationSpec is what is written on the code host.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"monitorName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorName is the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorUID is the identity of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request or issue.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"operation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operation is what is done.\n\nPossible enum values:\n - `\"merge\"`\n - `\"post_comment\"`\n - `\"post_review\"`\n - `\"remove_label\"`\n - `\"update_branch\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"merge", "post_comment", "post_review", "remove_label", "update_branch"},
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the head that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"label": {
+						SchemaProps: spec.SchemaProps{
+							Description: "label is the label that is removed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workAction": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workAction is the MonitorWorkAction that it belongs to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"command": {
+						SchemaProps: spec.SchemaProps{
+							Description: "command is the MonitorCommand that it belongs to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"monitorName", "monitorUID", "targetKind", "number", "operation"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorMutationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorMutationStatus is what became of a mutation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is started, succeeded, skipped or failed.\n\nPossible enum values:\n - `\"failed\"`\n - `\"skipped\"`\n - `\"started\"`\n - `\"succeeded\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"failed", "skipped", "started", "succeeded"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says so for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the page of what was written.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sha": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sha is the commit that came of it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often the code host was asked.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when it is asked again.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"completedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completedAt is when it was done.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorOptInLabels(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorOptInLabels are labels that permit repairs and merges.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"autofix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "autofix permits repairs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"automerge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "automerge permits merging.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorPlanning(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorPlanning is the planning of implementations.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled has each issue planned after its triage. Without it, a command does.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"requireHumanApprovalFor": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requireHumanApprovalFor are the risks, as the planner rates them, whose plans a person approves of before they are implemented: low, medium, high. Empty means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"high", "low", "medium"},
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorPolicy is what labels forbid and permit. Labels that a stranger can set permit nothing that is written here as a maintainer's.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"protectedLabels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "protectedLabels are labels with which nothing is changed or merged by the monitor, whoever asks for it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"pauseLabels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "pauseLabels are labels with which nothing new is begun.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"optInLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "optInLabels are labels that permit repairs and merges.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorOptInLabels{}.OpenAPIModelName()),
+						},
+					},
+					"advisoryLabels": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "advisoryLabels are labels that agents are told about.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"allowedRepositoryPermissions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedRepositoryPermissions are what a person who sets a command label may be allowed to do in the repository: write, maintain, admin. Empty means what triggers.github.labels.requireActorPermission says, and more.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"admin", "maintain", "write"},
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorOptInLabels{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorPullRequestLabels(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorPullRequestLabels are the labels that are commands on pull requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"review": {
+						SchemaProps: spec.SchemaProps{
+							Description: "review is the label that has a pull request reviewed, also one that was reviewed already.",
+							Default:     "platform:review",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fix is the label that has findings of the review mended.",
+							Default:     "platform:fix",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fixCI": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fixCI is the label that has failed checks mended.",
+							Default:     "platform:fix-ci",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"updateBranch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updateBranch is the label that brings the base branch into the pull request.",
+							Default:     "platform:update-branch",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"automerge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "automerge is the label that has a pull request merged when everything permits it.",
+							Default:     "platform:automerge",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stop": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stop is the label that ends all work on a pull request.",
+							Default:     "platform:stop",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resume": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resume is the label that permits work again.",
+							Default:     "platform:resume",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorPullRequests(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorPullRequests are which pull requests are looked after.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled says whether pull requests are looked after.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"includeDrafts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "includeDrafts also looks after drafts.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"maxPerRun": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxPerRun is how many pull requests one run begins work on; the rest follows in later runs.",
+							Default:     20,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorRepair(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorRepair is what is done about pull requests that need changes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled permits repairs, by a command or, with an opt-in label, by themselves.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"requireMaintainerOptIn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireMaintainerOptIn repairs only pull requests with the label policy.optInLabels.autofix, or with a command.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"maxRepairsPerPR": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxRepairsPerPR is how often one pull request is repaired.",
+							Default:     3,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxRepairsPerHead": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxRepairsPerHead is how often one head is repaired.",
+							Default:     1,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxValidationRetries": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxValidationRetries is how often a repair whose validation failed is tried again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxReviewFixRetries": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxReviewFixRetries is how often a repair whose review has findings is repaired again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorReview is how pull requests are reviewed. A head that was reviewed is not reviewed again unless somebody asks for it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"event": {
+						SchemaProps: spec.SchemaProps{
+							Description: "event is what a review says to the code host: COMMENT.\n\nPossible enum values:\n - `\"COMMENT\"` is a review that neither approves nor asks for changes. There is no other.",
+							Default:     "COMMENT",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"COMMENT"},
+						},
+					},
+					"requireGreenCI": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireGreenCI reviews a head only when its checks have passed.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"staleReviewTTL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "staleReviewTTL is after how long a review of a head counts no longer, such as 720h. Empty means never.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"exactEventEnabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "exactEventEnabled reviews the head that the code host's webhook names, as soon as it does.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"publish": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publish is what of a review is posted on the code host.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorReviewPublish{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorReviewPublish{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorReviewPublish(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorReviewPublish is what of a review is posted on the code host.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled posts reviews. Without it, they are in MonitorItems only.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is summary_only or summary_with_inline_findings.\n\nPossible enum values:\n - `\"summary_only\"`\n - `\"summary_with_inline_findings\"`",
+							Default:     "summary_only",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"summary_only", "summary_with_inline_findings"},
+						},
+					},
+					"event": {
+						SchemaProps: spec.SchemaProps{
+							Description: "event is COMMENT.\n\nPossible enum values:\n - `\"COMMENT\"` is a review that neither approves nor asks for changes. There is no other.",
+							Default:     "COMMENT",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"COMMENT"},
+						},
+					},
+					"postPassed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "postPassed also posts reviews without findings.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"postNeedsChanges": {
+						SchemaProps: spec.SchemaProps{
+							Description: "postNeedsChanges posts reviews that ask for changes.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"postNeedsHuman": {
+						SchemaProps: spec.SchemaProps{
+							Description: "postNeedsHuman posts reviews that a person has to decide.",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"postSecuritySensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "postSecuritySensitive also posts reviews about security, for everybody to read.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"sameHeadPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sameHeadPolicy is skip: a head gets one review.\n\nPossible enum values:\n - `\"skip\"` posts no second review of one head. There is no other policy.",
+							Default:     "skip",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"skip"},
+						},
+					},
+					"inline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inline is which findings become comments on lines.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorInline{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorInline{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorRun(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorRun is one look of a monitor at its repository, or at one pull request or issue.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is looked at, and why. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorRunSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what came of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorRunStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorRunSpec{}.OpenAPIModelName(), v1alpha1.MonitorRunStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorRunList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorRunList is a list of runs of monitors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the runs of monitors.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MonitorRun{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorRun{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorRunRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorRunRequest asks a monitor for a run now. It is created on repositorymonitors/runs, and the answer is the MonitorRun. While a run of the monitor is active, it is refused (409).",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the monitor in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue; empty for all that the monitor looks after.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"targetNumber": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNumber is the number of the one that is to be looked at; it needs targetKind.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"targetSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetSHA is the head of a pull request that the run is for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorRunSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorRunSpec is what a run looks at, and why.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"monitorName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorName is the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorUID is the identity of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue; empty for all that the monitor looks after.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"targetNumber": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetNumber is the number of the one that is looked at; 0 for all.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"targetSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetSHA is the head of the pull request that the run is about. Another head ends the run without any work.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trigger is schedule, request or webhook.\n\nPossible enum values:\n - `\"request\"`\n - `\"schedule\"`\n - `\"webhook\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"request", "schedule", "webhook"},
+						},
+					},
+					"delivery": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delivery is the CodeHostDelivery that caused the run, NAMESPACE/NAME.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"monitorName", "monitorUID", "trigger"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorRunStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorRunStatus is what came of a run.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is queued, running, succeeded or failed.\n\nPossible enum values:\n - `\"failed\"`\n - `\"queued\"`\n - `\"running\"`\n - `\"succeeded\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"failed", "queued", "running", "succeeded"},
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when the run was begun.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"completedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completedAt is when it ended.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when the code host is asked again, after it gave no answer.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often the code host was asked.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says how the run ended.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pullRequests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequests is how many pull requests were looked at.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"issues": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issues is how many issues were looked at.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"workActions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workActions is how much work was begun.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorStage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorStage is a stage of the work on issues.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled has each issue go through the stage. Without it, a command does.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorTargets(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorTargets are what a monitor looks after. At least one of them is enabled.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"pullRequests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequests are the open pull requests.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorPullRequests{}.OpenAPIModelName()),
+						},
+					},
+					"issues": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issues are the open issues.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorIssues{}.OpenAPIModelName()),
+						},
+					},
+					"commits": {
+						SchemaProps: spec.SchemaProps{
+							Description: "commits are refused: no monitor looks after commits.",
+							Ref:         ref(v1alpha1.MonitorCommits{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorCommits{}.OpenAPIModelName(), v1alpha1.MonitorIssues{}.OpenAPIModelName(), v1alpha1.MonitorPullRequests{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorTriggers(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorTriggers are what people can set on the code host to have something done.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"github": {
+						SchemaProps: spec.SchemaProps{
+							Description: "github are triggers of the code host, whichever its kind is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorHostTriggers{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorHostTriggers{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorValidation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorValidation is how changes are checked by commands of the repository.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is off, changed or full.\n\nPossible enum values:\n - `\"changed\"`\n - `\"full\"`\n - `\"off\"`",
+							Default:     "changed",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"changed", "full", "off"},
+						},
+					},
+					"commands": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "commands are command lines that check the repository, one after the other.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the image that commands run in, pinned by its digest: NAME@sha256:DIGEST.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorWorkAction(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorWorkAction is a piece of work on one pull request or issue: a task of an agent, and what is done with its result.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is to be done. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorWorkActionSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is how far it is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorWorkActionStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorWorkActionSpec{}.OpenAPIModelName(), v1alpha1.MonitorWorkActionStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorWorkActionList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorWorkActionList is a list of work of monitors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the work of monitors.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MonitorWorkAction{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorWorkAction{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorWorkActionSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorWorkActionSpec is what is to be done.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"monitorName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorName is the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"monitorUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitorUID is the identity of the monitor.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targetKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetKind is pull_request or issue.\n\nPossible enum values:\n - `\"issue\"`\n - `\"pull_request\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"issue", "pull_request"},
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the number of the pull request or issue.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"desiredAction": {
+						SchemaProps: spec.SchemaProps{
+							Description: "desiredAction is what is to be done.\n\nPossible enum values:\n - `\"approve_plan\"`\n - `\"automerge\"`\n - `\"decompose\"`\n - `\"fix\"`\n - `\"fix_ci\"`\n - `\"implement\"`\n - `\"plan\"`\n - `\"research\"`\n - `\"resume\"`\n - `\"review\"`\n - `\"stop\"`\n - `\"triage\"`\n - `\"update_branch\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"approve_plan", "automerge", "decompose", "fix", "fix_ci", "implement", "plan", "research", "resume", "review", "stop", "triage", "update_branch"},
+						},
+					},
+					"headSHA": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headSHA is the head that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is how often the same was tried, with this one.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is the MonitorRun that found it to be done.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"command": {
+						SchemaProps: spec.SchemaProps{
+							Description: "command is the MonitorCommand that asked for it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"monitorName", "monitorUID", "targetKind", "number", "desiredAction", "attempt"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_MonitorWorkActionStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MonitorWorkActionStatus is how far a piece of work is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is queued, running, succeeded, failed, blocked, cancelled or retry_pending.\n\nPossible enum values:\n - `\"blocked\"`\n - `\"cancelled\"`\n - `\"failed\"`\n - `\"queued\"`\n - `\"retry_pending\"`\n - `\"running\"`\n - `\"succeeded\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"blocked", "cancelled", "failed", "queued", "retry_pending", "running", "succeeded"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says so for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task of the agent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is its identity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"verdict": {
+						SchemaProps: spec.SchemaProps{
+							Description: "verdict is what its result came to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pullRequest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pullRequest is the number of the pull request that came of it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often it was begun.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when it is tried again.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when it was begun.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"completedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completedAt is when it ended.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_core_v1alpha1_NamespacedReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -7194,6 +10706,396 @@ func schema_pkg_apis_core_v1alpha1_RepositoryIdentity(ref common.ReferenceCallba
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RepositoryMonitor(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RepositoryMonitor looks after the pull requests and the issues of one repository on a code host. By its schedule, and when the code host says that something has changed, it looks at what is open and has agents do what its spec asks for: review, repair, merge, and lead issues from a triage to a pull request. What it finds is in MonitorItems, what is to be done in MonitorWorkActions, and what it writes on the code host in MonitorMutations.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RepositoryMonitorSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RepositoryMonitorStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RepositoryMonitorSpec{}.OpenAPIModelName(), v1alpha1.RepositoryMonitorStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RepositoryMonitorList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RepositoryMonitorList is a list of repository monitors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the repository monitors.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RepositoryMonitor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RepositoryMonitor{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RepositoryMonitorSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RepositoryMonitorSpec is what a monitor looks after, and what it does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the kind of code host: github, for github.com and GitHub Enterprise, or gitea.\n\nPossible enum values:\n - `\"gitea\"`\n - `\"github\"`",
+							Default:     "github",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"gitea", "github"},
+						},
+					},
+					"repoURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repoURL is the address of the repository, https://HOST/OWNER/NAME, without credentials, query and fragment. It cannot be changed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"branch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "branch is the branch that pull requests go to. Others are left alone. Empty means that all are looked after, and that implementations go to the default branch.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "schedule is when the repository is looked at as a whole: five fields of cron, or a descriptor such as \"@hourly\".",
+							Default:     "*/10 * * * *",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeZone is the IANA name of the time zone of schedule.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend stops the monitor: nothing new is begun.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"readCredentialRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readCredentialRef is the credential that the repository is read with. A public repository needs none.",
+							Ref:         ref(v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName()),
+						},
+					},
+					"forgeCredentialRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "forgeCredentialRef is the credential for what is written about pull requests and issues: reviews, comments, labels, merges.",
+							Ref:         ref(v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName()),
+						},
+					},
+					"publicationReadCredentialRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publicationReadCredentialRef is the credential for looking at branches before and after they are published.",
+							Ref:         ref(v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName()),
+						},
+					},
+					"publicationCredentialRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publicationCredentialRef is the credential that repairs and implementations are pushed with.",
+							Ref:         ref(v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName()),
+						},
+					},
+					"targets": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are what the monitor looks after.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorTargets{}.OpenAPIModelName()),
+						},
+					},
+					"triggers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "triggers are what people can set on the code host to have something done.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorTriggers{}.OpenAPIModelName()),
+						},
+					},
+					"agents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agents are who does the work.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorAgents{}.OpenAPIModelName()),
+						},
+					},
+					"issueWorkflow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issueWorkflow is what is done about issues.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorIssueWorkflow{}.OpenAPIModelName()),
+						},
+					},
+					"review": {
+						SchemaProps: spec.SchemaProps{
+							Description: "review is how pull requests are reviewed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorReview{}.OpenAPIModelName()),
+						},
+					},
+					"repair": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repair is what is done about pull requests that need changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorRepair{}.OpenAPIModelName()),
+						},
+					},
+					"automerge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "automerge is when pull requests are merged.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorAutomerge{}.OpenAPIModelName()),
+						},
+					},
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policy is what labels forbid and permit.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"validation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "validation is how changes are checked by commands of the repository.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.MonitorValidation{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"repoURL"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MonitorAgents{}.OpenAPIModelName(), v1alpha1.MonitorAutomerge{}.OpenAPIModelName(), v1alpha1.MonitorIssueWorkflow{}.OpenAPIModelName(), v1alpha1.MonitorPolicy{}.OpenAPIModelName(), v1alpha1.MonitorRepair{}.OpenAPIModelName(), v1alpha1.MonitorReview{}.OpenAPIModelName(), v1alpha1.MonitorTargets{}.OpenAPIModelName(), v1alpha1.MonitorTriggers{}.OpenAPIModelName(), v1alpha1.MonitorValidation{}.OpenAPIModelName(), v1alpha1.WorkspaceCredentialReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_RepositoryMonitorStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RepositoryMonitorStatus is what is observed of a monitor.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is Pending, Ready, Suspended or Error.\n\nPossible enum values:\n - `\"Error\"`\n - `\"Pending\"`\n - `\"Ready\"`\n - `\"Suspended\"`",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Error", "Pending", "Ready", "Suspended"},
+						},
+					},
+					"lastRunID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastRunID is the newest run.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastRunTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastRunTime is when it was begun.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastSuccessfulRunTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastSuccessfulRunTime is when the newest run that succeeded was begun.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastScheduledTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastScheduledTime is the time of the schedule for which a run was made last.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastEvidenceTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastEvidenceTime is when the pull requests of usage were last looked at.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that this status describes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"openPullRequests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "openPullRequests is how many pull requests are looked after.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pendingReviews": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pendingReviews is how many of them are being reviewed or wait for it.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"activeRepairs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "activeRepairs is how many of them are being repaired.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"blockedItems": {
+						SchemaProps: spec.SchemaProps{
+							Description: "blockedItems is how many pull requests something keeps from going on.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"mergeReadyItems": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mergeReadyItems is how many pull requests everything permits to merge.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"openIssues": {
+						SchemaProps: spec.SchemaProps{
+							Description: "openIssues is how many issues are looked after.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pendingIssueActions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pendingIssueActions is how much work on issues is open.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"blockedIssues": {
+						SchemaProps: spec.SchemaProps{
+							Description: "blockedIssues is how many issues something keeps from going on.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -14890,7 +18792,7 @@ func schema_pkg_apis_core_v1alpha1_UsageLink(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each observation; no role of users permits that. The record is kept with those of usage, and reports show it; there is no object to read. Nothing is inferred: without links a report says that nothing is known of pull requests.",
+				Description: "UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each observation; no role of users permits that. The record is kept with those of usage, and reports show it; there is no object to read, except that controllers read what to look at again from repositorymonitors/links. Nothing is inferred: without links a report says that nothing is known of pull requests.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -14923,6 +18825,61 @@ func schema_pkg_apis_core_v1alpha1_UsageLink(ref common.ReferenceCallback) commo
 					},
 				},
 				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.UsageLinkSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_UsageLinkPage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UsageLinkPage is what repositorymonitors/links answers: links, each as it was observed last.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the monitor.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"links": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "links are the links.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.UsageLinkSpec{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"links"},
 			},
 		},
 		Dependencies: []string{

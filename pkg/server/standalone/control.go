@@ -83,7 +83,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		options.ContainerRefusal = hostCommandsRefused
 	}
 	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
-		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow})
+		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow, MergeGate: o.MergeGate})
 	})
 	return nil
 }

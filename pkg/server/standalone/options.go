@@ -88,6 +88,8 @@ type Options struct {
 
 	// WebhookAllow lists destinations, as host:port, that completion callbacks may reach although they are not public.
 	WebhookAllow []string
+	// MergeGate permits repository monitors to merge pull requests.
+	MergeGate bool
 }
 
 // Info describes where a running server can be reached.

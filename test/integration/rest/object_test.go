@@ -214,12 +214,12 @@ func TestRESTAbsent(t *testing.T) {
 	t.Parallel()
 	s := standalone.Start(t)
 	c := s.REST(t, "default", "vi", "view")
-	for _, path := range []string{"/api/v1/gateways", "/api/v1/connections/x", "/api/v1/security/findings/x", "/api/v1/monitors/repositories"} {
+	for _, path := range []string{"/api/v1/gateways", "/api/v1/connections/x", "/api/v1/security/findings/x", "/api/v1/monitors/events"} {
 		c.Get(path).Problem(t, 501, "not supported by this version")
 		s.Stranger(t).Get(path).Problem(t, 401, "Unauthorized")
 		s.Stranger(t).With("Authorization", "Bearer x").Get(path).Problem(t, 401, "Unauthorized")
 	}
-	for _, path := range []string{"/webhooks/github", "/internal/v1/tasks/default/a/children/b/requester-stamp", "/internal/v1/tasks/default/a/execution-workspace/status"} {
+	for _, path := range []string{"/internal/v1/tasks/default/a/children/b/requester-stamp", "/internal/v1/tasks/default/a/execution-workspace/status"} {
 		c.Post(path, "{}").Problem(t, 501, "not supported by this version")
 	}
 	for _, path := range []string{"/internal/v2/acp/mcp", "/internal/v2/acp/mcp/tools/call"} {

@@ -230,7 +230,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	const runtime = `{"contractVersion":"platform.harness.v1","deployment":{"mode":"external-endpoint","endpoint":"https://h.example/"},"clientAuth":{"bearerTokenSecretRef":{"name":"s","key":"k"}}}`
 	for kind, spec := range map[string]string{
 		"agents": `{"systemPrompt":{"inline":"x"}}`, "skills": `{"description":"d","content":{"inline":"x"}}`, "providers": `{"type":"openai","secretRef":{"name":"s"}}`,
-		"tools": `{"description":"d","http":{"url":"https://h.example"}}`, "agent-runtimes": runtime,
+		"tools": `{"description":"d","http":{"url":"https://h.example"}}`, "agent-runtimes": runtime, "monitors/repositories": monitor,
 	} {
 		all := "/api/v1/" + kind
 		post(all, `{"name":"x","spec":`+spec+`}`)
@@ -253,6 +253,8 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	}
 	get("/api/v1/runtime-pools")
 	get("/api/v1/runtime-pools/coders")
+
+	r.monitors(client)
 
 	// Chats and sessions.
 	post("/api/v1/chat", `{"message":"hello","sessionId":"talk"}`)

@@ -51,13 +51,17 @@ func KnownTypes() []runtime.Object {
 		&Memory{}, &MemoryList{}, &MemoryChange{}, &MemorySearch{},
 		&MemoryProposal{}, &MemoryProposalList{}, &MemoryProposalReview{}, &MemoryProposalApplication{}, &MemoryProposalSearch{},
 		&TranscriptSearch{},
-		&UsageReport{}, &UsageLink{},
+		&UsageReport{}, &UsageLink{}, &UsageLinkPage{},
 		&UsageMeasurement{}, &UsageMeasurementList{},
 		&ExecutionEvent{}, &ExecutionEventList{},
 		&ExecutionEventPage{}, &ExecutionEventCounts{},
 		&Approval{}, &ApprovalList{}, &ApprovalDecision{},
 		&SessionTranscript{}, &ToolCall{}, &Chat{}, &ChatConfig{},
 		&TaskQuery{},
+		&CodeHostDelivery{}, &CodeHostDeliveryList{},
+		&RepositoryMonitor{}, &RepositoryMonitorList{}, &MonitorRunRequest{}, &MonitorCommandRequest{}, &MonitorCodeHostCall{},
+		&MonitorRun{}, &MonitorRunList{}, &MonitorItem{}, &MonitorItemList{}, &MonitorCommand{}, &MonitorCommandList{},
+		&MonitorWorkAction{}, &MonitorWorkActionList{}, &MonitorMutation{}, &MonitorMutationList{},
 		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskInbox{}, &TaskCodeHostCall{}, &TaskCallList{}, &TaskRecording{}, &RequestRecording{},
 	}
 }

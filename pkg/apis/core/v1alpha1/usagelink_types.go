@@ -42,7 +42,8 @@ const (
 
 // UsageLink records that a task worked on a pull request, and what the code host said about it. Controllers create one for each
 // observation; no role of users permits that. The record is kept with those of usage, and reports show it; there is
-// no object to read. Nothing is inferred: without links a report says that nothing is known of pull requests.
+// no object to read, except that controllers read what to look at again from repositorymonitors/links. Nothing is inferred: without links a
+// report says that nothing is known of pull requests.
 type UsageLink struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; only the namespace is used.
@@ -51,6 +52,19 @@ type UsageLink struct {
 	// spec is what was observed. The answer has it as it was recorded: a merge stays, and a pull request without a receipt
 	// of its creation is assisted.
 	Spec UsageLinkSpec `json:"spec"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// UsageLinkPage is what repositorymonitors/links answers: links, each as it was observed last.
+type UsageLinkPage struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata holds the name and the namespace of the monitor.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// links are the links.
+	// +listType=atomic
+	Links []UsageLinkSpec `json:"links"`
 }
 
 // UsageLinkSpec is an observation of a pull request.

@@ -96,6 +96,24 @@ const (
 	AnnotationBaggage     = LabelPrefix + "baggage"
 )
 
+// Labels and annotations of tasks that a RepositoryMonitor made. Whoever may create tasks can write them, too.
+const (
+	LabelRepositoryMonitor          = LabelPrefix + "repository-monitor"
+	LabelMonitorRun                 = LabelPrefix + "monitor-run"
+	AnnotationRepositoryMonitorName = LabelPrefix + "repository-monitor-name"
+	AnnotationRepositoryMonitorUID  = LabelPrefix + "repository-monitor-uid"
+	AnnotationMonitorRunID          = LabelPrefix + "monitor-run-id"
+	AnnotationMonitorItemKind       = LabelPrefix + "monitor-item-kind"
+	AnnotationMonitorItemNumber     = LabelPrefix + "monitor-item-number"
+	AnnotationMonitorHeadSHA        = LabelPrefix + "monitor-head-sha"
+	// AnnotationMonitorWork is the MonitorWorkAction that the task is for.
+	AnnotationMonitorWork = LabelPrefix + "monitor-work-action"
+	// AnnotationAgentReadOnly is "true" on a task whose agent changes nothing.
+	AnnotationAgentReadOnly = LabelPrefix + "agent-read-only"
+	// AnnotationGitHubRepository is the repository, OWNER/NAME, that a task is about.
+	AnnotationGitHubRepository = LabelPrefix + "github-repository"
+)
+
 // Annotations that only the controller and the server write.
 const (
 	// AnnotationRequestedBy is the user name of a task's creator.

@@ -25,6 +25,8 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&MemoryProposalSearch{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalSearch(obj.(*MemoryProposalSearch)) })
 	scheme.AddTypeDefaultingFunc(&Provider{}, func(obj interface{}) { SetObjectDefaults_Provider(obj.(*Provider)) })
 	scheme.AddTypeDefaultingFunc(&ProviderList{}, func(obj interface{}) { SetObjectDefaults_ProviderList(obj.(*ProviderList)) })
+	scheme.AddTypeDefaultingFunc(&RepositoryMonitor{}, func(obj interface{}) { SetObjectDefaults_RepositoryMonitor(obj.(*RepositoryMonitor)) })
+	scheme.AddTypeDefaultingFunc(&RepositoryMonitorList{}, func(obj interface{}) { SetObjectDefaults_RepositoryMonitorList(obj.(*RepositoryMonitorList)) })
 	scheme.AddTypeDefaultingFunc(&RuntimePool{}, func(obj interface{}) { SetObjectDefaults_RuntimePool(obj.(*RuntimePool)) })
 	scheme.AddTypeDefaultingFunc(&RuntimePoolList{}, func(obj interface{}) { SetObjectDefaults_RuntimePoolList(obj.(*RuntimePoolList)) })
 	scheme.AddTypeDefaultingFunc(&Session{}, func(obj interface{}) { SetObjectDefaults_Session(obj.(*Session)) })
@@ -157,6 +159,179 @@ func SetObjectDefaults_ProviderList(in *ProviderList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_Provider(a)
+	}
+}
+
+func SetObjectDefaults_RepositoryMonitor(in *RepositoryMonitor) {
+	if in.Spec.Provider == "" {
+		in.Spec.Provider = "github"
+	}
+	if in.Spec.Schedule == "" {
+		in.Spec.Schedule = "*/10 * * * *"
+	}
+	if in.Spec.ReadCredentialRef != nil {
+		if in.Spec.ReadCredentialRef.Key == "" {
+			in.Spec.ReadCredentialRef.Key = "token"
+		}
+	}
+	if in.Spec.ForgeCredentialRef != nil {
+		if in.Spec.ForgeCredentialRef.Key == "" {
+			in.Spec.ForgeCredentialRef.Key = "token"
+		}
+	}
+	if in.Spec.PublicationReadCredentialRef != nil {
+		if in.Spec.PublicationReadCredentialRef.Key == "" {
+			in.Spec.PublicationReadCredentialRef.Key = "token"
+		}
+	}
+	if in.Spec.PublicationCredentialRef != nil {
+		if in.Spec.PublicationCredentialRef.Key == "" {
+			in.Spec.PublicationCredentialRef.Key = "token"
+		}
+	}
+	if in.Spec.Targets.PullRequests.Enabled == nil {
+		var ptrVar1 bool = true
+		in.Spec.Targets.PullRequests.Enabled = &ptrVar1
+	}
+	if in.Spec.Targets.PullRequests.MaxPerRun == nil {
+		var ptrVar1 int32 = 20
+		in.Spec.Targets.PullRequests.MaxPerRun = &ptrVar1
+	}
+	if in.Spec.Targets.Issues.MaxPerRun == nil {
+		var ptrVar1 int32 = 20
+		in.Spec.Targets.Issues.MaxPerRun = &ptrVar1
+	}
+	if in.Spec.Triggers.GitHub.Labels.ConsumeCommandLabels == nil {
+		var ptrVar1 bool = true
+		in.Spec.Triggers.GitHub.Labels.ConsumeCommandLabels = &ptrVar1
+	}
+	if in.Spec.Triggers.GitHub.Labels.RequireActorPermission == "" {
+		in.Spec.Triggers.GitHub.Labels.RequireActorPermission = "write"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Triage == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Triage = "platform:triage"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Research == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Research = "platform:research"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Plan == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Plan = "platform:plan"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.ApprovePlan == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.ApprovePlan = "platform:approve-plan"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Implement == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Implement = "platform:implement"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Decompose == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Decompose = "platform:decompose"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Stop == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Stop = "platform:stop"
+	}
+	if in.Spec.Triggers.GitHub.Labels.Issues.Resume == "" {
+		in.Spec.Triggers.GitHub.Labels.Issues.Resume = "platform:resume"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.Review == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.Review = "platform:review"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.Fix == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.Fix = "platform:fix"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.FixCI == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.FixCI = "platform:fix-ci"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.UpdateBranch == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.UpdateBranch = "platform:update-branch"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.Automerge == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.Automerge = "platform:automerge"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.Stop == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.Stop = "platform:stop"
+	}
+	if in.Spec.Triggers.GitHub.Labels.PullRequests.Resume == "" {
+		in.Spec.Triggers.GitHub.Labels.PullRequests.Resume = "platform:resume"
+	}
+	if in.Spec.IssueWorkflow.Implementation.BranchPrefix == "" {
+		in.Spec.IssueWorkflow.Implementation.BranchPrefix = "platform/issue"
+	}
+	if in.Spec.IssueWorkflow.Implementation.MaxActive == nil {
+		var ptrVar1 int32 = 2
+		in.Spec.IssueWorkflow.Implementation.MaxActive = &ptrVar1
+	}
+	if in.Spec.IssueWorkflow.Implementation.MaxAttemptsPerIssue == nil {
+		var ptrVar1 int32 = 2
+		in.Spec.IssueWorkflow.Implementation.MaxAttemptsPerIssue = &ptrVar1
+	}
+	if in.Spec.IssueWorkflow.Implementation.MaxChangedFiles == nil {
+		var ptrVar1 int32 = 12
+		in.Spec.IssueWorkflow.Implementation.MaxChangedFiles = &ptrVar1
+	}
+	if in.Spec.Review.Event == "" {
+		in.Spec.Review.Event = "COMMENT"
+	}
+	if in.Spec.Review.Publish.Mode == "" {
+		in.Spec.Review.Publish.Mode = "summary_only"
+	}
+	if in.Spec.Review.Publish.Event == "" {
+		in.Spec.Review.Publish.Event = "COMMENT"
+	}
+	if in.Spec.Review.Publish.PostNeedsChanges == nil {
+		var ptrVar1 bool = true
+		in.Spec.Review.Publish.PostNeedsChanges = &ptrVar1
+	}
+	if in.Spec.Review.Publish.PostNeedsHuman == nil {
+		var ptrVar1 bool = true
+		in.Spec.Review.Publish.PostNeedsHuman = &ptrVar1
+	}
+	if in.Spec.Review.Publish.SameHeadPolicy == "" {
+		in.Spec.Review.Publish.SameHeadPolicy = "skip"
+	}
+	if in.Spec.Review.Publish.Inline.Enabled == nil {
+		var ptrVar1 bool = true
+		in.Spec.Review.Publish.Inline.Enabled = &ptrVar1
+	}
+	if in.Spec.Review.Publish.Inline.MinPriority == "" {
+		in.Spec.Review.Publish.Inline.MinPriority = "P2"
+	}
+	if in.Spec.Review.Publish.Inline.MaxComments == nil {
+		var ptrVar1 int32 = 10
+		in.Spec.Review.Publish.Inline.MaxComments = &ptrVar1
+	}
+	if in.Spec.Review.Publish.Inline.OnlyChangedLines == nil {
+		var ptrVar1 bool = true
+		in.Spec.Review.Publish.Inline.OnlyChangedLines = &ptrVar1
+	}
+	if in.Spec.Repair.RequireMaintainerOptIn == nil {
+		var ptrVar1 bool = true
+		in.Spec.Repair.RequireMaintainerOptIn = &ptrVar1
+	}
+	if in.Spec.Repair.MaxRepairsPerPR == nil {
+		var ptrVar1 int32 = 3
+		in.Spec.Repair.MaxRepairsPerPR = &ptrVar1
+	}
+	if in.Spec.Repair.MaxRepairsPerHead == nil {
+		var ptrVar1 int32 = 1
+		in.Spec.Repair.MaxRepairsPerHead = &ptrVar1
+	}
+	if in.Spec.Automerge.RequireMaintainerOptIn == nil {
+		var ptrVar1 bool = true
+		in.Spec.Automerge.RequireMaintainerOptIn = &ptrVar1
+	}
+	if in.Spec.Automerge.RequireGlobalMergeGate == nil {
+		var ptrVar1 bool = true
+		in.Spec.Automerge.RequireGlobalMergeGate = &ptrVar1
+	}
+	if in.Spec.Validation.Mode == "" {
+		in.Spec.Validation.Mode = "changed"
+	}
+}
+
+func SetObjectDefaults_RepositoryMonitorList(in *RepositoryMonitorList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_RepositoryMonitor(a)
 	}
 }
 

@@ -274,6 +274,26 @@ func (in CodeExecArguments) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CodeHostDelivery) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CodeHostDelivery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CodeHostDeliveryList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CodeHostDeliveryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CodeHostDeliverySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CodeHostDeliverySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CodeHostDeliveryStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.CodeHostDeliveryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EventGap) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.EventGap"
 }
@@ -474,6 +494,256 @@ func (in ModelFallback) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorAgents) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorAgents"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorAutomerge) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorAutomerge"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCodeHostCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCodeHostCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCommand) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCommand"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCommandList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCommandList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCommandRequest) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCommandRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCommandSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCommandSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCommandStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCommandStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorCommits) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorCommits"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorFinding) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorFinding"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorHostTriggers) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorHostTriggers"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorImplementation) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorImplementation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorInline) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorInline"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorIssueLabels) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorIssueLabels"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorIssueWorkflow) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorIssueWorkflow"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorIssues) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorIssues"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItem) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemAutomerge) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemAutomerge"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemIssue) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemIssue"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemRepair) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemRepair"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemReview) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorItemStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorItemStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorLabelTriggers) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorLabelTriggers"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorMutation) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorMutation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorMutationList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorMutationList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorMutationSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorMutationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorMutationStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorMutationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorOptInLabels) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorOptInLabels"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorPlanning) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorPlanning"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorPolicy) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorPullRequestLabels) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorPullRequestLabels"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorPullRequests) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorPullRequests"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorRepair) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorRepair"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorReview) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorReviewPublish) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorReviewPublish"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorRun) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorRun"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorRunList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorRunList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorRunRequest) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorRunRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorRunSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorRunSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorRunStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorRunStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorStage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorStage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorTargets) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorTargets"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorTriggers) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorTriggers"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorValidation) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorValidation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorWorkAction) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorWorkAction"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorWorkActionList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorWorkActionList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorWorkActionSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorWorkActionSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MonitorWorkActionStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.MonitorWorkActionStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespacedReference) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.NamespacedReference"
 }
@@ -576,6 +846,26 @@ func (in RecordedToolCall) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RepositoryIdentity) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.RepositoryIdentity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RepositoryMonitor) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RepositoryMonitor"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RepositoryMonitorList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RepositoryMonitorList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RepositoryMonitorSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RepositoryMonitorSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RepositoryMonitorStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.RepositoryMonitorStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -1121,6 +1411,11 @@ func (in UsageCost) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UsageLink) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.UsageLink"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UsageLinkPage) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.UsageLinkPage"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -150,6 +150,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type CodeHostDelivery
+	scheme.AddValidationFunc(
+		(*CodeHostDelivery)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_CodeHostDelivery(
+					ctx, op, nil, /* fldPath */
+					obj.(*CodeHostDelivery),
+					safe.Cast[*CodeHostDelivery](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type ExecutionEvent
 	scheme.AddValidationFunc(
 		(*ExecutionEvent)(nil),
@@ -300,6 +315,126 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type MonitorCodeHostCall
+	scheme.AddValidationFunc(
+		(*MonitorCodeHostCall)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MonitorCodeHostCall(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorCodeHostCall),
+					safe.Cast[*MonitorCodeHostCall](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorCommand
+	scheme.AddValidationFunc(
+		(*MonitorCommand)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_MonitorCommand(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorCommand),
+					safe.Cast[*MonitorCommand](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorCommandRequest
+	scheme.AddValidationFunc(
+		(*MonitorCommandRequest)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MonitorCommandRequest(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorCommandRequest),
+					safe.Cast[*MonitorCommandRequest](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorItem
+	scheme.AddValidationFunc(
+		(*MonitorItem)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_MonitorItem(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorItem),
+					safe.Cast[*MonitorItem](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorMutation
+	scheme.AddValidationFunc(
+		(*MonitorMutation)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_MonitorMutation(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorMutation),
+					safe.Cast[*MonitorMutation](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorRun
+	scheme.AddValidationFunc(
+		(*MonitorRun)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_MonitorRun(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorRun),
+					safe.Cast[*MonitorRun](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorRunRequest
+	scheme.AddValidationFunc(
+		(*MonitorRunRequest)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_MonitorRunRequest(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorRunRequest),
+					safe.Cast[*MonitorRunRequest](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type MonitorWorkAction
+	scheme.AddValidationFunc(
+		(*MonitorWorkAction)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_MonitorWorkAction(
+					ctx, op, nil, /* fldPath */
+					obj.(*MonitorWorkAction),
+					safe.Cast[*MonitorWorkAction](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type Provider
 	scheme.AddValidationFunc(
 		(*Provider)(nil),
@@ -310,6 +445,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*Provider),
 					safe.Cast[*Provider](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type RepositoryMonitor
+	scheme.AddValidationFunc(
+		(*RepositoryMonitor)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_RepositoryMonitor(
+					ctx, op, nil, /* fldPath */
+					obj.(*RepositoryMonitor),
+					safe.Cast[*RepositoryMonitor](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -625,6 +775,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*UsageLink),
 					safe.Cast[*UsageLink](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type UsageLinkPage
+	scheme.AddValidationFunc(
+		(*UsageLinkPage)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_UsageLinkPage(
+					ctx, op, nil, /* fldPath */
+					obj.(*UsageLinkPage),
+					safe.Cast[*UsageLinkPage](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -4559,6 +4724,967 @@ func Validate_ChildTask(
 	return errs
 }
 
+// Validate_CodeHostDelivery validates an instance of CodeHostDelivery according
+// to declarative validation rules in the API schema.
+func Validate_CodeHostDelivery(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CodeHostDelivery) (errs field.ErrorList) {
+	{ // field CodeHostDelivery.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDelivery) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDelivery.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *CodeHostDeliverySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_CodeHostDeliverySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDelivery) *CodeHostDeliverySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDelivery.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *CodeHostDeliveryStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_CodeHostDeliveryStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDelivery) *CodeHostDeliveryStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_CodeHostDeliverySpec validates an instance of CodeHostDeliverySpec according
+// to declarative validation rules in the API schema.
+func Validate_CodeHostDeliverySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CodeHostDeliverySpec) (errs field.ErrorList) {
+	{ // field CodeHostDeliverySpec.DeliveryID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.DeliveryID
+			})
+		errs = append(errs, fn(fldPath.Child("deliveryID"), &obj.DeliveryID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Hook
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Hook
+			})
+		errs = append(errs, fn(fldPath.Child("hook"), &obj.Hook, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.BodySHA256
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.BodySHA256
+			})
+		errs = append(errs, fn(fldPath.Child("bodySHA256"), &obj.BodySHA256, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Event
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Event
+			})
+		errs = append(errs, fn(fldPath.Child("event"), &obj.Event, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Action
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Action
+			})
+		errs = append(errs, fn(fldPath.Child("action"), &obj.Action, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Repository
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Repository
+			})
+		errs = append(errs, fn(fldPath.Child("repository"), &obj.Repository, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.RepositoryURL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.RepositoryURL
+			})
+		errs = append(errs, fn(fldPath.Child("repositoryURL"), &obj.RepositoryURL, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.DefaultBranch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.DefaultBranch
+			})
+		errs = append(errs, fn(fldPath.Child("defaultBranch"), &obj.DefaultBranch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Title
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Title
+			})
+		errs = append(errs, fn(fldPath.Child("title"), &obj.Title, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Body
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16384); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Body
+			})
+		errs = append(errs, fn(fldPath.Child("body"), &obj.Body, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.URL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.URL
+			})
+		errs = append(errs, fn(fldPath.Child("url"), &obj.URL, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Labels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) []string {
+				return oldObj.Labels
+			})
+		errs = append(errs, fn(fldPath.Child("labels"), obj.Labels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.AllLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) []string {
+				return oldObj.AllLabels
+			})
+		errs = append(errs, fn(fldPath.Child("allLabels"), obj.AllLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.Sender
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.Sender
+			})
+		errs = append(errs, fn(fldPath.Child("sender"), &obj.Sender, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.HeadBranch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.HeadBranch
+			})
+		errs = append(errs, fn(fldPath.Child("headBranch"), &obj.HeadBranch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.HeadRepository
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.HeadRepository
+			})
+		errs = append(errs, fn(fldPath.Child("headRepository"), &obj.HeadRepository, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliverySpec.BaseBranch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliverySpec) *string {
+				return &oldObj.BaseBranch
+			})
+		errs = append(errs, fn(fldPath.Child("baseBranch"), &obj.BaseBranch, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForCodeHostDeliveryState = sets.New(DeliveryDuplicate, DeliveryFailed, DeliveryIgnored, DeliveryProcessed, DeliveryReceived)
+
+// Validate_CodeHostDeliveryState validates an instance of CodeHostDeliveryState according
+// to declarative validation rules in the API schema.
+func Validate_CodeHostDeliveryState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CodeHostDeliveryState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForCodeHostDeliveryState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_CodeHostDeliveryStatus validates an instance of CodeHostDeliveryStatus according
+// to declarative validation rules in the API schema.
+func Validate_CodeHostDeliveryStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CodeHostDeliveryStatus) (errs field.ErrorList) {
+	{ // field CodeHostDeliveryStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *CodeHostDeliveryState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_CodeHostDeliveryState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) *CodeHostDeliveryState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.Action
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) *string {
+				return &oldObj.Action
+			})
+		errs = append(errs, fn(fldPath.Child("action"), &obj.Action, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.Tasks
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) []string {
+				return oldObj.Tasks
+			})
+		errs = append(errs, fn(fldPath.Child("tasks"), obj.Tasks, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.Runs
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) []string {
+				return oldObj.Runs
+			})
+		errs = append(errs, fn(fldPath.Child("runs"), obj.Runs, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.Commands
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) []string {
+				return oldObj.Commands
+			})
+		errs = append(errs, fn(fldPath.Child("commands"), obj.Commands, oldVal, oldObj != nil)...)
+	}
+
+	{ // field CodeHostDeliveryStatus.ReplayedBy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *CodeHostDeliveryStatus) *string {
+				return &oldObj.ReplayedBy
+			})
+		errs = append(errs, fn(fldPath.Child("replayedBy"), &obj.ReplayedBy, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForCodeHostProvider = sets.New(CodeHostGitHub, CodeHostGitea)
+
+// Validate_CodeHostProvider validates an instance of CodeHostProvider according
+// to declarative validation rules in the API schema.
+func Validate_CodeHostProvider(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *CodeHostProvider) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForCodeHostProvider, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 var symbolsForConcurrencyPolicy = sets.New(ConcurrencyAllow, ConcurrencyForbid)
 
 // Validate_ConcurrencyPolicy validates an instance of ConcurrencyPolicy according
@@ -6829,6 +7955,6757 @@ func Validate_ModelFallback(
 	return errs
 }
 
+var symbolsForMonitorActorPermission = sets.New(MonitorActorAdmin, MonitorActorMaintain, MonitorActorWrite)
+
+// Validate_MonitorActorPermission validates an instance of MonitorActorPermission according
+// to declarative validation rules in the API schema.
+func Validate_MonitorActorPermission(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorActorPermission) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorActorPermission, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorAgents validates an instance of MonitorAgents according
+// to declarative validation rules in the API schema.
+func Validate_MonitorAgents(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorAgents) (errs field.ErrorList) {
+	{ // field MonitorAgents.Reviewer
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAgents) *LocalReference {
+				return oldObj.Reviewer
+			})
+		errs = append(errs, fn(fldPath.Child("reviewer"), obj.Reviewer, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAgents.Triager
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAgents) *LocalReference {
+				return oldObj.Triager
+			})
+		errs = append(errs, fn(fldPath.Child("triager"), obj.Triager, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAgents.Researcher
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAgents) *LocalReference {
+				return oldObj.Researcher
+			})
+		errs = append(errs, fn(fldPath.Child("researcher"), obj.Researcher, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAgents.Planner
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAgents) *LocalReference {
+				return oldObj.Planner
+			})
+		errs = append(errs, fn(fldPath.Child("planner"), obj.Planner, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAgents.Repairer
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAgents) *LocalReference {
+				return oldObj.Repairer
+			})
+		errs = append(errs, fn(fldPath.Child("repairer"), obj.Repairer, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAgents.Implementer
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAgents) *LocalReference {
+				return oldObj.Implementer
+			})
+		errs = append(errs, fn(fldPath.Child("implementer"), obj.Implementer, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorAutomerge validates an instance of MonitorAutomerge according
+// to declarative validation rules in the API schema.
+func Validate_MonitorAutomerge(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorAutomerge) (errs field.ErrorList) {
+	{ // field MonitorAutomerge.RequireMaintainerOptIn
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAutomerge) *bool {
+				return oldObj.RequireMaintainerOptIn
+			})
+		errs = append(errs, fn(fldPath.Child("requireMaintainerOptIn"), obj.RequireMaintainerOptIn, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAutomerge.RequireGlobalMergeGate
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAutomerge) *bool {
+				return oldObj.RequireGlobalMergeGate
+			})
+		errs = append(errs, fn(fldPath.Child("requireGlobalMergeGate"), obj.RequireGlobalMergeGate, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorAutomerge.AllowedMergeMethods
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MonitorMergeMethod,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 3).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MonitorMergeMethod); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorAutomerge) []MonitorMergeMethod {
+				return oldObj.AllowedMergeMethods
+			})
+		errs = append(errs, fn(fldPath.Child("allowedMergeMethods"), obj.AllowedMergeMethods, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorAutomergeState = sets.New(MonitorMergeBlocked, MonitorMergeDone, MonitorMergeFailed, MonitorMergeReady, MonitorMergeStarted)
+
+// Validate_MonitorAutomergeState validates an instance of MonitorAutomergeState according
+// to declarative validation rules in the API schema.
+func Validate_MonitorAutomergeState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorAutomergeState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorAutomergeState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorCodeHostCall validates an instance of MonitorCodeHostCall according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCodeHostCall(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCodeHostCall) (errs field.ErrorList) {
+	{ // field MonitorCodeHostCall.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCodeHostCall) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCodeHostCall.Operation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCodeHostCall) *string {
+				return &oldObj.Operation
+			})
+		errs = append(errs, fn(fldPath.Child("operation"), &obj.Operation, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCodeHostCall.CallID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCodeHostCall) *string {
+				return &oldObj.CallID
+			})
+		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCodeHostCall.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCodeHostCall) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCodeHostCall.Failure
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskCodeHostFailure,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskCodeHostFailure(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCodeHostCall) *TaskCodeHostFailure {
+				return oldObj.Failure
+			})
+		errs = append(errs, fn(fldPath.Child("failure"), obj.Failure, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorCommand validates an instance of MonitorCommand according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCommand(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCommand) (errs field.ErrorList) {
+	{ // field MonitorCommand.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommand) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommand.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorCommandSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorCommandSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommand) *MonitorCommandSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommand.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorCommandStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorCommandStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommand) *MonitorCommandStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorCommandRequest validates an instance of MonitorCommandRequest according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCommandRequest(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCommandRequest) (errs field.ErrorList) {
+	{ // field MonitorCommandRequest.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandRequest) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandRequest.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandRequest) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandRequest.Number
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandRequest) *int64 {
+				return &oldObj.Number
+			})
+		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandRequest.Intent
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIntent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIntent(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandRequest) *MonitorIntent {
+				return &oldObj.Intent
+			})
+		errs = append(errs, fn(fldPath.Child("intent"), &obj.Intent, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandRequest.TargetSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandRequest) *string {
+				return &oldObj.TargetSHA
+			})
+		errs = append(errs, fn(fldPath.Child("targetSHA"), &obj.TargetSHA, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorCommandSource = sets.New(MonitorCommandAPI, MonitorCommandLabel)
+
+// Validate_MonitorCommandSource validates an instance of MonitorCommandSource according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCommandSource(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCommandSource) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorCommandSource, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorCommandSpec validates an instance of MonitorCommandSpec according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCommandSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCommandSpec) (errs field.ErrorList) {
+	{ // field MonitorCommandSpec.MonitorName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *string {
+				return &oldObj.MonitorName
+			})
+		errs = append(errs, fn(fldPath.Child("monitorName"), &obj.MonitorName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.MonitorUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *types.UID {
+				return &oldObj.MonitorUID
+			})
+		errs = append(errs, fn(fldPath.Child("monitorUID"), &obj.MonitorUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.Number
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *int64 {
+				return &oldObj.Number
+			})
+		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.Intent
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIntent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIntent(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *MonitorIntent {
+				return &oldObj.Intent
+			})
+		errs = append(errs, fn(fldPath.Child("intent"), &obj.Intent, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.TargetSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *string {
+				return &oldObj.TargetSHA
+			})
+		errs = append(errs, fn(fldPath.Child("targetSHA"), &obj.TargetSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.Source
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorCommandSource,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorCommandSource(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *MonitorCommandSource {
+				return &oldObj.Source
+			})
+		errs = append(errs, fn(fldPath.Child("source"), &obj.Source, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.Label
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *string {
+				return &oldObj.Label
+			})
+		errs = append(errs, fn(fldPath.Child("label"), &obj.Label, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.Sender
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *string {
+				return &oldObj.Sender
+			})
+		errs = append(errs, fn(fldPath.Child("sender"), &obj.Sender, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandSpec.Delivery
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandSpec) *string {
+				return &oldObj.Delivery
+			})
+		errs = append(errs, fn(fldPath.Child("delivery"), &obj.Delivery, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorCommandState = sets.New(MonitorCommandAccepted, MonitorCommandBlocked, MonitorCommandCompleted, MonitorCommandProcessed, MonitorCommandRejected)
+
+// Validate_MonitorCommandState validates an instance of MonitorCommandState according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCommandState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCommandState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorCommandState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorCommandStatus validates an instance of MonitorCommandStatus according
+// to declarative validation rules in the API schema.
+func Validate_MonitorCommandStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorCommandStatus) (errs field.ErrorList) {
+	{ // field MonitorCommandStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorCommandState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorCommandState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandStatus) *MonitorCommandState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandStatus.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandStatus) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorCommandStatus.WorkAction
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorCommandStatus) *string {
+				return &oldObj.WorkAction
+			})
+		errs = append(errs, fn(fldPath.Child("workAction"), &obj.WorkAction, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorFinding validates an instance of MonitorFinding according
+// to declarative validation rules in the API schema.
+func Validate_MonitorFinding(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorFinding) (errs field.ErrorList) {
+	{ // field MonitorFinding.Path
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorFinding) *string {
+				return &oldObj.Path
+			})
+		errs = append(errs, fn(fldPath.Child("path"), &obj.Path, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorFinding.Line
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorFinding) *int32 {
+				return &oldObj.Line
+			})
+		errs = append(errs, fn(fldPath.Child("line"), &obj.Line, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorFinding.Priority
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPriority,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPriority(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorFinding) *MonitorPriority {
+				return &oldObj.Priority
+			})
+		errs = append(errs, fn(fldPath.Child("priority"), &obj.Priority, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorFinding.Title
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorFinding) *string {
+				return &oldObj.Title
+			})
+		errs = append(errs, fn(fldPath.Child("title"), &obj.Title, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorFinding.Body
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 4096); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorFinding) *string {
+				return &oldObj.Body
+			})
+		errs = append(errs, fn(fldPath.Child("body"), &obj.Body, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorHostTriggers validates an instance of MonitorHostTriggers according
+// to declarative validation rules in the API schema.
+func Validate_MonitorHostTriggers(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorHostTriggers) (errs field.ErrorList) {
+	{ // field MonitorHostTriggers.Labels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorLabelTriggers,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorLabelTriggers(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorHostTriggers) *MonitorLabelTriggers {
+				return &oldObj.Labels
+			})
+		errs = append(errs, fn(fldPath.Child("labels"), &obj.Labels, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorImplementation validates an instance of MonitorImplementation according
+// to declarative validation rules in the API schema.
+func Validate_MonitorImplementation(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorImplementation) (errs field.ErrorList) {
+	{ // field MonitorImplementation.BranchPrefix
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorImplementation) *string {
+				return &oldObj.BranchPrefix
+			})
+		errs = append(errs, fn(fldPath.Child("branchPrefix"), &obj.BranchPrefix, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorImplementation.MaxActive
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorImplementation) *int32 {
+				return oldObj.MaxActive
+			})
+		errs = append(errs, fn(fldPath.Child("maxActive"), obj.MaxActive, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorImplementation.MaxAttemptsPerIssue
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorImplementation) *int32 {
+				return oldObj.MaxAttemptsPerIssue
+			})
+		errs = append(errs, fn(fldPath.Child("maxAttemptsPerIssue"), obj.MaxAttemptsPerIssue, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorImplementation.MaxChangedFiles
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorImplementation) *int32 {
+				return oldObj.MaxChangedFiles
+			})
+		errs = append(errs, fn(fldPath.Child("maxChangedFiles"), obj.MaxChangedFiles, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorImplementation.AllowedPaths
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 256).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorImplementation) []string {
+				return oldObj.AllowedPaths
+			})
+		errs = append(errs, fn(fldPath.Child("allowedPaths"), obj.AllowedPaths, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorInline validates an instance of MonitorInline according
+// to declarative validation rules in the API schema.
+func Validate_MonitorInline(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorInline) (errs field.ErrorList) {
+	{ // field MonitorInline.Enabled
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorInline) *bool {
+				return oldObj.Enabled
+			})
+		errs = append(errs, fn(fldPath.Child("enabled"), obj.Enabled, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorInline.MinPriority
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPriority,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPriority(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorInline) *MonitorPriority {
+				return &oldObj.MinPriority
+			})
+		errs = append(errs, fn(fldPath.Child("minPriority"), &obj.MinPriority, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorInline.MaxComments
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 50); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorInline) *int32 {
+				return oldObj.MaxComments
+			})
+		errs = append(errs, fn(fldPath.Child("maxComments"), obj.MaxComments, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorInline.OnlyChangedLines
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorInline) *bool {
+				return oldObj.OnlyChangedLines
+			})
+		errs = append(errs, fn(fldPath.Child("onlyChangedLines"), obj.OnlyChangedLines, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorIntent = sets.New(MonitorApprovePlan, MonitorAutomergeIntent, MonitorDecompose, MonitorFix, MonitorFixCI, MonitorImplement, MonitorPlan, MonitorResearch, MonitorResume, MonitorReviewIntent, MonitorStop, MonitorTriage, MonitorUpdateBranch)
+
+// Validate_MonitorIntent validates an instance of MonitorIntent according
+// to declarative validation rules in the API schema.
+func Validate_MonitorIntent(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorIntent) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorIntent, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorIssueLabels validates an instance of MonitorIssueLabels according
+// to declarative validation rules in the API schema.
+func Validate_MonitorIssueLabels(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorIssueLabels) (errs field.ErrorList) {
+	{ // field MonitorIssueLabels.Triage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Triage
+			})
+		errs = append(errs, fn(fldPath.Child("triage"), &obj.Triage, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.Research
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Research
+			})
+		errs = append(errs, fn(fldPath.Child("research"), &obj.Research, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.Plan
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Plan
+			})
+		errs = append(errs, fn(fldPath.Child("plan"), &obj.Plan, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.ApprovePlan
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.ApprovePlan
+			})
+		errs = append(errs, fn(fldPath.Child("approvePlan"), &obj.ApprovePlan, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.Implement
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Implement
+			})
+		errs = append(errs, fn(fldPath.Child("implement"), &obj.Implement, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.Decompose
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Decompose
+			})
+		errs = append(errs, fn(fldPath.Child("decompose"), &obj.Decompose, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.Stop
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Stop
+			})
+		errs = append(errs, fn(fldPath.Child("stop"), &obj.Stop, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueLabels.Resume
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueLabels) *string {
+				return &oldObj.Resume
+			})
+		errs = append(errs, fn(fldPath.Child("resume"), &obj.Resume, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorIssuePhase = sets.New(MonitorIssueApprovalRequired, MonitorIssueApproved, MonitorIssueBlocked, MonitorIssueComplete, MonitorIssueDiscovered, MonitorIssueImplementationQueued, MonitorIssueImplementing, MonitorIssueMutatingToPR, MonitorIssueMutationQueued, MonitorIssuePROpened, MonitorIssuePatchReady, MonitorIssuePlanQueued, MonitorIssuePlanReady, MonitorIssuePlanning, MonitorIssueResearchQueued, MonitorIssueResearched, MonitorIssueResearching, MonitorIssueTriageQueued, MonitorIssueTriaged, MonitorIssueTriaging)
+
+// Validate_MonitorIssuePhase validates an instance of MonitorIssuePhase according
+// to declarative validation rules in the API schema.
+func Validate_MonitorIssuePhase(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorIssuePhase) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorIssuePhase, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorIssueWorkflow validates an instance of MonitorIssueWorkflow according
+// to declarative validation rules in the API schema.
+func Validate_MonitorIssueWorkflow(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorIssueWorkflow) (errs field.ErrorList) {
+	{ // field MonitorIssueWorkflow.Planning
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPlanning,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPlanning(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueWorkflow) *MonitorPlanning {
+				return &oldObj.Planning
+			})
+		errs = append(errs, fn(fldPath.Child("planning"), &obj.Planning, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssueWorkflow.Implementation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorImplementation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorImplementation(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssueWorkflow) *MonitorImplementation {
+				return &oldObj.Implementation
+			})
+		errs = append(errs, fn(fldPath.Child("implementation"), &obj.Implementation, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorIssues validates an instance of MonitorIssues according
+// to declarative validation rules in the API schema.
+func Validate_MonitorIssues(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorIssues) (errs field.ErrorList) {
+	{ // field MonitorIssues.MaxPerRun
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssues) *int32 {
+				return oldObj.MaxPerRun
+			})
+		errs = append(errs, fn(fldPath.Child("maxPerRun"), obj.MaxPerRun, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssues.IncludeLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *string) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssues) []string {
+				return oldObj.IncludeLabels
+			})
+		errs = append(errs, fn(fldPath.Child("includeLabels"), obj.IncludeLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorIssues.ExcludeLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *string) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorIssues) []string {
+				return oldObj.ExcludeLabels
+			})
+		errs = append(errs, fn(fldPath.Child("excludeLabels"), obj.ExcludeLabels, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItem validates an instance of MonitorItem according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItem(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItem) (errs field.ErrorList) {
+	{ // field MonitorItem.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItem) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItem.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItem) *MonitorItemSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItem.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItem) *MonitorItemStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItemAutomerge validates an instance of MonitorItemAutomerge according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemAutomerge(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemAutomerge) (errs field.ErrorList) {
+	{ // field MonitorItemAutomerge.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorAutomergeState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorAutomergeState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemAutomerge) *MonitorAutomergeState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemAutomerge.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemAutomerge) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemAutomerge.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemAutomerge) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemAutomerge.MergeSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemAutomerge) *string {
+				return &oldObj.MergeSHA
+			})
+		errs = append(errs, fn(fldPath.Child("mergeSHA"), &obj.MergeSHA, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItemIssue validates an instance of MonitorItemIssue according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemIssue(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemIssue) (errs field.ErrorList) {
+	{ // field MonitorItemIssue.Phase
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIssuePhase,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIssuePhase(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *MonitorIssuePhase {
+				return &oldObj.Phase
+			})
+		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.Risk
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRisk,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRisk(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *MonitorRisk {
+				return &oldObj.Risk
+			})
+		errs = append(errs, fn(fldPath.Child("risk"), &obj.Risk, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.Triage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 8192); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.Triage
+			})
+		errs = append(errs, fn(fldPath.Child("triage"), &obj.Triage, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.Research
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16384); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.Research
+			})
+		errs = append(errs, fn(fldPath.Child("research"), &obj.Research, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.Plan
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32768); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.Plan
+			})
+		errs = append(errs, fn(fldPath.Child("plan"), &obj.Plan, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.PlanApprovedBy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.PlanApprovedBy
+			})
+		errs = append(errs, fn(fldPath.Child("planApprovedBy"), &obj.PlanApprovedBy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemIssue.Branch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.Branch
+			})
+		errs = append(errs, fn(fldPath.Child("branch"), &obj.Branch, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItemRepair validates an instance of MonitorItemRepair according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemRepair(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemRepair) (errs field.ErrorList) {
+	{ // field MonitorItemRepair.Phase
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRepairPhase,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRepairPhase(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemRepair) *MonitorRepairPhase {
+				return &oldObj.Phase
+			})
+		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemRepair.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemRepair) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemRepair.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemRepair) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemRepair.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemRepair) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItemReview validates an instance of MonitorItemReview according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemReview(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemReview) (errs field.ErrorList) {
+	{ // field MonitorItemReview.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.Verdict
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorVerdict,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorVerdict(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *MonitorVerdict {
+				return &oldObj.Verdict
+			})
+		errs = append(errs, fn(fldPath.Child("verdict"), &obj.Verdict, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.Summary
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 4096); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *string {
+				return &oldObj.Summary
+			})
+		errs = append(errs, fn(fldPath.Child("summary"), &obj.Summary, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.Findings
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MonitorFinding,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 50).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MonitorFinding); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) []MonitorFinding {
+				return oldObj.Findings
+			})
+		errs = append(errs, fn(fldPath.Child("findings"), obj.Findings, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.PublishPhase
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPublishPhase,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPublishPhase(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *MonitorPublishPhase {
+				return &oldObj.PublishPhase
+			})
+		errs = append(errs, fn(fldPath.Child("publishPhase"), &obj.PublishPhase, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.PublishReason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *string {
+				return &oldObj.PublishReason
+			})
+		errs = append(errs, fn(fldPath.Child("publishReason"), &obj.PublishReason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemReview.URL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemReview) *string {
+				return &oldObj.URL
+			})
+		errs = append(errs, fn(fldPath.Child("url"), &obj.URL, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItemSpec validates an instance of MonitorItemSpec according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemSpec) (errs field.ErrorList) {
+	{ // field MonitorItemSpec.MonitorName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemSpec) *string {
+				return &oldObj.MonitorName
+			})
+		errs = append(errs, fn(fldPath.Child("monitorName"), &obj.MonitorName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemSpec.MonitorUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemSpec) *types.UID {
+				return &oldObj.MonitorUID
+			})
+		errs = append(errs, fn(fldPath.Child("monitorUID"), &obj.MonitorUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemSpec.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemSpec) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemSpec.Number
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemSpec) *int64 {
+				return &oldObj.Number
+			})
+		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorItemState = sets.New(MonitorItemClosed, MonitorItemMerged, MonitorItemOpen)
+
+// Validate_MonitorItemState validates an instance of MonitorItemState according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorItemState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorItemStatus validates an instance of MonitorItemStatus according
+// to declarative validation rules in the API schema.
+func Validate_MonitorItemStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorItemStatus) (errs field.ErrorList) {
+	{ // field MonitorItemStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *MonitorItemState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Title
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.Title
+			})
+		errs = append(errs, fn(fldPath.Child("title"), &obj.Title, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.URL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.URL
+			})
+		errs = append(errs, fn(fldPath.Child("url"), &obj.URL, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Author
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.Author
+			})
+		errs = append(errs, fn(fldPath.Child("author"), &obj.Author, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Labels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) []string {
+				return oldObj.Labels
+			})
+		errs = append(errs, fn(fldPath.Child("labels"), obj.Labels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.HeadBranch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.HeadBranch
+			})
+		errs = append(errs, fn(fldPath.Child("headBranch"), &obj.HeadBranch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.HeadRepository
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.HeadRepository
+			})
+		errs = append(errs, fn(fldPath.Child("headRepository"), &obj.HeadRepository, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.BaseBranch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.BaseBranch
+			})
+		errs = append(errs, fn(fldPath.Child("baseBranch"), &obj.BaseBranch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Checks
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.Checks
+			})
+		errs = append(errs, fn(fldPath.Child("checks"), &obj.Checks, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.BlockedReason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.BlockedReason
+			})
+		errs = append(errs, fn(fldPath.Child("blockedReason"), &obj.BlockedReason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Review
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemReview,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemReview(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *MonitorItemReview {
+				return oldObj.Review
+			})
+		errs = append(errs, fn(fldPath.Child("review"), obj.Review, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Repair
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemRepair,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemRepair(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *MonitorItemRepair {
+				return oldObj.Repair
+			})
+		errs = append(errs, fn(fldPath.Child("repair"), obj.Repair, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Automerge
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemAutomerge,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemAutomerge(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *MonitorItemAutomerge {
+				return oldObj.Automerge
+			})
+		errs = append(errs, fn(fldPath.Child("automerge"), obj.Automerge, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorItemStatus.Issue
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorItemIssue,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorItemIssue(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemStatus) *MonitorItemIssue {
+				return oldObj.Issue
+			})
+		errs = append(errs, fn(fldPath.Child("issue"), obj.Issue, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorLabelTriggers validates an instance of MonitorLabelTriggers according
+// to declarative validation rules in the API schema.
+func Validate_MonitorLabelTriggers(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorLabelTriggers) (errs field.ErrorList) {
+	{ // field MonitorLabelTriggers.ConsumeCommandLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorLabelTriggers) *bool {
+				return oldObj.ConsumeCommandLabels
+			})
+		errs = append(errs, fn(fldPath.Child("consumeCommandLabels"), obj.ConsumeCommandLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorLabelTriggers.RequireActorPermission
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorActorPermission,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorActorPermission(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorLabelTriggers) *MonitorActorPermission {
+				return &oldObj.RequireActorPermission
+			})
+		errs = append(errs, fn(fldPath.Child("requireActorPermission"), &obj.RequireActorPermission, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorLabelTriggers.Issues
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIssueLabels,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIssueLabels(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorLabelTriggers) *MonitorIssueLabels {
+				return &oldObj.Issues
+			})
+		errs = append(errs, fn(fldPath.Child("issues"), &obj.Issues, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorLabelTriggers.PullRequests
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPullRequestLabels,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPullRequestLabels(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorLabelTriggers) *MonitorPullRequestLabels {
+				return &oldObj.PullRequests
+			})
+		errs = append(errs, fn(fldPath.Child("pullRequests"), &obj.PullRequests, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorMergeMethod = sets.New(MonitorMergeCommit, MonitorMergeRebase, MonitorMergeSquash)
+
+// Validate_MonitorMergeMethod validates an instance of MonitorMergeMethod according
+// to declarative validation rules in the API schema.
+func Validate_MonitorMergeMethod(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorMergeMethod) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorMergeMethod, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorMutation validates an instance of MonitorMutation according
+// to declarative validation rules in the API schema.
+func Validate_MonitorMutation(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorMutation) (errs field.ErrorList) {
+	{ // field MonitorMutation.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutation) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutation.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorMutationSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorMutationSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutation) *MonitorMutationSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutation.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorMutationStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorMutationStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutation) *MonitorMutationStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorMutationSpec validates an instance of MonitorMutationSpec according
+// to declarative validation rules in the API schema.
+func Validate_MonitorMutationSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorMutationSpec) (errs field.ErrorList) {
+	{ // field MonitorMutationSpec.MonitorName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *string {
+				return &oldObj.MonitorName
+			})
+		errs = append(errs, fn(fldPath.Child("monitorName"), &obj.MonitorName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.MonitorUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *types.UID {
+				return &oldObj.MonitorUID
+			})
+		errs = append(errs, fn(fldPath.Child("monitorUID"), &obj.MonitorUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.Number
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *int64 {
+				return &oldObj.Number
+			})
+		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.Operation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorOperation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorOperation(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *MonitorOperation {
+				return &oldObj.Operation
+			})
+		errs = append(errs, fn(fldPath.Child("operation"), &obj.Operation, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.Label
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *string {
+				return &oldObj.Label
+			})
+		errs = append(errs, fn(fldPath.Child("label"), &obj.Label, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.WorkAction
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *string {
+				return &oldObj.WorkAction
+			})
+		errs = append(errs, fn(fldPath.Child("workAction"), &obj.WorkAction, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationSpec.Command
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationSpec) *string {
+				return &oldObj.Command
+			})
+		errs = append(errs, fn(fldPath.Child("command"), &obj.Command, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorMutationStatus validates an instance of MonitorMutationStatus according
+// to declarative validation rules in the API schema.
+func Validate_MonitorMutationStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorMutationStatus) (errs field.ErrorList) {
+	{ // field MonitorMutationStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPublishPhase,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPublishPhase(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationStatus) *MonitorPublishPhase {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationStatus.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationStatus) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationStatus.URL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationStatus) *string {
+				return &oldObj.URL
+			})
+		errs = append(errs, fn(fldPath.Child("url"), &obj.URL, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorMutationStatus.SHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorMutationStatus) *string {
+				return &oldObj.SHA
+			})
+		errs = append(errs, fn(fldPath.Child("sha"), &obj.SHA, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorOperation = sets.New(MonitorMergePullRequest, MonitorPostComment, MonitorPostReview, MonitorRemoveLabel, MonitorUpdateBranchOperation)
+
+// Validate_MonitorOperation validates an instance of MonitorOperation according
+// to declarative validation rules in the API schema.
+func Validate_MonitorOperation(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorOperation) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorOperation, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorOptInLabels validates an instance of MonitorOptInLabels according
+// to declarative validation rules in the API schema.
+func Validate_MonitorOptInLabels(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorOptInLabels) (errs field.ErrorList) {
+	{ // field MonitorOptInLabels.Autofix
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorOptInLabels) *string {
+				return &oldObj.Autofix
+			})
+		errs = append(errs, fn(fldPath.Child("autofix"), &obj.Autofix, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorOptInLabels.Automerge
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorOptInLabels) *string {
+				return &oldObj.Automerge
+			})
+		errs = append(errs, fn(fldPath.Child("automerge"), &obj.Automerge, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorPhase = sets.New(MonitorError, MonitorPending, MonitorReady, MonitorSuspended)
+
+// Validate_MonitorPhase validates an instance of MonitorPhase according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPhase(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPhase) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorPhase, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorPlanning validates an instance of MonitorPlanning according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPlanning(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPlanning) (errs field.ErrorList) {
+	{ // field MonitorPlanning.RequireHumanApprovalFor
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MonitorRisk,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 3).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MonitorRisk); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPlanning) []MonitorRisk {
+				return oldObj.RequireHumanApprovalFor
+			})
+		errs = append(errs, fn(fldPath.Child("requireHumanApprovalFor"), obj.RequireHumanApprovalFor, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorPolicy validates an instance of MonitorPolicy according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPolicy) (errs field.ErrorList) {
+	{ // field MonitorPolicy.ProtectedLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *string) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPolicy) []string {
+				return oldObj.ProtectedLabels
+			})
+		errs = append(errs, fn(fldPath.Child("protectedLabels"), obj.ProtectedLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPolicy.PauseLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *string) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPolicy) []string {
+				return oldObj.PauseLabels
+			})
+		errs = append(errs, fn(fldPath.Child("pauseLabels"), obj.PauseLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPolicy.OptInLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorOptInLabels,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorOptInLabels(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPolicy) *MonitorOptInLabels {
+				return &oldObj.OptInLabels
+			})
+		errs = append(errs, fn(fldPath.Child("optInLabels"), &obj.OptInLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPolicy.AdvisoryLabels
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *string) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPolicy) []string {
+				return oldObj.AdvisoryLabels
+			})
+		errs = append(errs, fn(fldPath.Child("advisoryLabels"), obj.AdvisoryLabels, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPolicy.AllowedRepositoryPermissions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []MonitorActorPermission,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 3).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_MonitorActorPermission); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPolicy) []MonitorActorPermission {
+				return oldObj.AllowedRepositoryPermissions
+			})
+		errs = append(errs, fn(fldPath.Child("allowedRepositoryPermissions"), obj.AllowedRepositoryPermissions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorPriority = sets.New(MonitorP0, MonitorP1, MonitorP2, MonitorP3)
+
+// Validate_MonitorPriority validates an instance of MonitorPriority according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPriority(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPriority) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorPriority, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorPublishMode = sets.New(MonitorPublishFindings, MonitorPublishSummary)
+
+// Validate_MonitorPublishMode validates an instance of MonitorPublishMode according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPublishMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPublishMode) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorPublishMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorPublishPhase = sets.New(MonitorPublishFailed, MonitorPublishSkipped, MonitorPublishStarted, MonitorPublishSucceeded)
+
+// Validate_MonitorPublishPhase validates an instance of MonitorPublishPhase according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPublishPhase(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPublishPhase) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorPublishPhase, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorPullRequestLabels validates an instance of MonitorPullRequestLabels according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPullRequestLabels(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPullRequestLabels) (errs field.ErrorList) {
+	{ // field MonitorPullRequestLabels.Review
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.Review
+			})
+		errs = append(errs, fn(fldPath.Child("review"), &obj.Review, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequestLabels.Fix
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.Fix
+			})
+		errs = append(errs, fn(fldPath.Child("fix"), &obj.Fix, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequestLabels.FixCI
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.FixCI
+			})
+		errs = append(errs, fn(fldPath.Child("fixCI"), &obj.FixCI, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequestLabels.UpdateBranch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.UpdateBranch
+			})
+		errs = append(errs, fn(fldPath.Child("updateBranch"), &obj.UpdateBranch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequestLabels.Automerge
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.Automerge
+			})
+		errs = append(errs, fn(fldPath.Child("automerge"), &obj.Automerge, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequestLabels.Stop
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.Stop
+			})
+		errs = append(errs, fn(fldPath.Child("stop"), &obj.Stop, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequestLabels.Resume
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequestLabels) *string {
+				return &oldObj.Resume
+			})
+		errs = append(errs, fn(fldPath.Child("resume"), &obj.Resume, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorPullRequests validates an instance of MonitorPullRequests according
+// to declarative validation rules in the API schema.
+func Validate_MonitorPullRequests(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorPullRequests) (errs field.ErrorList) {
+	{ // field MonitorPullRequests.Enabled
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequests) *bool {
+				return oldObj.Enabled
+			})
+		errs = append(errs, fn(fldPath.Child("enabled"), obj.Enabled, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorPullRequests.MaxPerRun
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorPullRequests) *int32 {
+				return oldObj.MaxPerRun
+			})
+		errs = append(errs, fn(fldPath.Child("maxPerRun"), obj.MaxPerRun, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorRepair validates an instance of MonitorRepair according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRepair(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRepair) (errs field.ErrorList) {
+	{ // field MonitorRepair.RequireMaintainerOptIn
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRepair) *bool {
+				return oldObj.RequireMaintainerOptIn
+			})
+		errs = append(errs, fn(fldPath.Child("requireMaintainerOptIn"), obj.RequireMaintainerOptIn, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRepair.MaxRepairsPerPR
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRepair) *int32 {
+				return oldObj.MaxRepairsPerPR
+			})
+		errs = append(errs, fn(fldPath.Child("maxRepairsPerPR"), obj.MaxRepairsPerPR, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRepair.MaxRepairsPerHead
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRepair) *int32 {
+				return oldObj.MaxRepairsPerHead
+			})
+		errs = append(errs, fn(fldPath.Child("maxRepairsPerHead"), obj.MaxRepairsPerHead, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRepair.MaxValidationRetries
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRepair) *int32 {
+				return oldObj.MaxValidationRetries
+			})
+		errs = append(errs, fn(fldPath.Child("maxValidationRetries"), obj.MaxValidationRetries, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRepair.MaxReviewFixRetries
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRepair) *int32 {
+				return oldObj.MaxReviewFixRetries
+			})
+		errs = append(errs, fn(fldPath.Child("maxReviewFixRetries"), obj.MaxReviewFixRetries, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorRepairPhase = sets.New(MonitorRepairFailed, MonitorRepairQueued, MonitorRepairSucceeded)
+
+// Validate_MonitorRepairPhase validates an instance of MonitorRepairPhase according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRepairPhase(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRepairPhase) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorRepairPhase, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorReview validates an instance of MonitorReview according
+// to declarative validation rules in the API schema.
+func Validate_MonitorReview(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorReview) (errs field.ErrorList) {
+	{ // field MonitorReview.Event
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorReviewEvent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorReviewEvent(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReview) *MonitorReviewEvent {
+				return &oldObj.Event
+			})
+		errs = append(errs, fn(fldPath.Child("event"), &obj.Event, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorReview.Publish
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorReviewPublish,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorReviewPublish(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReview) *MonitorReviewPublish {
+				return &oldObj.Publish
+			})
+		errs = append(errs, fn(fldPath.Child("publish"), &obj.Publish, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorReviewEvent = sets.New(MonitorReviewComment)
+
+// Validate_MonitorReviewEvent validates an instance of MonitorReviewEvent according
+// to declarative validation rules in the API schema.
+func Validate_MonitorReviewEvent(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorReviewEvent) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorReviewEvent, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorReviewPublish validates an instance of MonitorReviewPublish according
+// to declarative validation rules in the API schema.
+func Validate_MonitorReviewPublish(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorReviewPublish) (errs field.ErrorList) {
+	{ // field MonitorReviewPublish.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPublishMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPublishMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReviewPublish) *MonitorPublishMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorReviewPublish.Event
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorReviewEvent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorReviewEvent(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReviewPublish) *MonitorReviewEvent {
+				return &oldObj.Event
+			})
+		errs = append(errs, fn(fldPath.Child("event"), &obj.Event, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorReviewPublish.PostNeedsChanges
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReviewPublish) *bool {
+				return oldObj.PostNeedsChanges
+			})
+		errs = append(errs, fn(fldPath.Child("postNeedsChanges"), obj.PostNeedsChanges, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorReviewPublish.PostNeedsHuman
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReviewPublish) *bool {
+				return oldObj.PostNeedsHuman
+			})
+		errs = append(errs, fn(fldPath.Child("postNeedsHuman"), obj.PostNeedsHuman, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorReviewPublish.SameHeadPolicy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorSameHeadPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorSameHeadPolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReviewPublish) *MonitorSameHeadPolicy {
+				return &oldObj.SameHeadPolicy
+			})
+		errs = append(errs, fn(fldPath.Child("sameHeadPolicy"), &obj.SameHeadPolicy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorReviewPublish.Inline
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorInline,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorInline(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorReviewPublish) *MonitorInline {
+				return &oldObj.Inline
+			})
+		errs = append(errs, fn(fldPath.Child("inline"), &obj.Inline, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorRisk = sets.New(MonitorRiskHigh, MonitorRiskLow, MonitorRiskMedium)
+
+// Validate_MonitorRisk validates an instance of MonitorRisk according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRisk(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRisk) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorRisk, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorRun validates an instance of MonitorRun according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRun(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRun) (errs field.ErrorList) {
+	{ // field MonitorRun.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRun) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRun.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRunSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRunSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRun) *MonitorRunSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRun.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRunStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRunStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRun) *MonitorRunStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorRunRequest validates an instance of MonitorRunRequest according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRunRequest(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRunRequest) (errs field.ErrorList) {
+	{ // field MonitorRunRequest.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunRequest) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunRequest.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunRequest) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunRequest.TargetNumber
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunRequest) *int64 {
+				return &oldObj.TargetNumber
+			})
+		errs = append(errs, fn(fldPath.Child("targetNumber"), &obj.TargetNumber, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunRequest.TargetSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunRequest) *string {
+				return &oldObj.TargetSHA
+			})
+		errs = append(errs, fn(fldPath.Child("targetSHA"), &obj.TargetSHA, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorRunSpec validates an instance of MonitorRunSpec according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRunSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRunSpec) (errs field.ErrorList) {
+	{ // field MonitorRunSpec.MonitorName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *string {
+				return &oldObj.MonitorName
+			})
+		errs = append(errs, fn(fldPath.Child("monitorName"), &obj.MonitorName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunSpec.MonitorUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *types.UID {
+				return &oldObj.MonitorUID
+			})
+		errs = append(errs, fn(fldPath.Child("monitorUID"), &obj.MonitorUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunSpec.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunSpec.TargetNumber
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *int64 {
+				return &oldObj.TargetNumber
+			})
+		errs = append(errs, fn(fldPath.Child("targetNumber"), &obj.TargetNumber, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunSpec.TargetSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *string {
+				return &oldObj.TargetSHA
+			})
+		errs = append(errs, fn(fldPath.Child("targetSHA"), &obj.TargetSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunSpec.Trigger
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRunTrigger,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRunTrigger(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *MonitorRunTrigger {
+				return &oldObj.Trigger
+			})
+		errs = append(errs, fn(fldPath.Child("trigger"), &obj.Trigger, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunSpec.Delivery
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunSpec) *string {
+				return &oldObj.Delivery
+			})
+		errs = append(errs, fn(fldPath.Child("delivery"), &obj.Delivery, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorRunState = sets.New(MonitorRunFailed, MonitorRunQueued, MonitorRunRunning, MonitorRunSucceeded)
+
+// Validate_MonitorRunState validates an instance of MonitorRunState according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRunState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRunState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorRunState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorRunStatus validates an instance of MonitorRunStatus according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRunStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRunStatus) (errs field.ErrorList) {
+	{ // field MonitorRunStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRunState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRunState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunStatus) *MonitorRunState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorRunStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorRunStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorRunTrigger = sets.New(MonitorRunDelivered, MonitorRunRequested, MonitorRunScheduled)
+
+// Validate_MonitorRunTrigger validates an instance of MonitorRunTrigger according
+// to declarative validation rules in the API schema.
+func Validate_MonitorRunTrigger(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorRunTrigger) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorRunTrigger, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorSameHeadPolicy = sets.New(MonitorSameHeadSkip)
+
+// Validate_MonitorSameHeadPolicy validates an instance of MonitorSameHeadPolicy according
+// to declarative validation rules in the API schema.
+func Validate_MonitorSameHeadPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorSameHeadPolicy) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorSameHeadPolicy, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorTargetKind = sets.New(MonitorIssue, MonitorPullRequest)
+
+// Validate_MonitorTargetKind validates an instance of MonitorTargetKind according
+// to declarative validation rules in the API schema.
+func Validate_MonitorTargetKind(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorTargetKind) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorTargetKind, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorTargets validates an instance of MonitorTargets according
+// to declarative validation rules in the API schema.
+func Validate_MonitorTargets(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorTargets) (errs field.ErrorList) {
+	{ // field MonitorTargets.PullRequests
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPullRequests,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPullRequests(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorTargets) *MonitorPullRequests {
+				return &oldObj.PullRequests
+			})
+		errs = append(errs, fn(fldPath.Child("pullRequests"), &obj.PullRequests, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorTargets.Issues
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIssues,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIssues(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorTargets) *MonitorIssues {
+				return &oldObj.Issues
+			})
+		errs = append(errs, fn(fldPath.Child("issues"), &obj.Issues, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorTriggers validates an instance of MonitorTriggers according
+// to declarative validation rules in the API schema.
+func Validate_MonitorTriggers(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorTriggers) (errs field.ErrorList) {
+	{ // field MonitorTriggers.GitHub
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorHostTriggers,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorHostTriggers(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorTriggers) *MonitorHostTriggers {
+				return &oldObj.GitHub
+			})
+		errs = append(errs, fn(fldPath.Child("github"), &obj.GitHub, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorValidation validates an instance of MonitorValidation according
+// to declarative validation rules in the API schema.
+func Validate_MonitorValidation(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorValidation) (errs field.ErrorList) {
+	{ // field MonitorValidation.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorValidationMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorValidationMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorValidation) *MonitorValidationMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorValidation.Commands
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *string) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorValidation) []string {
+				return oldObj.Commands
+			})
+		errs = append(errs, fn(fldPath.Child("commands"), obj.Commands, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorValidation.Image
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorValidation) *string {
+				return &oldObj.Image
+			})
+		errs = append(errs, fn(fldPath.Child("image"), &obj.Image, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorValidationMode = sets.New(MonitorValidationChanged, MonitorValidationFull, MonitorValidationOff)
+
+// Validate_MonitorValidationMode validates an instance of MonitorValidationMode according
+// to declarative validation rules in the API schema.
+func Validate_MonitorValidationMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorValidationMode) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorValidationMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorVerdict = sets.New(MonitorVerdictFailed, MonitorVerdictNeedsChanges, MonitorVerdictNeedsHuman, MonitorVerdictPassed, MonitorVerdictSecuritySensitive, MonitorVerdictSkipped, MonitorVerdictStale)
+
+// Validate_MonitorVerdict validates an instance of MonitorVerdict according
+// to declarative validation rules in the API schema.
+func Validate_MonitorVerdict(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorVerdict) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorVerdict, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorWorkAction validates an instance of MonitorWorkAction according
+// to declarative validation rules in the API schema.
+func Validate_MonitorWorkAction(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorWorkAction) (errs field.ErrorList) {
+	{ // field MonitorWorkAction.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkAction) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkAction.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorWorkActionSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorWorkActionSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkAction) *MonitorWorkActionSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkAction.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorWorkActionStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorWorkActionStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkAction) *MonitorWorkActionStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorWorkActionSpec validates an instance of MonitorWorkActionSpec according
+// to declarative validation rules in the API schema.
+func Validate_MonitorWorkActionSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorWorkActionSpec) (errs field.ErrorList) {
+	{ // field MonitorWorkActionSpec.MonitorName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *string {
+				return &oldObj.MonitorName
+			})
+		errs = append(errs, fn(fldPath.Child("monitorName"), &obj.MonitorName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.MonitorUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *types.UID {
+				return &oldObj.MonitorUID
+			})
+		errs = append(errs, fn(fldPath.Child("monitorUID"), &obj.MonitorUID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.TargetKind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargetKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargetKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *MonitorTargetKind {
+				return &oldObj.TargetKind
+			})
+		errs = append(errs, fn(fldPath.Child("targetKind"), &obj.TargetKind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.Number
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int64,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *int64 {
+				return &oldObj.Number
+			})
+		errs = append(errs, fn(fldPath.Child("number"), &obj.Number, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.DesiredAction
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIntent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIntent(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *MonitorIntent {
+				return &oldObj.DesiredAction
+			})
+		errs = append(errs, fn(fldPath.Child("desiredAction"), &obj.DesiredAction, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.HeadSHA
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *string {
+				return &oldObj.HeadSHA
+			})
+		errs = append(errs, fn(fldPath.Child("headSHA"), &obj.HeadSHA, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.Attempt
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *int32 {
+				return &oldObj.Attempt
+			})
+		errs = append(errs, fn(fldPath.Child("attempt"), &obj.Attempt, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.Run
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *string {
+				return &oldObj.Run
+			})
+		errs = append(errs, fn(fldPath.Child("run"), &obj.Run, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionSpec.Command
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionSpec) *string {
+				return &oldObj.Command
+			})
+		errs = append(errs, fn(fldPath.Child("command"), &obj.Command, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForMonitorWorkActionState = sets.New(MonitorWorkBlocked, MonitorWorkCancelled, MonitorWorkFailed, MonitorWorkQueued, MonitorWorkRetryPending, MonitorWorkRunning, MonitorWorkSucceeded)
+
+// Validate_MonitorWorkActionState validates an instance of MonitorWorkActionState according
+// to declarative validation rules in the API schema.
+func Validate_MonitorWorkActionState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorWorkActionState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForMonitorWorkActionState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_MonitorWorkActionStatus validates an instance of MonitorWorkActionStatus according
+// to declarative validation rules in the API schema.
+func Validate_MonitorWorkActionStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *MonitorWorkActionStatus) (errs field.ErrorList) {
+	{ // field MonitorWorkActionStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorWorkActionState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorWorkActionState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionStatus) *MonitorWorkActionState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionStatus.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionStatus) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionStatus.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionStatus) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field MonitorWorkActionStatus.Verdict
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorWorkActionStatus) *string {
+				return &oldObj.Verdict
+			})
+		errs = append(errs, fn(fldPath.Child("verdict"), &obj.Verdict, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
 // Validate_NamespacedReference validates an instance of NamespacedReference according
 // to declarative validation rules in the API schema.
 func Validate_NamespacedReference(
@@ -7848,6 +15725,635 @@ func Validate_RepositoryIdentity(
 				return &oldObj.ID
 			})
 		errs = append(errs, fn(fldPath.Child("id"), &obj.ID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RepositoryMonitor validates an instance of RepositoryMonitor according
+// to declarative validation rules in the API schema.
+func Validate_RepositoryMonitor(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RepositoryMonitor) (errs field.ErrorList) {
+	{ // field RepositoryMonitor.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitor) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitor.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RepositoryMonitorSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RepositoryMonitorSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitor) *RepositoryMonitorSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitor.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RepositoryMonitorStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RepositoryMonitorStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitor) *RepositoryMonitorStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RepositoryMonitorSpec validates an instance of RepositoryMonitorSpec according
+// to declarative validation rules in the API schema.
+func Validate_RepositoryMonitorSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RepositoryMonitorSpec) (errs field.ErrorList) {
+	{ // field RepositoryMonitorSpec.Provider
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *CodeHostProvider,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_CodeHostProvider(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *CodeHostProvider {
+				return &oldObj.Provider
+			})
+		errs = append(errs, fn(fldPath.Child("provider"), &obj.Provider, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.RepoURL
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *string {
+				return &oldObj.RepoURL
+			})
+		errs = append(errs, fn(fldPath.Child("repoURL"), &obj.RepoURL, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Branch
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 255); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *string {
+				return &oldObj.Branch
+			})
+		errs = append(errs, fn(fldPath.Child("branch"), &obj.Branch, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Schedule
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *string {
+				return &oldObj.Schedule
+			})
+		errs = append(errs, fn(fldPath.Child("schedule"), &obj.Schedule, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.TimeZone
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *string {
+				return &oldObj.TimeZone
+			})
+		errs = append(errs, fn(fldPath.Child("timeZone"), &obj.TimeZone, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.ReadCredentialRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *WorkspaceCredentialReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_WorkspaceCredentialReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *WorkspaceCredentialReference {
+				return oldObj.ReadCredentialRef
+			})
+		errs = append(errs, fn(fldPath.Child("readCredentialRef"), obj.ReadCredentialRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.ForgeCredentialRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *WorkspaceCredentialReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_WorkspaceCredentialReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *WorkspaceCredentialReference {
+				return oldObj.ForgeCredentialRef
+			})
+		errs = append(errs, fn(fldPath.Child("forgeCredentialRef"), obj.ForgeCredentialRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.PublicationReadCredentialRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *WorkspaceCredentialReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_WorkspaceCredentialReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *WorkspaceCredentialReference {
+				return oldObj.PublicationReadCredentialRef
+			})
+		errs = append(errs, fn(fldPath.Child("publicationReadCredentialRef"), obj.PublicationReadCredentialRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.PublicationCredentialRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *WorkspaceCredentialReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_WorkspaceCredentialReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *WorkspaceCredentialReference {
+				return oldObj.PublicationCredentialRef
+			})
+		errs = append(errs, fn(fldPath.Child("publicationCredentialRef"), obj.PublicationCredentialRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Targets
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTargets,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTargets(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorTargets {
+				return &oldObj.Targets
+			})
+		errs = append(errs, fn(fldPath.Child("targets"), &obj.Targets, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Triggers
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorTriggers,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorTriggers(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorTriggers {
+				return &oldObj.Triggers
+			})
+		errs = append(errs, fn(fldPath.Child("triggers"), &obj.Triggers, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Agents
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorAgents,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorAgents(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorAgents {
+				return &oldObj.Agents
+			})
+		errs = append(errs, fn(fldPath.Child("agents"), &obj.Agents, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.IssueWorkflow
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorIssueWorkflow,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorIssueWorkflow(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorIssueWorkflow {
+				return &oldObj.IssueWorkflow
+			})
+		errs = append(errs, fn(fldPath.Child("issueWorkflow"), &obj.IssueWorkflow, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Review
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorReview,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorReview(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorReview {
+				return &oldObj.Review
+			})
+		errs = append(errs, fn(fldPath.Child("review"), &obj.Review, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Repair
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorRepair,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorRepair(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorRepair {
+				return &oldObj.Repair
+			})
+		errs = append(errs, fn(fldPath.Child("repair"), &obj.Repair, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Automerge
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorAutomerge,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorAutomerge(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorAutomerge {
+				return &oldObj.Automerge
+			})
+		errs = append(errs, fn(fldPath.Child("automerge"), &obj.Automerge, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Policy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorPolicy {
+				return &oldObj.Policy
+			})
+		errs = append(errs, fn(fldPath.Child("policy"), &obj.Policy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorSpec.Validation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorValidation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorValidation(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorSpec) *MonitorValidation {
+				return &oldObj.Validation
+			})
+		errs = append(errs, fn(fldPath.Child("validation"), &obj.Validation, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_RepositoryMonitorStatus validates an instance of RepositoryMonitorStatus according
+// to declarative validation rules in the API schema.
+func Validate_RepositoryMonitorStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *RepositoryMonitorStatus) (errs field.ErrorList) {
+	{ // field RepositoryMonitorStatus.Phase
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *MonitorPhase,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_MonitorPhase(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorStatus) *MonitorPhase {
+				return &oldObj.Phase
+			})
+		errs = append(errs, fn(fldPath.Child("phase"), &obj.Phase, oldVal, oldObj != nil)...)
+	}
+
+	{ // field RepositoryMonitorStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *RepositoryMonitorStatus) []v1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -15577,6 +24083,60 @@ func Validate_UsageLinkOrigin(
 	obj, oldObj *UsageLinkOrigin) (errs field.ErrorList) {
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForUsageLinkOrigin, nil); len(e) != 0 {
 		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_UsageLinkPage validates an instance of UsageLinkPage according
+// to declarative validation rules in the API schema.
+func Validate_UsageLinkPage(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *UsageLinkPage) (errs field.ErrorList) {
+	{ // field UsageLinkPage.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkPage) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field UsageLinkPage.Links
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []UsageLinkSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_UsageLinkSpec); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *UsageLinkPage) []UsageLinkSpec {
+				return oldObj.Links
+			})
+		errs = append(errs, fn(fldPath.Child("links"), obj.Links, oldVal, oldObj != nil)...)
 	}
 
 	return errs

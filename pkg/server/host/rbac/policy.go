@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/webhook"
 	"github.com/platform-ai/platform/pkg/storage/archive"
 )
 
@@ -24,11 +25,6 @@ func readViews(r rights) rbacv1.PolicyRule { return rule([]string{"get", "list"}
 
 // create permits creating objects, some of which may be deleted, asking questions, of which nothing is stored, and subresources.
 func create(r rights) rbacv1.PolicyRule { return rule([]string{"create"}, group, r.creates...) }
-
-// readMonitors permits what usage needs beside tasks and sessions.
-func readMonitors() rbacv1.PolicyRule {
-	return rule([]string{"list"}, group, "repositorymonitors")
-}
 
 func writeVerbs() []string {
 	return []string{"create", "update", "patch", "delete", "deletecollection"}
@@ -140,24 +136,26 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
 			rule(readVerbs(), group, slices.Concat(editor.writes, viewer.others)...),
-			readViews(viewer), readMonitors(), create(viewer))),
+			readViews(viewer), create(viewer))),
 		into("edit", own(resource.Editor,
 			rule(allVerbs(), group, editor.writes...),
 			rule(readVerbs(), group, editor.others...),
-			readViews(editor), readMonitors(), create(editor))),
+			readViews(editor), create(editor))),
 		into("admin", own(resource.Approver,
 			rule(readVerbs(), group, slices.Concat(approver.reads, approver.gets)...),
 			readViews(approver), create(approver))),
 		into("admin", own(resource.Operator,
 			rule(allVerbs(), group, operator.writes...),
 			rule(readVerbs(), group, operator.others...),
-			readViews(operator), readMonitors(), create(operator),
+			readViews(operator), create(operator),
 			rule([]string{"update", "patch"}, group, operator.status...))),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
 			rule(readVerbs(), group, worker.reads...), readViews(worker), create(worker),
 			rule([]string{"delete"}, group, worker.makes...),
 			rule([]string{"get"}, group, worker.gets...)),
+		// The webhook for code hosts makes tasks of the Agents that the operator names.
+		own("platform-code-host", rule([]string{"get", "create"}, group, "tasks"), rule([]string{"get"}, group, "agents")),
 		// This role may read everything that is stored, including prompts and results. No other role may.
 		role("platform-backup", urls("get", archive.Path)),
 	}
@@ -172,6 +170,7 @@ func defaultClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		bind("system:discovery", user.AllAuthenticated),
 		bind("system:basic-user", user.AllAuthenticated),
 		bind("system:kubectl", user.AllAuthenticated),
+		bind("platform-code-host", webhook.Group),
 		bind("system:public-info-viewer", user.AllAuthenticated, user.AllUnauthenticated),
 	}
 }

@@ -9,6 +9,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -20,9 +21,11 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/catalogtool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
+	"github.com/platform-ai/platform/pkg/server/registry/core/delivery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memoryproposal"
+	"github.com/platform-ai/platform/pkg/server/registry/core/monitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/provider"
 	"github.com/platform-ai/platform/pkg/server/registry/core/runtimepool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
@@ -63,6 +66,8 @@ type Options struct {
 	Usage usage.Reader
 	// PutLink stores a link to a pull request beside them. Without it links are refused.
 	PutLink func(usage.Link) error
+	// Replayed is called when a person has had a delivery of a code host decided again. Default: nothing.
+	Replayed func()
 }
 
 // originMessages is how many messages of a session are read at a time to find out where a proposal comes from.
@@ -119,7 +124,12 @@ func All(o Options) []resource.Resource {
 	reports := usagereport.New(usagereport.Options{
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, PutLink: o.PutLink, Recordings: o.Recordings,
 	})
-	return guard.Close(workers, []resource.Resource{
+	monitors := monitor.New(monitor.Options{Stored: st.Monitors, Access: o.CodeHosts, Clock: o.Clock, Links: reports.Unmerged})
+	replayed := o.Replayed
+	if replayed == nil {
+		replayed = func() {}
+	}
+	return guard.Close(workers, slices.Concat([]resource.Resource{
 		tasks,
 		agents,
 		provider.Definition(st.Providers, workers.Providers()),
@@ -145,5 +155,7 @@ func All(o Options) []resource.Resource {
 		reports,
 		reports.Measurements(),
 		reports.Links(),
-	})
+		delivery.Definition(delivery.Options{Stored: st.Deliveries, Clock: o.Clock, Wake: replayed}),
+		monitors,
+	}, monitor.Records(st.Monitors, o.Clock)))
 }

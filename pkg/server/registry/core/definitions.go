@@ -18,10 +18,7 @@ func Definitions() []resource.Resource {
 
 // Scopes returns the scopes of all kinds whose Definitions have some.
 func Scopes() external.Kinds {
-	kinds := external.Kinds{
-		// Not served yet, but whoever reads usage needs the right to list them.
-		"repositorymonitors": {Read: "monitors:read", Write: "monitors:write"},
-	}
+	kinds := external.Kinds{}
 	for _, r := range Definitions() {
 		if s := r.TokenScopes(); s != nil {
 			kinds[r.GroupVersionResource().Resource] = *s

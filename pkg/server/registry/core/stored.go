@@ -9,6 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
+	"github.com/platform-ai/platform/pkg/server/registry/core/monitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
@@ -27,6 +28,9 @@ type Stored struct {
 	Budgets   *resource.Stored[*v1alpha1.Budget]
 	Memories  *resource.Stored[*v1alpha1.Memory]
 	Proposals *resource.Stored[*v1alpha1.MemoryProposal]
+	// Deliveries are those of code hosts to the webhook.
+	Deliveries *resource.Stored[*v1alpha1.CodeHostDelivery]
+	Monitors   monitor.Stored
 
 	tasks *task.Resource
 }
@@ -47,6 +51,9 @@ func NewStored() *Stored {
 		Budgets:   resource.NewStored[*v1alpha1.Budget](v1alpha1.Resource("budgets")),
 		Memories:  resource.NewStored[*v1alpha1.Memory](v1alpha1.Resource("memories")),
 		Proposals: resource.NewStored[*v1alpha1.MemoryProposal](v1alpha1.Resource("memoryproposals")),
+
+		Deliveries: resource.NewStored[*v1alpha1.CodeHostDelivery](v1alpha1.Resource("codehostdeliveries")),
+		Monitors:   monitor.NewStored(),
 	}
 }
 

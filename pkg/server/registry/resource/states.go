@@ -37,7 +37,8 @@ type StateLedger[T Object] struct {
 	Kept Kept[T]
 	// States is the table.
 	States States
-	// Entry reads what the rules are about from an entry's status.
+	// Entry reads what the rules are about from an entry's status. What is due is found by the time as it is stored, so times must be
+	// set as they are stored: in whole seconds for a metav1.Time (Rfc3339Copy).
 	Entry func(obj T) Entry
 	// Retention is how long an entry is kept after its last write in an ended state, in whole seconds; zero keeps it.
 	Retention time.Duration

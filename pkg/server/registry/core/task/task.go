@@ -27,6 +27,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/hostaccess"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
@@ -95,8 +96,8 @@ type Options struct {
 	Transactions token.Service
 	// Secrets is a client of the server that has the Secrets.
 	Secrets kubernetes.Interface
-	// CodeHosts carries out calls on code hosts; its Secrets are those above.
-	CodeHosts hostcall.Options
+	// CodeHosts makes calls on code hosts.
+	CodeHosts *hostaccess.Access
 	// Retention removes old events of ended tasks.
 	Retention retention.Policy
 	// TreeTasks is how many tasks may be delegated in one tree, whatever the Agents allow; 0 means no limit.
@@ -174,8 +175,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
 	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
-	o.CodeHosts.Secrets = o.Secrets
-	hosts := hostcall.New(o.CodeHosts, tasks, o.CheckTool, o.Clock)
+	hosts := hostcall.New(o.CodeHosts, tasks, o.CheckTool)
 	cancellations := cancellation.Cancellations{Tasks: tasks, Log: o.Log, Trees: r.trees, Clock: o.Clock}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: of.Agent, tool: of.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{

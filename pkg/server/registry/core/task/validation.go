@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
-	"time"
 	_ "time/tzdata" // time zones, also for hosts that lack them
 
-	"github.com/netresearch/go-cron"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -118,27 +115,9 @@ func validateType(spec *v1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 }
 
 func validateSchedule(t *v1alpha1.Task, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	zone, at := t.Spec.TimeZone, path.Child("timeZone")
-	if _, err := time.LoadLocation(zone); err != nil || strings.EqualFold(zone, "Local") {
-		errs = append(errs, field.Invalid(at, zone, "must be an IANA time zone name"))
-	}
-	spec, at := t.Spec.Schedule, path.Child("schedule")
-	if spec == "" {
-		return errs
-	}
-	if strings.Contains(spec, "TZ=") {
-		return append(errs, field.Invalid(at, spec, "the time zone belongs in timeZone"))
-	}
-	parser, err := cron.TryNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
-	if err != nil {
-		return append(errs, field.InternalError(at, err))
-	}
-	if _, err := parser.Parse(spec); err != nil {
-		errs = append(errs, field.Invalid(at, spec, "must be five cron fields or a descriptor: "+err.Error()))
-	}
-	if len(t.Name) > maxScheduledName {
-		errs = append(errs, field.Invalid(at, spec, fmt.Sprintf("the name of a scheduled task must be at most %d bytes", maxScheduledName)))
+	errs := rule.Schedule(t.Spec.Schedule, t.Spec.TimeZone, path)
+	if t.Spec.Schedule != "" && len(t.Name) > maxScheduledName {
+		errs = append(errs, field.Invalid(path.Child("schedule"), t.Spec.Schedule, fmt.Sprintf("the name of a scheduled task must be at most %d bytes", maxScheduledName)))
 	}
 	return errs
 }

@@ -4,11 +4,13 @@
 package usagereport
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,4 +151,37 @@ func specOf(l *usage.Link) v1alpha1.UsageLinkSpec {
 		ReadinessReason: l.ReadinessReason, CreatedAt: at(l.CreatedAt), MergedAt: at(l.MergedAt), ClosedAt: at(l.ClosedAt),
 		ObservedAt: &metav1.MicroTime{Time: l.ObservedAt},
 	}
+}
+
+// maxUnmerged is how many links Unmerged returns.
+const maxUnmerged = 200
+
+// Unmerged returns links of tasks of a namespace to pull requests of a repository, OWNER/NAME, that are not known to be merged: those that
+// were observed the longest time ago, the first one first.
+func (r *Resource) Unmerged(ctx context.Context, namespace, repository string) (*v1alpha1.UsageLinkPage, error) {
+	list := &v1alpha1.UsageLinkPage{Links: []v1alpha1.UsageLinkSpec{}}
+	if r.o.Ledger == nil {
+		return list, nil
+	}
+	v, err := r.o.Ledger.At(ctx, namespace, r.o.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	var found []*usage.Link
+	for l, err := range v.Links("") {
+		if err != nil {
+			return nil, err
+		}
+		if l.State != usage.PRMerged && strings.EqualFold(l.Repository, repository) {
+			found = append(found, l)
+		}
+	}
+	slices.SortFunc(found, func(a, b *usage.Link) int {
+		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID))
+	})
+	for _, l := range found[:min(len(found), maxUnmerged)] {
+		list.Links = append(list.Links, specOf(l))
+	}
+	return list, nil
 }

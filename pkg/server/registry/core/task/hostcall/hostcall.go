@@ -3,7 +3,7 @@
 
 // Package hostcall serves the subresource codehost of tasks: it carries out the tools for pull requests and issues. The worker of a task
 // does not have the credentials of the task's repository, and must not get them, because it runs what a model says. It asks here, and this
-// server reads the credential of the one call, sends it to the code host and nowhere else, and forgets it.
+// server makes the call with the credential that the task names.
 //
 // # Which repository
 //
@@ -12,37 +12,23 @@
 // writes uses spec.workspace.forgeCredentialRef, which is for the repository that is published to; a tool that reads uses the credential
 // for reading of its repository, and none if there is none. No credential takes the place of another.
 //
-// # What a call may cost
-//
-// A namespace has few calls at a time, and each ends with its request. What a host answers is bounded by its driver.
+// Package hostaccess makes the calls.
 package hostcall
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/codehost"
-	"github.com/platform-ai/platform/pkg/codehost/marker"
 	"github.com/platform-ai/platform/pkg/codehost/operation"
-	"github.com/platform-ai/platform/pkg/codehost/providers"
-	"github.com/platform-ai/platform/pkg/egress"
+	"github.com/platform-ai/platform/pkg/server/hostaccess"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
 )
 
@@ -51,39 +37,18 @@ const (
 	MaxBytes = 1 << 20
 	// MaxCallID is the maximum length of the id of a call, in bytes.
 	MaxCallID = 256
-	// patience is how long one request to a code host may take. A call makes several, and ends with its own request after a minute.
-	patience = 20 * time.Second
 )
-
-// Options are what calls need.
-type Options struct {
-	// Secrets is a client of the server that has the Secrets.
-	Secrets kubernetes.Interface
-	// Allow lists host:port of code hosts that may be reached although they are not public.
-	Allow []string
-	// RequireHosts refuses Secrets that do not name the hosts to which their values may be sent.
-	RequireHosts bool
-	// Key makes the keys of calls, which nobody else can guess.
-	Key []byte
-	// Markers makes and finds the marks of reviews; TrustedAuthor is the login whose marks without a signature are believed, empty for
-	// the user of the credential.
-	Markers       marker.Keys
-	TrustedAuthor string
-}
 
 // Calls serves the subresource.
 type Calls struct {
 	tasks     stored.Tasks
 	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
-	o         Options
-	clock     clock.Clock
-	transport http.RoundTripper
-	shares    *shares
+	access    *hostaccess.Access
 }
 
-// New returns the calls of a server. checkTool is that of the options of tasks. A server without Secrets refuses calls that need one.
-func New(o Options, tasks stored.Tasks, checkTool func(context.Context, *v1alpha1.Task, string) string, c clock.Clock) *Calls {
-	return &Calls{tasks: tasks, checkTool: checkTool, o: o, clock: c, transport: egress.Guard{Allow: o.Allow}.Transport(), shares: newShares()}
+// New returns the calls of a server. checkTool is that of the options of tasks.
+func New(access *hostaccess.Access, tasks stored.Tasks, checkTool func(context.Context, *v1alpha1.Task, string) string) *Calls {
+	return &Calls{tasks: tasks, checkTool: checkTool, access: access}
 }
 
 // Create carries out a call. What a model or a code host did wrong is a failure in the answer; errors are for clients.
@@ -106,14 +71,10 @@ func (s *Calls) Create(ctx context.Context, p stored.Parent, obj runtime.Object)
 	if err == nil && !p.DryRun {
 		out.Result, err = s.do(ctx, target, call)
 	}
-	if failed, ok := errors.AsType[*operation.Error](err); ok {
-		out.Failure = &v1alpha1.TaskCodeHostFailure{Reason: failed.Reason, Message: failed.Message, RetryAfterSeconds: failed.Seconds()}
-		return out, nil
+	if out.Failure, err = hostaccess.FailureOf(err); err != nil {
+		return nil, err
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, apierrors.NewTimeoutError("the code host did not answer in time", 0)
-	}
-	return out, err
+	return out, nil
 }
 
 // check returns what is wrong with a call that no worker sends.
@@ -146,57 +107,23 @@ func (s *Calls) prepare(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.TaskC
 	if err != nil {
 		return operation.Call{}, nil, err
 	}
-	return operation.Call{Tool: c.ToolName, Arguments: arguments, Key: s.key(t, c.CallID, c.ToolName, arguments), HeadSHA: c.HeadSHA}, to, nil
-}
-
-// key returns what identifies a call of an attempt.
-func (s *Calls) key(t *v1alpha1.Task, parts ...any) string {
-	mac := hmac.New(sha256.New, s.o.Key)
-	raw, err := json.Marshal(append([]any{t.UID, t.Status.JobUID, t.Status.Attempts}, parts...))
+	key, err := s.access.CallKey(t.UID, t.Status.JobUID, t.Status.Attempts, c.CallID, c.ToolName, arguments)
 	if err != nil {
-		panic(err) // strings, a number and JSON that was checked
+		return operation.Call{}, nil, err
 	}
-	_, _ = mac.Write(raw) // never fails
-	return hex.EncodeToString(mac.Sum(nil)[:16])
+	return operation.Call{Tool: c.ToolName, Arguments: arguments, Key: key, HeadSHA: c.HeadSHA}, to, nil
 }
 
 // do carries out a call on its target.
 func (s *Calls) do(ctx context.Context, to *target, c operation.Call) (*apiextensionsv1.JSON, error) {
-	release, err := s.shares.take(ctx, to.task.Namespace)
+	answer, err := s.access.Do(ctx, &to.Target, c)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
-	remote := codehost.Remote{URL: to.url, Transport: s.transport, Patience: patience}
-	if err := s.authorize(ctx, to, &remote); err != nil {
+	if err := s.keep(ctx, to.task, answer.Receipt); err != nil {
 		return nil, err
 	}
-	at, err := codehost.ParseAddress(to.url)
-	if err != nil {
-		return nil, operation.Explain(err, s.clock.Now())
-	}
-	host, err := providers.Open(ctx, remote, "")
-	if errors.Is(err, providers.ErrUnknown) {
-		return nil, failure(v1alpha1.CodeHostRefused, "%v", err)
-	}
-	if err != nil {
-		return nil, operation.Explain(err, s.clock.Now())
-	}
-	place := &operation.Place{
-		Host: host, Repository: at.Owner + "/" + at.Name, Markers: s.o.Markers, TrustedAuthor: s.o.TrustedAuthor, Publication: to.publication, Clock: s.clock,
-	}
-	result, err := operation.Do(ctx, place, c)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.keep(ctx, to.task, place.Receipt); err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(result)
-	if err != nil {
-		return nil, fmt.Errorf("result of %s: %w", c.Tool, err)
-	}
-	return &apiextensionsv1.JSON{Raw: without(raw, remote.Token)}, nil
+	return &apiextensionsv1.JSON{Raw: answer.Result}, nil
 }
 
 // keep stores the receipt of a pull request in the delivery of the task whose branch it is of. If that fails, the worker repeats its call,
@@ -213,18 +140,6 @@ func (s *Calls) keep(ctx context.Context, t *v1alpha1.Task, r *v1alpha1.PullRequ
 		return nil
 	})
 	return err
-}
-
-// without returns an answer without a token that the host repeated in it.
-func without(raw []byte, token string) []byte {
-	if token == "" {
-		return raw
-	}
-	quoted, err := json.Marshal(token)
-	if err != nil {
-		return raw // a string always is encodable
-	}
-	return bytes.ReplaceAll(raw, quoted[1:len(quoted)-1], []byte("[removed]"))
 }
 
 func failure(reason v1alpha1.TaskCodeHostFailureReason, format string, a ...any) *operation.Error {

@@ -7,27 +7,21 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/url"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/pkg/codehost/operation"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/hostaccess"
 )
 
 // target is the repository that a call is about.
 type target struct {
+	hostaccess.Target
 	task *v1alpha1.Task
-	url  string
-	// use and ref are the credential; ref is nil for none.
-	use         plan.SecretUse
-	ref         *v1alpha1.WorkspaceCredentialReference
-	publication *operation.Publication
 }
 
 // target returns the repository of a call of a task, or why there is none.
@@ -47,38 +41,47 @@ func (s *Calls) target(ctx context.Context, own *v1alpha1.Task, name string, too
 	if w == nil || w.GitRepo == "" {
 		return nil, failure(v1alpha1.CodeHostInvalidArguments, "task %s has no repository (spec.workspace)", t.Name)
 	}
-	to := &target{task: t, url: w.PublicationURL()}
+	to := &target{task: t, Target: hostaccess.Target{Owner: "task " + t.Name, Namespace: t.Namespace, URL: w.PublicationURL()}}
 	if tool.Issues {
-		to.url = w.GitRepo
+		to.URL = w.GitRepo
 	}
 	switch {
 	case a.RepoURL == "":
-	case same(a.RepoURL, w.PublicationURL()):
-		to.url = w.PublicationURL()
-	case same(a.RepoURL, w.GitRepo):
-		to.url = w.GitRepo
+	case codehost.Same(a.RepoURL, w.PublicationURL()):
+		to.URL = w.PublicationURL()
+	case codehost.Same(a.RepoURL, w.GitRepo):
+		to.URL = w.GitRepo
 	default:
 		return nil, failure(v1alpha1.CodeHostDenied, "repo_url: is not the repository of task %s", t.Name)
 	}
-	published := same(to.url, w.PublicationURL())
+	published := codehost.Same(to.URL, w.PublicationURL())
 	switch {
 	case tool.Writes && !published:
 		return nil, failure(v1alpha1.CodeHostDenied, "task %s may write only to the repository that it publishes to", t.Name)
 	case tool.Writes && w.ForgeCredentialRef == nil:
 		return nil, failure(v1alpha1.CodeHostDenied, "task %s has no credential for this (spec.workspace.forgeCredentialRef)", t.Name)
 	case tool.Writes:
-		to.use, to.ref = plan.ForForge, w.ForgeCredentialRef
-	case same(to.url, w.GitRepo):
-		to.use, to.ref = plan.ForRepository, w.ReadCredentialRef
+		to.with(plan.ForForge, w.ForgeCredentialRef)
+	case codehost.Same(to.URL, w.GitRepo):
+		to.with(plan.ForRepository, w.ReadCredentialRef)
 	default:
-		to.use, to.ref = plan.ForPublicationRead, w.PublicationReadCredentialRef
+		to.with(plan.ForPublicationRead, w.PublicationReadCredentialRef)
 	}
 	if name == operation.CreatePullRequest {
-		if to.publication, err = publicationOf(t); err != nil {
+		if to.Publication, err = publicationOf(t); err != nil {
 			return nil, err
 		}
 	}
 	return to, nil
+}
+
+// with gives the target a credential of its task; nil for none.
+func (to *target) with(use plan.SecretUse, ref *v1alpha1.WorkspaceCredentialReference) {
+	if ref == nil {
+		return
+	}
+	s := plan.WorkspaceSecret(to.task, use, ref)
+	to.Secret, to.Key = types.NamespacedName{Namespace: s.Namespace, Name: s.Ref.Name}, s.Ref.Key
 }
 
 // named returns the task that a call names: the caller's own, or one that it delegated.
@@ -110,50 +113,4 @@ func publicationOf(t *v1alpha1.Task) (*operation.Publication, error) {
 		p.Since = o.RecordedAt.Time
 	}
 	return p, nil
-}
-
-// same reports whether two addresses name one repository. Code hosts do not distinguish case in names.
-func same(a, b string) bool {
-	x, err := codehost.ParseAddress(a)
-	if err != nil {
-		return false
-	}
-	y, err := codehost.ParseAddress(b)
-	return err == nil && x.Root.Scheme == y.Root.Scheme && strings.EqualFold(x.Root.Host, y.Root.Host) && x.Root.Path == y.Root.Path &&
-		strings.EqualFold(x.Owner, y.Owner) && strings.EqualFold(x.Name, y.Name)
-}
-
-// authorize gives a remote the credential of the target, and the transport that sends it nowhere but where its Secret allows.
-func (s *Calls) authorize(ctx context.Context, to *target, r *codehost.Remote) error {
-	if to.ref == nil {
-		return nil
-	}
-	if s.o.Secrets == nil {
-		return failure(v1alpha1.CodeHostUnavailable, "this server cannot read Secrets")
-	}
-	needed := plan.WorkspaceSecret(to.task, to.use, to.ref)
-	name := types.NamespacedName{Namespace: needed.Namespace, Name: needed.Ref.Name}
-	secret, err := s.o.Secrets.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return failure(v1alpha1.CodeHostDenied, "the Secret %q of task %s does not exist", name.Name, to.task.Name)
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return failure(v1alpha1.CodeHostUnavailable, "the Secret %q of task %s cannot be read", name.Name, to.task.Name)
-	}
-	key := cmp.Or(needed.Ref.Key, "token")
-	if r.Token = string(secret.Data[key]); r.Token == "" {
-		return failure(v1alpha1.CodeHostDenied, "the Secret %q of task %s has no key %q, or nothing under it", name.Name, to.task.Name, key)
-	}
-	address, err := url.Parse(to.url)
-	if err != nil {
-		return failure(v1alpha1.CodeHostInvalidArguments, "the address of the repository of task %s is not a URL", to.task.Name)
-	}
-	hosts := plan.HostsOf(secret.Annotations)
-	if err := plan.MaySend(name, hosts, s.o.RequireHosts, plan.APIOf(address)); err != nil {
-		return failure(v1alpha1.CodeHostDenied, "%v", err)
-	}
-	r.Transport = hosts.Transport(r.Transport)
-	return nil
 }

@@ -21,12 +21,19 @@ type CoreV1alpha1Interface interface {
 	BudgetsGetter
 	CatalogToolsGetter
 	ChatsGetter
+	CodeHostDeliveriesGetter
 	ExecutionEventsGetter
 	MemoriesGetter
 	MemoryProposalsGetter
 	MemoryProposalSearchesGetter
 	MemorySearchesGetter
+	MonitorCommandsGetter
+	MonitorItemsGetter
+	MonitorMutationsGetter
+	MonitorRunsGetter
+	MonitorWorkActionsGetter
 	ProvidersGetter
+	RepositoryMonitorsGetter
 	RuntimePoolsGetter
 	SessionsGetter
 	SkillsGetter
@@ -69,6 +76,10 @@ func (c *CoreV1alpha1Client) Chats(namespace string) ChatInterface {
 	return newChats(c, namespace)
 }
 
+func (c *CoreV1alpha1Client) CodeHostDeliveries(namespace string) CodeHostDeliveryInterface {
+	return newCodeHostDeliveries(c, namespace)
+}
+
 func (c *CoreV1alpha1Client) ExecutionEvents(namespace string) ExecutionEventInterface {
 	return newExecutionEvents(c, namespace)
 }
@@ -89,8 +100,32 @@ func (c *CoreV1alpha1Client) MemorySearches(namespace string) MemorySearchInterf
 	return newMemorySearches(c, namespace)
 }
 
+func (c *CoreV1alpha1Client) MonitorCommands(namespace string) MonitorCommandInterface {
+	return newMonitorCommands(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MonitorItems(namespace string) MonitorItemInterface {
+	return newMonitorItems(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MonitorMutations(namespace string) MonitorMutationInterface {
+	return newMonitorMutations(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MonitorRuns(namespace string) MonitorRunInterface {
+	return newMonitorRuns(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) MonitorWorkActions(namespace string) MonitorWorkActionInterface {
+	return newMonitorWorkActions(c, namespace)
+}
+
 func (c *CoreV1alpha1Client) Providers(namespace string) ProviderInterface {
 	return newProviders(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) RepositoryMonitors(namespace string) RepositoryMonitorInterface {
+	return newRepositoryMonitors(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) RuntimePools(namespace string) RuntimePoolInterface {

@@ -17,6 +17,8 @@ type CatalogToolExpansion interface{}
 
 type ChatExpansion interface{}
 
+type CodeHostDeliveryExpansion interface{}
+
 type ExecutionEventExpansion interface{}
 
 type MemoryExpansion interface{}
@@ -27,7 +29,19 @@ type MemoryProposalSearchExpansion interface{}
 
 type MemorySearchExpansion interface{}
 
+type MonitorCommandExpansion interface{}
+
+type MonitorItemExpansion interface{}
+
+type MonitorMutationExpansion interface{}
+
+type MonitorRunExpansion interface{}
+
+type MonitorWorkActionExpansion interface{}
+
 type ProviderExpansion interface{}
+
+type RepositoryMonitorExpansion interface{}
 
 type RuntimePoolExpansion interface{}
 

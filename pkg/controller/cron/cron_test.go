@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package task
+package cron
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestScheduleIsRefused(t *testing.T) {
 		{"@daily", "Mars/Olympus"},
 		{"@daily", "Local"},
 	} {
-		if _, err := parseSchedule(tc[0], tc[1]); err == nil {
+		if _, err := Parse(tc[0], tc[1]); err == nil {
 			t.Errorf("no error for %q in %q", tc[0], tc[1])
 		}
 	}
@@ -55,10 +55,10 @@ func TestScheduleDue(t *testing.T) {
 		{name: "never too late", spec: "0 * * * *", last: "2026-01-01T10:00:00Z", now: "2026-01-01T11:59:00Z", deadline: math.MaxInt64, tick: "2026-01-01T11:00:00Z", next: "2026-01-01T12:00:00Z"},
 		{name: "only the latest of many", spec: "@every 10s", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:00:35Z", tick: "2026-01-01T10:00:30Z", missed: 2, lastMissed: "2026-01-01T10:00:20Z", next: "2026-01-01T10:00:40Z"},
 		{name: "every, within the second", spec: "@every 10s", last: "2026-01-01T10:00:00.7Z", now: "2026-01-01T10:00:10.1Z", tick: "2026-01-01T10:00:10Z", next: "2026-01-01T10:00:20Z"},
-		{name: "every, for a year", spec: "@every 1s", last: "2025-01-01T10:00:00Z", now: "2026-01-01T10:00:00.5Z", tick: "2026-01-01T10:00:00Z", missed: countMost, lastMissed: "2026-01-01T09:59:59Z", next: "2026-01-01T10:00:01Z"},
+		{name: "every, for a year", spec: "@every 1s", last: "2025-01-01T10:00:00Z", now: "2026-01-01T10:00:00.5Z", tick: "2026-01-01T10:00:00Z", missed: CountMost, lastMissed: "2026-01-01T09:59:59Z", next: "2026-01-01T10:00:01Z"},
 		{name: "a day", spec: "* * * * *", last: "2026-01-01T10:00:00Z", now: "2026-01-02T10:00:30Z", tick: "2026-01-02T10:00:00Z", missed: 1439, lastMissed: "2026-01-02T09:59:00Z", next: "2026-01-02T10:01:00Z"},
 		{name: "a day, and the last one too late", spec: "*/5 * * * *", last: "2026-01-01T10:00:00Z", now: "2026-01-02T10:04:00Z", missed: 288, lastMissed: "2026-01-02T10:00:00Z", next: "2026-01-02T10:05:00Z"},
-		{name: "ten years", spec: "* * * * *", last: "2016-01-01T10:00:00Z", now: "2026-01-02T10:00:30Z", deadline: math.MaxInt64, tick: "2026-01-02T10:00:00Z", missed: countMost, lastMissed: "2026-01-02T09:59:00Z", next: "2026-01-02T10:01:00Z"},
+		{name: "ten years", spec: "* * * * *", last: "2016-01-01T10:00:00Z", now: "2026-01-02T10:00:30Z", deadline: math.MaxInt64, tick: "2026-01-02T10:00:00Z", missed: CountMost, lastMissed: "2026-01-02T09:59:00Z", next: "2026-01-02T10:01:00Z"},
 		{name: "rare", spec: "0 0 29 2 *", last: "2020-02-29T00:00:00Z", now: "2026-01-02T10:00:30Z", missed: 1, lastMissed: "2024-02-29T00:00:00Z", next: "2028-02-29T00:00:00Z"},
 		{name: "a clock that was set back", spec: "* * * * *", last: "2026-01-01T10:05:00Z", now: "2026-01-01T10:00:30Z", next: "2026-01-01T10:06:00Z"},
 		{name: "time zone", spec: "0 9 * * *", zone: "America/New_York", last: "2026-01-01T00:00:00Z", now: "2026-01-01T14:00:00Z", tick: "2026-01-01T14:00:00Z", next: "2026-01-02T14:00:00Z"},
@@ -66,25 +66,25 @@ func TestScheduleDue(t *testing.T) {
 		{name: "never again", spec: "0 0 30 2 *", last: "2026-01-01T00:00:00Z", now: "2026-01-02T00:00:00Z"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s, err := parseSchedule(tc.spec, tc.zone)
+			s, err := Parse(tc.spec, tc.zone)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if tc.deadline == 0 {
 				tc.deadline = deadline
 			}
-			got := s.at(at(t, tc.last), at(t, tc.now), tc.deadline)
+			got := s.At(at(t, tc.last), at(t, tc.now), tc.deadline)
 			for _, f := range []struct {
 				name string
 				got  time.Time
 				want string
-			}{{"tick", got.tick, tc.tick}, {"missed", got.lastMissed, tc.lastMissed}, {"next", got.next, tc.next}} {
+			}{{"tick", got.Tick, tc.tick}, {"missed", got.LastMissed, tc.lastMissed}, {"next", got.Next, tc.next}} {
 				if want := at(t, f.want); !f.got.Equal(want) {
 					t.Errorf("%s = %s, want %s", f.name, f.got, want)
 				}
 			}
-			if got.missed != tc.missed {
-				t.Errorf("missed %d, want %d", got.missed, tc.missed)
+			if got.Missed != tc.missed {
+				t.Errorf("missed %d, want %d", got.Missed, tc.missed)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestScheduleWhereClocksAreSet(t *testing.T) {
 		{"0 * * * *", "Europe/Berlin", "2026-03-29T00:30:00Z", "29 03:00 29 04:00 29 05:00"},
 		{"@daily", "America/Havana", "2026-03-07T12:00:00Z", "08 01:00 09 00:00 10 00:00"},
 	} {
-		s, err := parseSchedule(tc.spec, tc.zone)
+		s, err := Parse(tc.spec, tc.zone)
 		if err != nil {
 			t.Fatal(err)
 		}

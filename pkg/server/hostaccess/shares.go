@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hostcall
+package hostaccess
 
 import (
 	"context"

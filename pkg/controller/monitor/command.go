@@ -1,0 +1,314 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/codehost"
+	"github.com/platform-ai/platform/pkg/codehost/operation"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/repomonitor"
+)
+
+// Reasons of commands that are rejected.
+const (
+	rejectedGone       = "MonitorGone"
+	rejectedLabel      = "LabelGone"
+	rejectedPermission = "PermissionMissing"
+	rejectedNotFound   = "NotFound"
+	rejectedFailed     = "CodeHostRefused"
+)
+
+// command decides about a command, begins its work, and takes its label away.
+func (w *world) command(ctx context.Context, c *v1alpha1.MonitorCommand) error {
+	s := &c.Status
+	if s.State != v1alpha1.MonitorCommandAccepted && s.State != v1alpha1.MonitorCommandProcessed {
+		return step.ErrDone
+	}
+	m, err := w.monitor(ctx, c.Namespace, c.Spec.MonitorName, c.Spec.MonitorUID)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		if s.State == v1alpha1.MonitorCommandAccepted {
+			return w.answer(c, v1alpha1.MonitorCommandRejected, rejectedGone, "the monitor is gone")
+		}
+		return w.answer(c, v1alpha1.MonitorCommandCompleted, "", "")
+	}
+	if m.Spec.Suspend {
+		return step.Wait{After: recheck, Reason: "the monitor is suspended"}
+	}
+	if at := s.NextAttemptAt; at != nil && at.After(w.now()) {
+		return step.Wait{After: at.Sub(w.now()), Reason: s.Message}
+	}
+	if s.State == v1alpha1.MonitorCommandProcessed {
+		err = w.followUp(ctx, m, c)
+	} else {
+		err = w.decide(ctx, m, c)
+	}
+	failed, ok := errors.AsType[failure](err)
+	switch {
+	case !ok:
+		return err
+	case failed.Reason == v1alpha1.CodeHostNotFound:
+		return w.answer(c, v1alpha1.MonitorCommandRejected, rejectedNotFound, failed.Message)
+	case !failed.passing():
+		return w.answer(c, v1alpha1.MonitorCommandRejected, rejectedFailed, failed.Message)
+	}
+	at := metav1.NewTime(w.now().Add(max(retryFirst, time.Duration(failed.RetryAfterSeconds)*time.Second)))
+	s.NextAttemptAt, s.Message = &at, failed.Message
+	return step.Wait{After: at.Sub(w.now()), Reason: failed.Message}
+}
+
+// answer ends a command, or says that its work was begun.
+func (w *world) answer(c *v1alpha1.MonitorCommand, state v1alpha1.MonitorCommandState, reason, message string) error {
+	s := &c.Status
+	if s.State == v1alpha1.MonitorCommandProcessed && state == v1alpha1.MonitorCommandRejected {
+		state = v1alpha1.MonitorCommandCompleted // its work was begun; only the label is left
+	}
+	w.counts.commands.WithLabelValues(string(c.Spec.Intent), string(state)).Inc()
+	s.State, s.Reason, s.Message, s.NextAttemptAt = state, reason, message, nil
+	if s.DecidedAt == nil {
+		s.DecidedAt = w.time()
+	}
+	return step.ErrDone
+}
+
+// decide finds out whether a command is obeyed.
+func (w *world) decide(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand) error {
+	is, err := w.state(ctx, m, c.Spec.TargetKind, c.Spec.Number)
+	if err != nil {
+		return err
+	}
+	item, err := w.observe(ctx, m, c.Spec.TargetKind, &is.Item)
+	if err != nil {
+		return err
+	}
+	attempt := int32(c.CreationTimestamp.Unix()%(1<<30)) + 1
+	if c.Spec.Source == v1alpha1.MonitorCommandLabel {
+		set, why, err := w.permitted(ctx, m, c, is.Labels)
+		if err != nil {
+			return err
+		}
+		if why != nil {
+			return w.answer(c, v1alpha1.MonitorCommandRejected, why.reason, why.message)
+		}
+		attempt = int32(set.Unix()%(1<<30)) + 1
+	}
+	if c.Spec.TargetSHA != "" && c.Spec.TargetSHA != is.HeadSHA {
+		return w.answer(c, v1alpha1.MonitorCommandBlocked, blockedHead, "the head has moved since the command was given")
+	}
+	switch c.Spec.Intent {
+	case v1alpha1.MonitorStop:
+		return w.stop(ctx, m, c, item)
+	case v1alpha1.MonitorResume:
+		if item, err = w.updateItem(ctx, item.Namespace, item.Name, func(i *v1alpha1.MonitorItem) { i.Status.Stopped = false }); err != nil {
+			return err
+		}
+		if _, err := w.next(ctx, m, item, ""); err != nil {
+			return err
+		}
+		return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
+	}
+	if why := w.refusal(m, c, item); why != nil {
+		return w.answer(c, v1alpha1.MonitorCommandBlocked, why.reason, why.message)
+	}
+	return w.begin(ctx, m, c, item, attempt)
+}
+
+// permitted finds out whether who set a label may give commands, and when the label was set.
+func (w *world) permitted(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, labels []string) (set time.Time, why *block, err error) {
+	if !repomonitor.HasLabel(labels, c.Spec.Label) {
+		return set, blocked(rejectedLabel, "the label is not set any more"), nil
+	}
+	var by operation.Labeling
+	if err := w.read(ctx, m, operation.LabelActor, operation.LabelArguments{Number: c.Spec.Number, Label: c.Spec.Label}, &by); err != nil {
+		return set, nil, err
+	}
+	var may operation.Actor
+	if err := w.read(ctx, m, operation.ActorPermission, operation.ActorArguments{Login: by.Login}, &may); err != nil {
+		return set, nil, err
+	}
+	least := codehost.Permission(m.Spec.Triggers.GitHub.Labels.RequireActorPermission)
+	if least == "" {
+		least = codehost.Write
+	}
+	allowed := m.Spec.Policy.AllowedRepositoryPermissions
+	if !may.Permission.AtLeast(least) || len(allowed) > 0 && !slices.Contains(allowed, v1alpha1.MonitorActorPermission(may.Permission)) {
+		return set, blocked(rejectedPermission, "%s, who set the label, has the permission %s in the repository; %s is needed", by.Login, may.Permission, least), nil
+	}
+	return by.At, nil, nil
+}
+
+// refusal returns what keeps a command from being obeyed.
+func (w *world) refusal(m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem) *block {
+	if why := held(m, i); why != nil {
+		return why
+	}
+	switch c.Spec.Intent {
+	case v1alpha1.MonitorFix, v1alpha1.MonitorFixCI:
+		return mayRepair(m, i)
+	case v1alpha1.MonitorUpdateBranch:
+		if !ownBranch(m, &i.Status) {
+			return blocked(blockedFork, "the pull request comes from another repository, whose branches are not changed")
+		}
+		return protected(m, i)
+	case v1alpha1.MonitorAutomergeIntent:
+		if !m.Spec.Automerge.Enabled {
+			return blocked(blockedDisabled, "merging is not enabled (spec.automerge.enabled)")
+		}
+		return protected(m, i)
+	case v1alpha1.MonitorReviewIntent:
+		if m.Spec.Agents.Reviewer == nil {
+			return blocked(blockedDisabled, "the monitor has no reviewer (spec.agents.reviewer)")
+		}
+		return nil
+	}
+	return mayWorkOnIssue(m, i, c.Spec.Intent)
+}
+
+// begin begins the work that a command asks for. Work of the same kind that goes on already is taken for it.
+func (w *world) begin(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, attempt int32) error {
+	switch c.Spec.Intent {
+	case v1alpha1.MonitorApprovePlan:
+		return w.approvePlan(ctx, m, c, i)
+	case v1alpha1.MonitorAutomergeIntent:
+		// The merge itself follows when everything permits it.
+		i, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) { automergeOf(i).Requested = true })
+		if err != nil {
+			return err
+		}
+		if _, err := w.next(ctx, m, i, ""); err != nil {
+			return err
+		}
+		return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
+	}
+	works, err := w.works(ctx, m)
+	if err != nil {
+		return err
+	}
+	for k := range works {
+		a := &works[k]
+		if active(a) && a.Spec.TargetKind == i.Spec.TargetKind && a.Spec.Number == i.Spec.Number && a.Spec.DesiredAction == c.Spec.Intent && a.Spec.HeadSHA == i.Status.HeadSHA {
+			c.Status.WorkAction = a.Name
+			return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
+		}
+	}
+	a := newWork(m, i, c.Spec.Intent, i.Status.HeadSHA, attempt)
+	a.Spec.Command = c.Name
+	if _, err := w.ensure(ctx, a); err != nil {
+		return fmt.Errorf("work: %w", err)
+	}
+	c.Status.WorkAction = a.Name
+	return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
+}
+
+// stop ends all work on an item.
+func (w *world) stop(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem) error {
+	if _, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) {
+		i.Status.Stopped, i.Status.BlockedReason, i.Status.Message = true, blockedStopped, "the command stop was given; resume permits work again"
+	}); err != nil {
+		return err
+	}
+	works, err := w.works(ctx, m)
+	if err != nil {
+		return err
+	}
+	for k := range works {
+		a := &works[k]
+		if !active(a) || a.Spec.TargetKind != i.Spec.TargetKind || a.Spec.Number != i.Spec.Number {
+			continue
+		}
+		if err := w.cancelTask(ctx, a); err != nil {
+			return err
+		}
+	}
+	return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
+}
+
+// cancelTask cancels the task of a piece of work; the work ends with it.
+func (w *world) cancelTask(ctx context.Context, a *v1alpha1.MonitorWorkAction) error {
+	if a.Status.TaskName == "" {
+		return nil
+	}
+	t := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Status.TaskName}}
+	err := w.SubResource("cancel").Create(ctx, t, &v1alpha1.TaskCancellation{Reason: "the monitor " + a.Spec.MonitorName + " stops it"})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("cancellation of task %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// followUp takes the label of a command away, and completes the command when its work is done.
+func (w *world) followUp(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand) error {
+	s := &c.Status
+	if c.Spec.Source == v1alpha1.MonitorCommandLabel && repomonitor.On(m.Spec.Triggers.GitHub.Labels.ConsumeCommandLabels) && !s.LabelRemoved {
+		_, err := w.mutate(ctx, m, mutation{
+			operation: v1alpha1.MonitorRemoveLabel, kind: c.Spec.TargetKind, number: c.Spec.Number, label: c.Spec.Label, command: c.Name,
+			do: func(ctx context.Context, id string) (wrote, error) {
+				return wrote{}, w.do(ctx, m, call{operation: operation.RemoveLabel, id: id, arguments: operation.LabelArguments{Number: c.Spec.Number, Label: c.Spec.Label}}, &operation.Done{})
+			},
+		})
+		if err != nil {
+			return err
+		}
+		s.LabelRemoved = true
+	}
+	if s.WorkAction == "" {
+		return w.answer(c, v1alpha1.MonitorCommandCompleted, s.Reason, s.Message)
+	}
+	a := &v1alpha1.MonitorWorkAction{}
+	err := w.live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: s.WorkAction}, a)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("work: %w", err)
+	}
+	if err == nil && active(a) {
+		return step.ErrDone // its end wakes the command
+	}
+	return w.answer(c, v1alpha1.MonitorCommandCompleted, a.Status.Reason, a.Status.Message)
+}
+
+// commandOf returns the command that a label of an item is; nil if none is.
+func commandOf(m *v1alpha1.RepositoryMonitor, kind v1alpha1.MonitorTargetKind, labels []string) *repomonitor.CommandLabel {
+	if !m.Spec.Triggers.GitHub.Labels.Enabled {
+		return nil
+	}
+	for _, c := range repomonitor.CommandLabels(&m.Spec, kind) {
+		if repomonitor.HasLabel(labels, c.Label) {
+			return &c
+		}
+	}
+	return nil
+}
+
+// readLabels makes the command of a label that no webhook told of. A labelling gives one command, however often it is seen.
+func (w *world) readLabels(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) error {
+	of := commandOf(m, i.Spec.TargetKind, i.Status.Labels)
+	if of == nil {
+		return nil
+	}
+	var by operation.Labeling
+	if err := w.read(ctx, m, operation.LabelActor, operation.LabelArguments{Number: i.Spec.Number, Label: of.Label}, &by); err != nil {
+		if failed, ok := errors.AsType[failure](err); ok && !failed.passing() {
+			return nil // nobody is known to have set it
+		}
+		return err
+	}
+	c := repomonitor.NewCommand(m, "seen-"+repomonitor.Digest(m.UID, i.Spec.TargetKind, i.Spec.Number, of.Label, by.At.Unix()), i.Spec.TargetKind, i.Spec.Number, of.Intent)
+	c.Spec.Source, c.Spec.Label, c.Spec.Sender = v1alpha1.MonitorCommandLabel, of.Label, by.Login
+	if _, err := w.ensure(ctx, c); err != nil {
+		return fmt.Errorf("command: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
+	"github.com/platform-ai/platform/pkg/codehost/operation"
+)
+
+const (
+	// evidenceBatch is how many pull requests are looked at at a time.
+	evidenceBatch = 20
+	// evidenceAge is how old what is known of a pull request may be, and evidencePause how long to wait before the next batch.
+	evidenceAge, evidencePause = 5 * time.Minute, 15 * time.Second
+)
+
+// refresh looks at pull requests that reports of usage know of and that are not known to be merged, a batch at a time, and returns when to do
+// so again.
+func (w *world) refresh(ctx context.Context, m *v1alpha1.RepositoryMonitor) (time.Duration, error) {
+	now := w.now()
+	if last := m.Status.LastEvidenceTime; last != nil && now.Sub(last.Time) < evidencePause && now.Sub(last.Time) >= 0 {
+		return evidencePause - now.Sub(last.Time), nil
+	}
+	var known v1alpha1.UsageLinkPage
+	if err := w.SubResource("links").Get(ctx, m, &known); err != nil {
+		return 0, fmt.Errorf("links of usage: %w", err)
+	}
+	links := map[int64][]v1alpha1.UsageLinkSpec{}
+	var due []int64
+	next := evidenceAge
+	for _, l := range known.Links {
+		age := evidenceAge
+		if l.ObservedAt != nil {
+			age = now.Sub(l.ObservedAt.Time)
+		}
+		links[l.Number] = append(links[l.Number], l)
+		if age < evidenceAge {
+			next = min(next, evidenceAge-age)
+		} else if !slices.Contains(due, l.Number) {
+			due = append(due, l.Number)
+		}
+	}
+	if len(due) == 0 {
+		return max(next, time.Second), nil
+	}
+	m.Status.LastEvidenceTime = w.time()
+	for _, number := range due[:min(len(due), evidenceBatch)] {
+		pause, err := w.observeLinks(ctx, m, number, links[number])
+		if err != nil {
+			return 0, err
+		}
+		if pause > 0 {
+			return pause, nil
+		}
+	}
+	if len(due) > evidenceBatch {
+		return evidencePause, nil
+	}
+	return max(next, evidencePause), nil
+}
+
+// observeLinks records what the code host says about a pull request, for each task that is linked with it. If the host answers no more for
+// some time, it returns how long.
+func (w *world) observeLinks(ctx context.Context, m *v1alpha1.RepositoryMonitor, number int64, links []v1alpha1.UsageLinkSpec) (time.Duration, error) {
+	is, err := w.state(ctx, m, v1alpha1.MonitorPullRequest, number)
+	failed, ok := errors.AsType[failure](err)
+	if err != nil && !ok {
+		return 0, err
+	}
+	at := metav1.NewMicroTime(w.now())
+	for _, l := range links {
+		l.ObservedAt = &at
+		if ok {
+			unseen(&l, failed)
+		} else {
+			seen(&l, is)
+		}
+		err := w.Create(ctx, &v1alpha1.UsageLink{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace}, Spec: l})
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
+			return 0, fmt.Errorf("link of usage: %w", err)
+		}
+	}
+	if ok && failed.Reason == v1alpha1.CodeHostRateLimited {
+		return failed.wait(1), nil
+	}
+	return 0, nil
+}
+
+// maxReason is how long the reason of a link may be, in bytes.
+const maxReason = 1024
+
+// unseen clears the readiness of a link whose pull request the host does not show now. What was known of its state stays, because nothing
+// else is known.
+func unseen(l *v1alpha1.UsageLinkSpec, failed failure) {
+	l.Ready, l.ReadinessReason = false, clip.Text(failed.Message, maxReason)
+	if failed.Reason == v1alpha1.CodeHostNotFound {
+		l.State = v1alpha1.UsageLinkUnknown
+	}
+}
+
+// seen sets what the host says about the pull request of a link.
+func seen(l *v1alpha1.UsageLinkSpec, is *operation.ItemState) {
+	l.URL, l.HeadSHA, l.Ready, l.ReadinessReason = is.URL, is.HeadSHA, false, clip.Text(is.Reason, maxReason)
+	l.CreatedAt, l.MergedAt, l.ClosedAt = date(is.CreatedAt), nil, date(is.ClosedAt)
+	switch {
+	case is.State == "merged":
+		l.State, l.MergedAt = v1alpha1.UsageLinkMerged, date(is.MergedAt)
+		if l.MergedAt == nil {
+			l.MergedAt = &metav1.Time{Time: l.ObservedAt.Time}
+		}
+	case is.State == "closed":
+		l.State = v1alpha1.UsageLinkClosed
+	default:
+		l.State, l.Ready = v1alpha1.UsageLinkOpen, is.Ready
+	}
+}
+
+func date(t *time.Time) *metav1.Time {
+	if t == nil {
+		return nil
+	}
+	return &metav1.Time{Time: *t}
+}

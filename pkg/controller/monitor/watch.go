@@ -1,0 +1,223 @@
+// Copyright The Platform Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/controller/cron"
+	"github.com/platform-ai/platform/pkg/controller/step"
+	"github.com/platform-ai/platform/pkg/repomonitor"
+)
+
+// recheck is how often a monitor that cannot work is looked at again.
+const recheck = 30 * time.Second
+
+// startingDeadline is how late a scheduled run may begin. A monitor looks at what there is now, so a late run is as good.
+const startingDeadline = 24 * time.Hour
+
+// check finds out whether the monitor can work.
+func (w *world) check(ctx context.Context, m *v1alpha1.RepositoryMonitor) error {
+	if m.DeletionTimestamp != nil {
+		return step.ErrDone
+	}
+	s := &m.Status
+	s.ObservedGeneration = m.Generation
+	why, err := w.lacks(ctx, m)
+	if err != nil {
+		return err
+	}
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValidationSucceeded, Message: "the monitor looks after its repository", ObservedGeneration: m.Generation}
+	s.Phase = v1alpha1.MonitorReady
+	switch {
+	case why != "":
+		s.Phase, c.Status, c.Reason, c.Message = v1alpha1.MonitorError, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, why
+	case m.Spec.Suspend:
+		s.Phase, c.Message = v1alpha1.MonitorSuspended, "the monitor is suspended (spec.suspend)"
+	}
+	meta.SetStatusCondition(&s.Conditions, c)
+	return nil
+}
+
+// lacks returns why the monitor cannot work; empty if it can.
+func (w *world) lacks(ctx context.Context, m *v1alpha1.RepositoryMonitor) (string, error) {
+	a := &m.Spec.Agents
+	for _, of := range []struct {
+		field string
+		ref   *v1alpha1.LocalReference
+	}{
+		{"reviewer", a.Reviewer}, {"triager", a.Triager}, {"researcher", a.Researcher}, {"planner", a.Planner}, {"repairer", a.Repairer}, {"implementer", a.Implementer},
+	} {
+		if of.ref == nil {
+			continue
+		}
+		agent := &v1alpha1.Agent{}
+		err := w.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: of.ref.Name}, agent)
+		switch {
+		case apierrors.IsNotFound(err):
+			return fmt.Sprintf("spec.agents.%s: the Agent %s does not exist", of.field, of.ref.Name), nil
+		case err != nil:
+			return "", fmt.Errorf("agent %s: %w", of.ref.Name, err)
+		case of.field == "implementer" && (agent.Spec.Runtime == nil || agent.Spec.Runtime.Type == "" || agent.Spec.SecretRef != nil):
+			return fmt.Sprintf("spec.agents.implementer: the Agent %s must have a runtime that is built in, without a Secret of its own (spec.runtime)", of.ref.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// count counts what there is.
+func (w *world) count(ctx context.Context, m *v1alpha1.RepositoryMonitor) error {
+	items, err := w.items(ctx, m)
+	if err != nil {
+		return err
+	}
+	s := &m.Status
+	s.OpenPullRequests, s.PendingReviews, s.ActiveRepairs, s.BlockedItems, s.MergeReadyItems = 0, 0, 0, 0, 0
+	s.OpenIssues, s.PendingIssueActions, s.BlockedIssues = 0, 0, 0
+	for i := range items {
+		is := &items[i].Status
+		if is.State != v1alpha1.MonitorItemOpen {
+			continue
+		}
+		blocked := is.BlockedReason != ""
+		if items[i].Spec.TargetKind == v1alpha1.MonitorIssue {
+			s.OpenIssues++
+			add(&s.BlockedIssues, blocked || is.Issue != nil && is.Issue.Phase == v1alpha1.MonitorIssueBlocked)
+			continue
+		}
+		s.OpenPullRequests++
+		add(&s.BlockedItems, blocked)
+		add(&s.PendingReviews, is.Review == nil && !blocked || is.Review != nil && is.Review.Verdict == "")
+		add(&s.ActiveRepairs, is.Repair != nil && is.Repair.Phase == v1alpha1.MonitorRepairQueued)
+		add(&s.MergeReadyItems, is.Automerge != nil && is.Automerge.State == v1alpha1.MonitorMergeReady)
+	}
+	works, err := w.works(ctx, m)
+	if err != nil {
+		return err
+	}
+	for i := range works {
+		add(&s.PendingIssueActions, works[i].Spec.TargetKind == v1alpha1.MonitorIssue && active(&works[i]))
+	}
+	return nil
+}
+
+func add(n *int32, one bool) {
+	if one {
+		*n++
+	}
+}
+
+// active reports whether work is not over.
+func active(a *v1alpha1.MonitorWorkAction) bool {
+	switch a.Status.State {
+	case v1alpha1.MonitorWorkQueued, v1alpha1.MonitorWorkRunning, v1alpha1.MonitorWorkRetryPending, "":
+		return true
+	}
+	return false
+}
+
+func (w *world) items(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1alpha1.MonitorItem, error) {
+	var l v1alpha1.MonitorItemList
+	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
+		return nil, fmt.Errorf("items: %w", err)
+	}
+	var own []v1alpha1.MonitorItem
+	for i := range l.Items {
+		if l.Items[i].Spec.MonitorUID == m.UID {
+			own = append(own, l.Items[i])
+		}
+	}
+	return own, nil
+}
+
+func (w *world) works(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1alpha1.MonitorWorkAction, error) {
+	var l v1alpha1.MonitorWorkActionList
+	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
+		return nil, fmt.Errorf("work: %w", err)
+	}
+	var own []v1alpha1.MonitorWorkAction
+	for i := range l.Items {
+		if l.Items[i].Spec.MonitorUID == m.UID {
+			own = append(own, l.Items[i])
+		}
+	}
+	return own, nil
+}
+
+// watch makes the run that is due, refreshes evidence, and waits for the next time.
+func (w *world) watch(ctx context.Context, m *v1alpha1.RepositoryMonitor) error {
+	if m.Status.Phase != v1alpha1.MonitorReady {
+		return step.Wait{After: recheck, Reason: "the monitor does not work now"}
+	}
+	sched, err := cron.Parse(m.Spec.Schedule, m.Spec.TimeZone)
+	if err != nil {
+		m.Status.Phase = v1alpha1.MonitorError
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalidSchedule, Message: err.Error(), ObservedGeneration: m.Generation})
+		return step.ErrDone
+	}
+	busy, err := w.lastRuns(ctx, m)
+	if err != nil {
+		return err
+	}
+	last := m.CreationTimestamp.Time
+	if t := m.Status.LastScheduledTime; t != nil {
+		last = t.Time
+	}
+	d := sched.At(last, w.now(), startingDeadline)
+	tick := d.Tick
+	if m.Status.LastRunID == "" && tick.IsZero() { // a new monitor looks at once
+		tick = m.CreationTimestamp.Time
+	}
+	if !tick.IsZero() && !busy {
+		run := repomonitor.NewRun(m, v1alpha1.MonitorRunScheduled, "at-"+strconv.FormatInt(tick.Unix(), 10))
+		if _, err := w.ensure(ctx, run); err != nil {
+			return fmt.Errorf("run: %w", err)
+		}
+		m.Status.LastScheduledTime, m.Status.LastRunID, m.Status.LastRunTime = &metav1.Time{Time: tick}, run.Name, &run.CreationTimestamp
+	}
+	next := 24 * time.Hour
+	if !d.Next.IsZero() {
+		next = min(next, max(d.Next.Sub(w.now()), time.Second))
+	}
+	evidence, err := w.refresh(ctx, m)
+	if err != nil {
+		return err
+	}
+	return step.Wait{After: min(next, evidence), Reason: "the next run is not due yet"}
+}
+
+// lastRuns says in the status which runs were the last ones, and reports whether one is not over.
+func (w *world) lastRuns(ctx context.Context, m *v1alpha1.RepositoryMonitor) (busy bool, err error) {
+	var l v1alpha1.MonitorRunList
+	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
+		return false, fmt.Errorf("runs: %w", err)
+	}
+	for i := range l.Items {
+		r := &l.Items[i]
+		if r.Spec.MonitorUID != m.UID {
+			continue
+		}
+		switch r.Status.State {
+		case v1alpha1.MonitorRunQueued, v1alpha1.MonitorRunRunning, "":
+			busy = busy || r.Spec.TargetNumber == 0
+		}
+		if at := r.CreationTimestamp; m.Status.LastRunTime == nil || m.Status.LastRunTime.Before(&at) {
+			m.Status.LastRunTime, m.Status.LastRunID = &at, r.Name
+		}
+		if at := r.Status.StartedAt; r.Status.State == v1alpha1.MonitorRunSucceeded && at != nil && (m.Status.LastSuccessfulRunTime == nil || m.Status.LastSuccessfulRunTime.Before(at)) {
+			m.Status.LastSuccessfulRunTime = at
+		}
+	}
+	return busy, nil
+}
