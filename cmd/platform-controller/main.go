@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/controller"
-	"github.com/platform-ai/platform/pkg/controller/monitor"
 	"github.com/platform-ai/platform/pkg/sparse"
 	"github.com/platform-ai/platform/pkg/version"
 	"github.com/platform-ai/platform/pkg/worker/sandbox"
@@ -33,7 +32,7 @@ func main() {
 			if err := sandbox.Seal(); err != nil {
 				return err
 			}
-			if o.MergeGate, err = monitor.GateOf(os.Getenv); err != nil {
+			if o.MergeGate, err = controller.MergeGateOf(os.Environ()); err != nil {
 				return err
 			}
 			sparse.New(clock.RealClock{}).HandleErrors()

@@ -15,7 +15,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
-	"github.com/platform-ai/platform/pkg/controller/monitor"
 	"github.com/platform-ai/platform/pkg/server"
 	"github.com/platform-ai/platform/pkg/server/cors"
 	"github.com/platform-ai/platform/pkg/server/standalone"
@@ -32,17 +31,14 @@ func main() {
 	o.Out, o.Metrics = os.Stdout, legacyregistry.Registerer()
 	cmd := &cobra.Command{
 		Use: "platform-standalone", Short: "Run the platform on this machine", Version: version.Version(), Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := server.SetUpLog(cmd.Context(), !cmd.Flags().Changed("v"), lines); err != nil {
 				return err
 			}
 			if err := sandbox.Seal(); err != nil {
 				return err
 			}
-			if o.Webhook, err = server.WebhookOf(os.Environ()); err != nil {
-				return err
-			}
-			if o.MergeGate, err = monitor.GateOf(os.Getenv); err != nil {
+			if err := o.SetEnvironment(os.Environ()); err != nil {
 				return err
 			}
 			return standalone.Run(genericapiserver.SetupSignalContext(), *o)

@@ -281,6 +281,11 @@ type object interface {
 
 // printCreated prints an object of the API group that was created.
 func printCreated(term *terminal, obj object, kind string, f format) error {
+	return printChanged(term, obj, kind, "created", f)
+}
+
+// printChanged prints an object of the API group with which something was done.
+func printChanged(term *terminal, obj object, kind, done string, f format) error {
 	word := strings.ToLower(kind)
 	switch f {
 	case asJSON, asYAML:
@@ -289,7 +294,7 @@ func printCreated(term *terminal, obj object, kind string, f format) error {
 	case asName:
 		return term.say("%s.%s/%s", word, v1alpha1.GroupName, obj.GetName())
 	}
-	return term.say("%s %s created", word, obj.GetName())
+	return term.say("%s %s %s", word, obj.GetName(), done)
 }
 
 // warnOfAgent says that the Agent of a new task does not exist: the server accepts the task, since Agents may be made after it, and fails

@@ -34,6 +34,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,6 +93,21 @@ type Options struct {
 	Beside func(ctx context.Context) error
 	// OnReady, if not nil, is called when the controllers have started to work.
 	OnReady func()
+}
+
+// MergeGateOf returns whether the environment permits repository monitors to merge.
+func MergeGateOf(environ []string) (open bool, err error) {
+	const name = "PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE"
+	for _, e := range environ {
+		value, ok := strings.CutPrefix(e, name+"=")
+		if value = strings.TrimSpace(value); !ok || value == "" {
+			continue
+		}
+		if open, err = strconv.ParseBool(value); err != nil {
+			return false, fmt.Errorf("%s: must be true or false", name)
+		}
+	}
+	return open, nil
 }
 
 // Run runs the controllers until the context ends.

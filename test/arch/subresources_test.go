@@ -20,7 +20,10 @@ import (
 )
 
 // noRow are subresources without a row of the REST facade: the contract documents no REST path for them.
-var noRow = []string{"tasks/calls", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel", "memories/restore"}
+var noRow = []string{"tasks/calls", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel", "memories/restore", "codehostdeliveries/replay"}
+
+// controllersOnly are subresources that no role of users has, but that of the controller.
+var controllersOnly = []string{"repositorymonitors/codehost", "repositorymonitors/links"}
 
 // definitions returns the resources of the group, to be read only.
 func definitions() []resource.Resource {
@@ -106,6 +109,10 @@ func TestSubresourcesHaveRoles(t *testing.T) {
 				return true
 			}
 			name := p[1] + "/" + f["Name"]
+			if slices.Contains(controllersOnly, strings.ReplaceAll(name, `"`, "")) {
+				found++
+				return true
+			}
 			if (f["Get"] != "" || strings.Contains(f["Methods"], "MethodGet")) && f["Readers"] == "" {
 				t.Errorf("%s is read, but lacks Readers", name)
 			}

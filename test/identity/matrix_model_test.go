@@ -25,9 +25,8 @@ type need struct {
 	unless   *need
 }
 
-// permissions are those of the group, and of two resources that only requests of ours name.
+// permissions are those of the group, and of a resource that only requests of ours name.
 var permissions = append(roles.Permissions(),
-	roles.Permission{Verb: "list", Resource: "repositorymonitors", Roles: "veo"},
 	roles.Permission{Verb: "list", Resource: "models", Roles: "veo"}, // of the vendors' APIs, which no worker uses
 )
 

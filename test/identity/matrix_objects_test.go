@@ -132,6 +132,16 @@ func (w *world) examples() {
 	}
 }
 
+// records are objects of kinds that no user writes, so that there are no examples of them.
+var records = map[string]string{
+	"codehostdeliveries": `{apiVersion: core.platform.ai/v1alpha1, kind: CodeHostDelivery, metadata: {name: a}, spec: {deliveryID: a, bodySHA256: a, event: push, receivedAt: "2026-01-01T00:00:00.000000Z"}}`,
+	"monitorruns":        `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorRun, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, trigger: request}}`,
+	"monitoritems":       `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorItem, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1}}`,
+	"monitorcommands":    `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorCommand, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, intent: plan, source: api}}`,
+	"monitorworkactions": `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorWorkAction, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, desiredAction: plan, attempt: 1}}`,
+	"monitormutations":   `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorMutation, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, operation: merge}}`,
+}
+
 // example returns the example of a kind as JSON, with the name mine.
 func example(t testing.TB, plural string) (kind string, data []byte) {
 	t.Helper()
@@ -141,8 +151,11 @@ func example(t testing.TB, plural string) (kind string, data []byte) {
 			break
 		}
 	}
-	text := must(os.ReadFile("../../artifacts/examples/" + strings.ToLower(kind) + ".yaml"))(t)
-	first, _, _ := strings.Cut(string(text), "\n---\n")
+	first, ok := records[plural]
+	if !ok {
+		text := must(os.ReadFile("../../artifacts/examples/" + strings.ToLower(kind) + ".yaml"))(t)
+		first, _, _ = strings.Cut(string(text), "\n---\n")
+	}
 	var o unstructured.Unstructured
 	must(0, yaml.Unmarshal([]byte(first), &o.Object))(t)
 	o.SetName("mine")

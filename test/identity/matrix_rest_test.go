@@ -31,6 +31,8 @@ var restBodies = map[string]string{
 	"TaskPlan":             `{"summary":"s","plan_document":"d"}`,
 	"TaskMessage":          `{"fromTask":"mine","toTask":"parent","parentTask":"parent","content":"c"}`,
 	"Chat":                 `{"message":"m","provider":"none"}`,
+
+	"MonitorCommandRequest": `{"kind":"pull_request","number":1,"intent":"stop"}`,
 }
 
 // rows returns a question for each row of the REST facade.
@@ -87,6 +89,8 @@ func queryOf(r rest.Row) string {
 	switch {
 	case r.Method == http.MethodGet && strings.Contains(r.Path, "/messages/"):
 		return "parentTask=parent"
+	case r.Method == http.MethodGet && strings.HasPrefix(r.Path, "/api/v1/monitors/") && !strings.Contains(r.Path, ":") && !strings.HasSuffix(r.Path, "/repositories"):
+		return "namespace=team&name=mine"
 	case strings.Contains(r.Path, ":namespace"):
 		return ""
 	}

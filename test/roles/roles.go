@@ -103,7 +103,10 @@ func table() []row {
 		{"create", "usagereports", "veo"},
 		{"create", "taskqueries", "veao"},
 		{"create", "approvals/decision", "a"},
-		{"create", "executionevents executionevents/controlled usagelinks", ""},
+		{"create", "repositorymonitors/runs repositorymonitors/commands", "eo"},
+		{"create", "codehostdeliveries/replay", "o"},
+		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost", ""},
+		{"get", "repositorymonitors/links", ""},
 	}
 }
 

@@ -66,7 +66,7 @@ func finishMerge(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, _ stri
 			a := automergeOf(i)
 			a.State, a.Reason = v1alpha1.MonitorMergeBlocked, is.Reason
 		})
-		return ending{state: v1alpha1.MonitorWorkBlocked, reason: blockedNotReady, message: is.Reason}, err
+		return ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonMonitorNotReady, message: is.Reason}, err
 	}
 	method := v1alpha1.MonitorMergeSquash
 	if allowed := j.m.Spec.Automerge.AllowedMergeMethods; len(allowed) > 0 {
@@ -103,7 +103,7 @@ func finishMerge(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, _ stri
 		}
 	})
 	if row.Status.State == v1alpha1.MonitorPublishSkipped {
-		e = ending{state: v1alpha1.MonitorWorkBlocked, reason: blockedNotReady, message: row.Status.Message}
+		e = ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonMonitorNotReady, message: row.Status.Message}
 	}
 	return e, err
 }
@@ -189,7 +189,7 @@ func finishRepair(ctx context.Context, w *world, j *job, t *v1alpha1.Task, _ str
 	published := d != nil && d.VerifiedRemoteSHA != "" && d.VerifiedRemoteSHA != j.a.Spec.HeadSHA
 	e := ending{state: v1alpha1.MonitorWorkSucceeded, message: "the branch was mended"}
 	if !published {
-		e = ending{state: v1alpha1.MonitorWorkFailed, reason: "NothingPublished", message: "the agent published no change"}
+		e = ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorNothingPublished, message: "the agent published no change"}
 	}
 	is, err := w.state(ctx, j.m, v1alpha1.MonitorPullRequest, j.a.Spec.Number)
 	if err != nil {

@@ -13,21 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/pkg/codehost/operation"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/repomonitor"
-)
-
-// Reasons of commands that are rejected.
-const (
-	rejectedGone       = "MonitorGone"
-	rejectedLabel      = "LabelGone"
-	rejectedPermission = "PermissionMissing"
-	rejectedNotFound   = "NotFound"
-	rejectedFailed     = "CodeHostRefused"
 )
 
 // command decides about a command, begins its work, and takes its label away.
@@ -42,7 +34,7 @@ func (w *world) command(ctx context.Context, c *v1alpha1.MonitorCommand) error {
 	}
 	if m == nil {
 		if s.State == v1alpha1.MonitorCommandAccepted {
-			return w.answer(c, v1alpha1.MonitorCommandRejected, rejectedGone, "the monitor is gone")
+			return w.answer(c, v1alpha1.MonitorCommandRejected, v1alpha1.ReasonMonitorGone, "the monitor is gone")
 		}
 		return w.answer(c, v1alpha1.MonitorCommandCompleted, "", "")
 	}
@@ -62,9 +54,9 @@ func (w *world) command(ctx context.Context, c *v1alpha1.MonitorCommand) error {
 	case !ok:
 		return err
 	case failed.Reason == v1alpha1.CodeHostNotFound:
-		return w.answer(c, v1alpha1.MonitorCommandRejected, rejectedNotFound, failed.Message)
+		return w.answer(c, v1alpha1.MonitorCommandRejected, v1alpha1.ReasonMonitorItemGone, failed.Message)
 	case !failed.passing():
-		return w.answer(c, v1alpha1.MonitorCommandRejected, rejectedFailed, failed.Message)
+		return w.answer(c, v1alpha1.MonitorCommandRejected, v1alpha1.ReasonMonitorHostRefused, failed.Message)
 	}
 	at := metav1.NewTime(w.now().Add(max(retryFirst, time.Duration(failed.RetryAfterSeconds)*time.Second)))
 	s.NextAttemptAt, s.Message = &at, failed.Message
@@ -95,19 +87,18 @@ func (w *world) decide(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1
 	if err != nil {
 		return err
 	}
-	attempt := int32(c.CreationTimestamp.Unix()%(1<<30)) + 1
+	by := operation.Labeling{Login: c.Spec.Sender, At: c.CreationTimestamp.Time}
 	if c.Spec.Source == v1alpha1.MonitorCommandLabel {
-		set, why, err := w.permitted(ctx, m, c, is.Labels)
-		if err != nil {
+		var why *block
+		if by, why, err = w.permitted(ctx, m, item, c.Spec.Label); err != nil {
 			return err
 		}
 		if why != nil {
 			return w.answer(c, v1alpha1.MonitorCommandRejected, why.reason, why.message)
 		}
-		attempt = int32(set.Unix()%(1<<30)) + 1
 	}
 	if c.Spec.TargetSHA != "" && c.Spec.TargetSHA != is.HeadSHA {
-		return w.answer(c, v1alpha1.MonitorCommandBlocked, blockedHead, "the head has moved since the command was given")
+		return w.answer(c, v1alpha1.MonitorCommandBlocked, v1alpha1.ReasonMonitorHeadMoved, "the head has moved since the command was given")
 	}
 	switch c.Spec.Intent {
 	case v1alpha1.MonitorStop:
@@ -121,24 +112,33 @@ func (w *world) decide(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1
 		}
 		return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
 	}
+	// A decision that was interrupted has begun the work, which may have counted itself, so a limit is not reached by it.
+	a := newWork(m, item, c.Spec.Intent, item.Status.HeadSHA, attemptAt(by))
+	err = w.live.Get(ctx, client.ObjectKeyFromObject(a), a)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("work: %w", err)
+	}
+	if err == nil {
+		c.Status.WorkAction = a.Name
+		return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
+	}
 	if why := w.refusal(m, c, item); why != nil {
 		return w.answer(c, v1alpha1.MonitorCommandBlocked, why.reason, why.message)
 	}
-	return w.begin(ctx, m, c, item, attempt)
+	return w.begin(ctx, m, c, item, by)
 }
 
-// permitted finds out whether who set a label may give commands, and when the label was set.
-func (w *world) permitted(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, labels []string) (set time.Time, why *block, err error) {
-	if !repomonitor.HasLabel(labels, c.Spec.Label) {
-		return set, blocked(rejectedLabel, "the label is not set any more"), nil
+// permitted finds out who set a label, when that was, and whether who did may give commands.
+func (w *world) permitted(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem, label string) (by operation.Labeling, why *block, err error) {
+	if !repomonitor.HasLabel(i.Status.Labels, label) {
+		return by, blocked(v1alpha1.ReasonMonitorLabelGone, "the label is not set any more"), nil
 	}
-	var by operation.Labeling
-	if err := w.read(ctx, m, operation.LabelActor, operation.LabelArguments{Number: c.Spec.Number, Label: c.Spec.Label}, &by); err != nil {
-		return set, nil, err
+	if err := w.read(ctx, m, operation.LabelActor, operation.LabelArguments{Number: i.Spec.Number, Label: label}, &by); err != nil {
+		return by, nil, err
 	}
 	var may operation.Actor
 	if err := w.read(ctx, m, operation.ActorPermission, operation.ActorArguments{Login: by.Login}, &may); err != nil {
-		return set, nil, err
+		return by, nil, err
 	}
 	least := codehost.Permission(m.Spec.Triggers.GitHub.Labels.RequireActorPermission)
 	if least == "" {
@@ -146,9 +146,9 @@ func (w *world) permitted(ctx context.Context, m *v1alpha1.RepositoryMonitor, c 
 	}
 	allowed := m.Spec.Policy.AllowedRepositoryPermissions
 	if !may.Permission.AtLeast(least) || len(allowed) > 0 && !slices.Contains(allowed, v1alpha1.MonitorActorPermission(may.Permission)) {
-		return set, blocked(rejectedPermission, "%s, who set the label, has the permission %s in the repository; %s is needed", by.Login, may.Permission, least), nil
+		return by, blocked(v1alpha1.ReasonMonitorPermission, "%s, who set the label, has the permission %s in the repository; %s is needed", by.Login, may.Permission, least), nil
 	}
-	return by.At, nil, nil
+	return by, nil, nil
 }
 
 // refusal returns what keeps a command from being obeyed.
@@ -161,17 +161,17 @@ func (w *world) refusal(m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorComman
 		return mayRepair(m, i)
 	case v1alpha1.MonitorUpdateBranch:
 		if !ownBranch(m, &i.Status) {
-			return blocked(blockedFork, "the pull request comes from another repository, whose branches are not changed")
+			return blocked(v1alpha1.ReasonMonitorFork, "the pull request comes from another repository, whose branches are not changed")
 		}
 		return protected(m, i)
 	case v1alpha1.MonitorAutomergeIntent:
 		if !m.Spec.Automerge.Enabled {
-			return blocked(blockedDisabled, "merging is not enabled (spec.automerge.enabled)")
+			return blocked(v1alpha1.ReasonMonitorNotEnabled, "merging is not enabled (spec.automerge.enabled)")
 		}
 		return protected(m, i)
 	case v1alpha1.MonitorReviewIntent:
 		if m.Spec.Agents.Reviewer == nil {
-			return blocked(blockedDisabled, "the monitor has no reviewer (spec.agents.reviewer)")
+			return blocked(v1alpha1.ReasonMonitorNotEnabled, "the monitor has no reviewer (spec.agents.reviewer)")
 		}
 		return nil
 	}
@@ -179,10 +179,10 @@ func (w *world) refusal(m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorComman
 }
 
 // begin begins the work that a command asks for. Work of the same kind that goes on already is taken for it.
-func (w *world) begin(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, attempt int32) error {
+func (w *world) begin(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, by operation.Labeling) error {
 	switch c.Spec.Intent {
 	case v1alpha1.MonitorApprovePlan:
-		return w.approvePlan(ctx, m, c, i)
+		return w.approvePlan(ctx, m, c, i, by.Login)
 	case v1alpha1.MonitorAutomergeIntent:
 		// The merge itself follows when everything permits it.
 		i, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) { automergeOf(i).Requested = true })
@@ -205,7 +205,7 @@ func (w *world) begin(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1a
 			return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
 		}
 	}
-	a := newWork(m, i, c.Spec.Intent, i.Status.HeadSHA, attempt)
+	a := newWork(m, i, c.Spec.Intent, i.Status.HeadSHA, attemptAt(by))
 	a.Spec.Command = c.Name
 	if _, err := w.ensure(ctx, a); err != nil {
 		return fmt.Errorf("work: %w", err)
@@ -214,10 +214,13 @@ func (w *world) begin(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1a
 	return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
 }
 
+// attemptAt numbers the work of commands by when they were given.
+func attemptAt(by operation.Labeling) int32 { return int32(by.At.Unix()%(1<<30)) + 1 }
+
 // stop ends all work on an item.
 func (w *world) stop(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem) error {
 	if _, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) {
-		i.Status.Stopped, i.Status.BlockedReason, i.Status.Message = true, blockedStopped, "the command stop was given; resume permits work again"
+		i.Status.Stopped, i.Status.BlockedReason, i.Status.Message = true, v1alpha1.ReasonMonitorStopped, "the command stop was given; resume permits work again"
 	}); err != nil {
 		return err
 	}
@@ -297,6 +300,17 @@ func (w *world) readLabels(ctx context.Context, m *v1alpha1.RepositoryMonitor, i
 	of := commandOf(m, i.Spec.TargetKind, i.Status.Labels)
 	if of == nil {
 		return nil
+	}
+	var known v1alpha1.MonitorCommandList
+	if err := w.List(ctx, &known, client.InNamespace(m.Namespace)); err != nil {
+		return fmt.Errorf("commands: %w", err)
+	}
+	if slices.ContainsFunc(known.Items, func(c v1alpha1.MonitorCommand) bool {
+		s := &c.Spec
+		return s.MonitorUID == m.UID && s.TargetKind == i.Spec.TargetKind && s.Number == i.Spec.Number && equalFold(s.Label, of.Label) &&
+			(c.Status.State == v1alpha1.MonitorCommandAccepted || c.Status.State == v1alpha1.MonitorCommandProcessed)
+	}) {
+		return nil // a webhook told of it, and the command goes on
 	}
 	var by operation.Labeling
 	if err := w.read(ctx, m, operation.LabelActor, operation.LabelArguments{Number: i.Spec.Number, Label: of.Label}, &by); err != nil {

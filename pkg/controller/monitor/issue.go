@@ -70,22 +70,22 @@ func mayWorkOnIssue(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem, what
 		v1alpha1.MonitorTriage: a.Triager, v1alpha1.MonitorResearch: a.Researcher, v1alpha1.MonitorPlan: a.Planner, v1alpha1.MonitorDecompose: a.Planner, v1alpha1.MonitorImplement: a.Implementer,
 	}
 	if who, ok := agents[what]; ok && who == nil {
-		return blocked(blockedDisabled, "the monitor has no agent for %s (spec.agents)", what)
+		return blocked(v1alpha1.ReasonMonitorNotEnabled, "the monitor has no agent for %s (spec.agents)", what)
 	}
 	impl := &m.Spec.IssueWorkflow.Implementation
 	switch what {
 	case v1alpha1.MonitorApprovePlan:
 		if of == nil || of.Plan == "" {
-			return blocked(blockedPlan, "there is no plan to approve of")
+			return blocked(v1alpha1.ReasonMonitorPlanNotApproved, "there is no plan to approve of")
 		}
 	case v1alpha1.MonitorImplement:
 		switch {
 		case !impl.Enabled:
-			return blocked(blockedDisabled, "implementations are not enabled (spec.issueWorkflow.implementation.enabled)")
+			return blocked(v1alpha1.ReasonMonitorNotEnabled, "implementations are not enabled (spec.issueWorkflow.implementation.enabled)")
 		case impl.RequireApprovedPlan && (of == nil || of.PlanApprovedBy == ""):
-			return blocked(blockedPlan, "nobody has approved of a plan (spec.issueWorkflow.implementation.requireApprovedPlan)")
+			return blocked(v1alpha1.ReasonMonitorPlanNotApproved, "nobody has approved of a plan (spec.issueWorkflow.implementation.requireApprovedPlan)")
 		case of != nil && of.Attempts >= limit(impl.MaxAttemptsPerIssue, defaultAttempts):
-			return blocked(blockedLimit, "the issue was tried %d times (spec.issueWorkflow.implementation.maxAttemptsPerIssue)", of.Attempts)
+			return blocked(v1alpha1.ReasonMonitorLimit, "the issue was tried %d times (spec.issueWorkflow.implementation.maxAttemptsPerIssue)", of.Attempts)
 		}
 		return protected(m, i)
 	}
@@ -99,9 +99,9 @@ const (
 )
 
 // approvePlan writes down that a person approves of a plan.
-func (w *world) approvePlan(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem) error {
+func (w *world) approvePlan(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, who string) error {
 	i, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) {
-		i.Status.Issue.PlanApprovedBy = c.Spec.Sender
+		i.Status.Issue.PlanApprovedBy = who
 		switch i.Status.Issue.Phase {
 		case v1alpha1.MonitorIssueApprovalRequired, v1alpha1.MonitorIssuePlanReady, v1alpha1.MonitorIssueBlocked:
 			i.Status.Issue.Phase = v1alpha1.MonitorIssueApproved
@@ -204,7 +204,7 @@ func finishIssue(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, said s
 	what := j.a.Spec.DesiredAction
 	plan, readable := planOf(said)
 	if said == "" || what == v1alpha1.MonitorPlan && !readable {
-		e = ending{state: v1alpha1.MonitorWorkFailed, reason: "NoAnswer", message: "the agent gave no answer that can be read"}
+		e = ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorNoAnswer, message: "the agent gave no answer that can be read"}
 		_, err := w.updateItem(ctx, j.item.Namespace, j.item.Name, func(i *v1alpha1.MonitorItem) { blockIssue(i, j.a, e) })
 		return e, err
 	}
@@ -347,7 +347,7 @@ func (w *world) base(ctx context.Context, j *job) (string, error) {
 // finishImplementation looks at the pull request that was opened.
 func finishImplementation(ctx context.Context, w *world, j *job, t *v1alpha1.Task, _ string) (ending, error) {
 	d := t.Status.Delivery
-	e := ending{state: v1alpha1.MonitorWorkFailed, reason: "NothingPublished", message: "the agent published no change"}
+	e := ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorNothingPublished, message: "the agent published no change"}
 	if d != nil && d.PRReceipt != nil && d.PRReceipt.Number > 0 {
 		e = ending{state: v1alpha1.MonitorWorkSucceeded, message: "the pull request was opened", pullRequest: d.PRReceipt.Number}
 	}

@@ -28,8 +28,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,20 +56,6 @@ type Options struct {
 	MergeGate bool
 	// Metrics, if set, registers the metrics.
 	Metrics prometheus.Registerer
-}
-
-// GateOf returns whether the environment permits monitors to merge.
-func GateOf(getenv func(string) string) (bool, error) {
-	const name = "PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE"
-	value := strings.TrimSpace(getenv(name))
-	if value == "" {
-		return false, nil
-	}
-	open, err := strconv.ParseBool(value)
-	if err != nil {
-		return false, fmt.Errorf("%s: must be true or false", name)
-	}
-	return open, nil
 }
 
 // Add registers the controllers.
@@ -164,6 +148,8 @@ func toWork(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // world is what the controllers act on.
+//
+//large:lines five controllers share it; each has a file, and what they have in common is here and in next.go
 type world struct {
 	client.Client
 	// live reads from the server, never from a cache.

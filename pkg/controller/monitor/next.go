@@ -6,28 +6,12 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/repomonitor"
-)
-
-// Reasons why something does not go on.
-const (
-	blockedPaused    = "Paused"
-	blockedProtected = "ProtectedLabel"
-	blockedStopped   = "Stopped"
-	blockedDraft     = "Draft"
-	blockedChecks    = "ChecksNotPassed"
-	blockedFork      = "FromFork"
-	blockedLimit     = "LimitReached"
-	blockedHead      = "HeadMoved"
-	blockedGate      = "MergeGateClosed"
-	blockedNotReady  = "NotReady"
-	blockedClosed    = "NotOpen"
-	blockedDisabled  = "NotEnabled"
-	blockedPlan      = "PlanNotApproved"
 )
 
 // block is what keeps something from going on.
@@ -42,13 +26,13 @@ func held(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *block {
 	s := &i.Status
 	switch {
 	case s.State != v1alpha1.MonitorItemOpen:
-		return blocked(blockedClosed, "it is %s", s.State)
+		return blocked(v1alpha1.ReasonMonitorNotOpen, "it is %s", s.State)
 	case s.Stopped:
-		return blocked(blockedStopped, "the command stop was given; resume permits work again")
+		return blocked(v1alpha1.ReasonMonitorStopped, "the command stop was given; resume permits work again")
 	case repomonitor.HasOneOf(s.Labels, m.Spec.Policy.PauseLabels):
-		return blocked(blockedPaused, "it has a label of spec.policy.pauseLabels")
+		return blocked(v1alpha1.ReasonMonitorPaused, "it has a label of spec.policy.pauseLabels")
 	case s.Draft && !m.Spec.Targets.PullRequests.IncludeDrafts:
-		return blocked(blockedDraft, "it is a draft")
+		return blocked(v1alpha1.ReasonMonitorDraft, "it is a draft")
 	}
 	return nil
 }
@@ -56,7 +40,7 @@ func held(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *block {
 // protected returns what keeps an item from being changed or merged; nil if nothing does.
 func protected(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *block {
 	if repomonitor.HasOneOf(i.Status.Labels, m.Spec.Policy.ProtectedLabels) {
-		return blocked(blockedProtected, "it has a label of spec.policy.protectedLabels")
+		return blocked(v1alpha1.ReasonMonitorProtected, "it has a label of spec.policy.protectedLabels")
 	}
 	return nil
 }
@@ -119,10 +103,17 @@ func (w *world) nextOfPullRequest(ctx context.Context, m *v1alpha1.RepositoryMon
 	}
 	switch s.Review.Verdict {
 	case v1alpha1.MonitorVerdictNeedsChanges:
-		if !m.Spec.Repair.Enabled || repomonitor.On(m.Spec.Repair.RequireMaintainerOptIn) && !repomonitor.HasLabel(s.Labels, m.Spec.Policy.OptInLabels.Autofix) {
+		optIn := repomonitor.On(m.Spec.Repair.RequireMaintainerOptIn)
+		if !m.Spec.Repair.Enabled || optIn && !repomonitor.HasLabel(s.Labels, m.Spec.Policy.OptInLabels.Autofix) {
 			return nil, nil, nil
 		}
 		why := mayRepair(m, i)
+		if why == nil && optIn {
+			var err error
+			if _, why, err = w.permitted(ctx, m, i, m.Spec.Policy.OptInLabels.Autofix); err != nil {
+				return nil, nil, err
+			}
+		}
 		if why != nil {
 			return nil, why, nil
 		}
@@ -133,6 +124,20 @@ func (w *world) nextOfPullRequest(ctx context.Context, m *v1alpha1.RepositoryMon
 		}
 		if why := w.mayMerge(m, i); why != nil {
 			return nil, why, nil
+		}
+		if repomonitor.On(m.Spec.Automerge.RequireMaintainerOptIn) && !requested(s) {
+			if _, why, err := w.permitted(ctx, m, i, m.Spec.Policy.OptInLabels.Automerge); why != nil || err != nil {
+				return nil, why, err
+			}
+		}
+		works, err := w.works(ctx, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.ContainsFunc(works, func(a v1alpha1.MonitorWorkAction) bool {
+			return active(&a) && a.Spec.DesiredAction == v1alpha1.MonitorAutomergeIntent && a.Spec.Number == i.Spec.Number && a.Spec.HeadSHA == s.HeadSHA
+		}) {
+			return nil, nil, nil // the merge goes on
 		}
 		ready, err := w.mergeable(ctx, m, i)
 		if ready != nil || err != nil {
@@ -183,9 +188,9 @@ func (w *world) checks(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1
 	}
 	switch {
 	case ci.HeadSHA != i.Status.HeadSHA:
-		return blocked(blockedHead, "the head has moved"), nil
+		return blocked(v1alpha1.ReasonMonitorHeadMoved, "the head has moved"), nil
 	case ci.Status != "passed" && ci.Status != "no_checks":
-		return blocked(blockedChecks, "the checks of the head: %s", ci.Status), nil
+		return blocked(v1alpha1.ReasonMonitorChecks, "the checks of the head: %s", ci.Status), nil
 	}
 	return nil, nil //nolint:nilnil // nothing is lacking
 }
@@ -206,13 +211,13 @@ func mayRepair(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *block {
 	}
 	switch r := s.Repair; {
 	case !m.Spec.Repair.Enabled || m.Spec.Agents.Repairer == nil:
-		return blocked(blockedDisabled, "repairs are not enabled (spec.repair.enabled)")
+		return blocked(v1alpha1.ReasonMonitorNotEnabled, "repairs are not enabled (spec.repair.enabled)")
 	case !ownBranch(m, s):
-		return blocked(blockedFork, "the pull request comes from another repository, whose branches are not changed")
+		return blocked(v1alpha1.ReasonMonitorFork, "the pull request comes from another repository, whose branches are not changed")
 	case r != nil && r.Attempts >= limit(m.Spec.Repair.MaxRepairsPerPR, defaultRepairs):
-		return blocked(blockedLimit, "the pull request was repaired %d times (spec.repair.maxRepairsPerPR)", r.Attempts)
+		return blocked(v1alpha1.ReasonMonitorLimit, "the pull request was repaired %d times (spec.repair.maxRepairsPerPR)", r.Attempts)
 	case r != nil && r.HeadSHA == s.HeadSHA && r.AttemptsOnHead >= limit(m.Spec.Repair.MaxRepairsPerHead, 1):
-		return blocked(blockedLimit, "the head was repaired %d times (spec.repair.maxRepairsPerHead)", r.AttemptsOnHead)
+		return blocked(v1alpha1.ReasonMonitorLimit, "the head was repaired %d times (spec.repair.maxRepairsPerHead)", r.AttemptsOnHead)
 	}
 	return nil
 }
@@ -225,9 +230,14 @@ func ownBranch(m *v1alpha1.RepositoryMonitor, s *v1alpha1.MonitorItemStatus) boo
 	return equalFold(s.HeadRepository, repositoryOf(m))
 }
 
-// optedIn reports whether a maintainer permits the merge of a pull request.
+// optedIn reports whether the merge of a pull request is permitted, by a command or a label. Who set the label is another question.
 func optedIn(m *v1alpha1.RepositoryMonitor, s *v1alpha1.MonitorItemStatus) bool {
-	return !repomonitor.On(m.Spec.Automerge.RequireMaintainerOptIn) || repomonitor.HasLabel(s.Labels, m.Spec.Policy.OptInLabels.Automerge) || s.Automerge != nil && s.Automerge.Requested && s.Automerge.HeadSHA == s.HeadSHA
+	return !repomonitor.On(m.Spec.Automerge.RequireMaintainerOptIn) || repomonitor.HasLabel(s.Labels, m.Spec.Policy.OptInLabels.Automerge) || requested(s)
+}
+
+// requested reports whether a command asks for the merge of the head.
+func requested(s *v1alpha1.MonitorItemStatus) bool {
+	return s.Automerge != nil && s.Automerge.Requested && s.Automerge.HeadSHA == s.HeadSHA
 }
 
 // mayMerge returns what keeps a pull request from being merged, as far as the code host need not be asked.
@@ -238,13 +248,13 @@ func (w *world) mayMerge(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem)
 	}
 	switch {
 	case !m.Spec.Automerge.Enabled:
-		return blocked(blockedDisabled, "merging is not enabled (spec.automerge.enabled)")
+		return blocked(v1alpha1.ReasonMonitorNotEnabled, "merging is not enabled (spec.automerge.enabled)")
 	case repomonitor.On(m.Spec.Automerge.RequireGlobalMergeGate) && !w.gate:
-		return blocked(blockedGate, "the operator has not opened the gate (PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE)")
+		return blocked(v1alpha1.ReasonMonitorGateClosed, "the operator has not opened the gate (PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE)")
 	case !optedIn(m, s):
-		return blocked(blockedDisabled, "no maintainer has permitted it, by the label policy.optInLabels.automerge or a command")
+		return blocked(v1alpha1.ReasonMonitorNotEnabled, "no maintainer has permitted it, by the label policy.optInLabels.automerge or a command")
 	case m.Spec.Agents.Reviewer != nil && (s.Review == nil || s.Review.HeadSHA != s.HeadSHA || s.Review.Verdict != v1alpha1.MonitorVerdictPassed):
-		return blocked(blockedNotReady, "the review of the head has not passed")
+		return blocked(v1alpha1.ReasonMonitorNotReady, "the review of the head has not passed")
 	}
 	return nil
 }
@@ -258,9 +268,9 @@ func (w *world) mergeable(ctx context.Context, m *v1alpha1.RepositoryMonitor, i 
 	var why *block
 	switch {
 	case is.HeadSHA != i.Status.HeadSHA:
-		why = blocked(blockedHead, "the head has moved")
+		why = blocked(v1alpha1.ReasonMonitorHeadMoved, "the head has moved")
 	case !is.Ready:
-		why = blocked(blockedNotReady, "%s", is.Reason)
+		why = blocked(v1alpha1.ReasonMonitorNotReady, "%s", is.Reason)
 	}
 	_, err = w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) {
 		a := automergeOf(i)

@@ -6,6 +6,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/codehost/operation"
 	"github.com/platform-ai/platform/pkg/controller/cron"
 	"github.com/platform-ai/platform/pkg/controller/step"
 	"github.com/platform-ai/platform/pkg/repomonitor"
@@ -71,9 +73,19 @@ func (w *world) lacks(ctx context.Context, m *v1alpha1.RepositoryMonitor) (strin
 			return "", fmt.Errorf("agent %s: %w", of.ref.Name, err)
 		case of.field == "implementer" && (agent.Spec.Runtime == nil || agent.Spec.Runtime.Type == "" || agent.Spec.SecretRef != nil):
 			return fmt.Sprintf("spec.agents.implementer: the Agent %s must have a runtime that is built in, without a Secret of its own (spec.runtime)", of.ref.Name), nil
+		case of.field == "implementer" && writesOnHost(agent):
+			return fmt.Sprintf("spec.agents.implementer: the Agent %s must not have tools that write on the code host (spec.tools), because its task has the credential for pull requests", of.ref.Name), nil
 		}
 	}
 	return "", nil
+}
+
+// writesOnHost reports whether an Agent names a tool that writes on code hosts.
+func writesOnHost(a *v1alpha1.Agent) bool {
+	return slices.ContainsFunc(a.Spec.Tools, func(t v1alpha1.AgentTool) bool {
+		known, ok := operation.Find(t.Name)
+		return ok && known.Writes && (t.Enabled == nil || *t.Enabled)
+	})
 }
 
 // count counts what there is.

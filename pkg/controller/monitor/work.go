@@ -82,19 +82,19 @@ func (w *world) work(ctx context.Context, a *v1alpha1.MonitorWorkAction) error {
 		return err
 	}
 	if m == nil {
-		return w.end(ctx, nil, a, ending{state: v1alpha1.MonitorWorkCancelled, reason: rejectedGone, message: "the monitor is gone"})
+		return w.end(ctx, nil, a, ending{state: v1alpha1.MonitorWorkCancelled, reason: v1alpha1.ReasonMonitorGone, message: "the monitor is gone"})
 	}
 	j := &job{m: m, a: a, item: &v1alpha1.MonitorItem{}}
 	err = w.live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: repomonitor.ItemName(m, a.Spec.TargetKind, a.Spec.Number)}, j.item)
 	if apierrors.IsNotFound(err) {
-		return w.end(ctx, nil, a, ending{state: v1alpha1.MonitorWorkCancelled, reason: rejectedNotFound, message: "the item is gone"})
+		return w.end(ctx, nil, a, ending{state: v1alpha1.MonitorWorkCancelled, reason: v1alpha1.ReasonMonitorItemGone, message: "the item is gone"})
 	}
 	if err != nil {
 		return fmt.Errorf("item: %w", err)
 	}
 	of, ok := actions()[a.Spec.DesiredAction]
 	if !ok {
-		return w.end(ctx, j, a, ending{state: v1alpha1.MonitorWorkFailed, reason: blockedDisabled, message: "there is no such work"})
+		return w.end(ctx, j, a, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorNotEnabled, message: "there is no such work"})
 	}
 	if a.Status.State != v1alpha1.MonitorWorkRunning {
 		return w.start(ctx, of, j)
@@ -107,9 +107,20 @@ func (w *world) start(ctx context.Context, of action, j *job) error {
 	if j.m.Spec.Suspend {
 		return step.Wait{After: recheck, Reason: "the monitor is suspended"}
 	}
+	if of.task != nil {
+		// A start that was interrupted has made the task, and may have counted it, so what permits work does not matter any more.
+		t := &v1alpha1.Task{}
+		err := w.live.Get(ctx, types.NamespacedName{Namespace: j.a.Namespace, Name: j.a.Name}, t)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("task: %w", err)
+		}
+		if err == nil {
+			return w.started(ctx, of, j, t)
+		}
+	}
 	why := held(j.m, j.item)
 	if why == nil && j.a.Spec.HeadSHA != "" && j.a.Spec.HeadSHA != j.item.Status.HeadSHA {
-		why = blocked(blockedHead, "the head has moved")
+		why = blocked(v1alpha1.ReasonMonitorHeadMoved, "the head has moved")
 	}
 	if why != nil {
 		return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkCancelled, reason: why.reason, message: why.message})
@@ -120,7 +131,6 @@ func (w *world) start(ctx context.Context, of action, j *job) error {
 			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkBlocked, reason: why.reason, message: why.message})
 		}
 	}
-	s := &j.a.Status
 	if of.task != nil {
 		t, err := of.task(ctx, w, j)
 		if wait, ok := errors.AsType[step.Wait](err); ok {
@@ -134,9 +144,21 @@ func (w *world) start(ctx context.Context, of action, j *job) error {
 		}
 		if _, err := w.ensure(ctx, t); err != nil {
 			if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-				return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: "TaskRefused", message: err.Error()})
+				return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorTaskRefused, message: err.Error()})
 			}
 			return fmt.Errorf("task: %w", err)
+		}
+		return w.started(ctx, of, j, t)
+	}
+	return w.started(ctx, of, j, nil)
+}
+
+// started writes down that a piece of work was begun, by the task of its name if it has one. A task that is not the monitor's is not taken for it.
+func (w *world) started(ctx context.Context, of action, j *job, t *v1alpha1.Task) error {
+	s := &j.a.Status
+	if t != nil {
+		if !metav1.IsControlledBy(t, j.m) {
+			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorTaskRefused, message: "another task has the name " + t.Name})
 		}
 		s.TaskName, s.TaskUID = t.Name, t.UID
 	}
@@ -157,19 +179,24 @@ func (w *world) goOn(ctx context.Context, of action, j *job) error {
 		t = &v1alpha1.Task{}
 		err := w.live.Get(ctx, types.NamespacedName{Namespace: j.a.Namespace, Name: j.a.Status.TaskName}, t)
 		if apierrors.IsNotFound(err) || err == nil && t.UID != j.a.Status.TaskUID {
-			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: "TaskGone", message: "the task was deleted"})
+			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorTaskGone, message: "the task was deleted"})
 		}
 		if err != nil {
 			return fmt.Errorf("task: %w", err)
 		}
 		if !t.Status.Phase.Terminal() {
+			if j.item.Status.Stopped { // the command came when the task was being made
+				if err := w.cancelTask(ctx, j.a); err != nil {
+					return err
+				}
+			}
 			return step.ErrDone // its end wakes the work
 		}
 		switch t.Status.Phase {
 		case v1alpha1.TaskCancelled:
-			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkCancelled, reason: "TaskCancelled", message: "the task was cancelled"})
+			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkCancelled, reason: v1alpha1.ReasonTaskCancelled, message: "the task was cancelled"})
 		case v1alpha1.TaskFailed:
-			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: "TaskFailed", message: cmp.Or(t.Status.Message, "the task failed")})
+			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonTaskFailed, message: cmp.Or(t.Status.Message, "the task failed")})
 		}
 		if said, err = w.result(ctx, t); err != nil {
 			return err

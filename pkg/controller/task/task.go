@@ -14,6 +14,8 @@
 //     one. The event that it holds decides the phase, even if this reconcile came to another
 //     result.
 //   - Everything before the terminal status may be repeated.
+//
+//large:imports it is the controller of what everything else is about: what a task needs when it starts, works, waits and ends
 package task
 
 import (

@@ -30,14 +30,12 @@ func absentRows() []rest.Row {
 			GET ` + scan + `/scans/:scanID/progress, GET ` + scan + `/slices, GET ` + scan + `/slices/:sliceID, GET ` + scan + `/dropped-findings,
 			GET ` + scan + `/findings, GET ` + finding + `, POST ` + finding + `/dismiss, POST ` + finding + `/reopen, POST ` + finding + `/validate,
 			POST ` + finding + `/patch, GET ` + finding + `/patches, POST ` + finding + `/pull-request`},
-		{"repository monitors", `
-			GET /api/v1/monitors/repositories, POST /api/v1/monitors/repositories, GET /api/v1/monitors/repositories/:name,
-			PUT /api/v1/monitors/repositories/:name, DELETE /api/v1/monitors/repositories/:name, POST /api/v1/monitors/repositories/:name/runs,
-			GET /api/v1/monitors/repositories/:name/runs`},
+		{"events of monitors (see their runs, commands, work-actions and mutations)", `GET /api/v1/monitors/events`},
+		// What an implementation changes is pushed to the code host, and the diff is an artifact of its task.
+		{"previews of patches (see the artifacts of the task that implements)", `GET /api/v1/monitors/implementation-jobs/:id/patch-preview`},
 		{"execution workspaces", `POST /internal/v1/tasks/:namespace/:task/execution-workspace/status`},
 		// The server seals the requester of a child when it creates the child.
 		{"seals that workers ask for", `POST /internal/v1/tasks/:namespace/:taskName/children/:child/requester-stamp`},
-		{"webhooks of code hosts", `POST /webhooks/github`},
 		// Programs of runtime pools ask these, with credentials that only a pool has. There are none yet, so such a program gets 401.
 		{"runtimes of coding agents", `GET ` + runtime + `, POST ` + runtime + `, PUT ` + runtime + `, PATCH ` + runtime + `, DELETE ` + runtime},
 	} {

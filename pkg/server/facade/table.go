@@ -58,7 +58,7 @@ func Rows() []rest.Row {
 	door := func(s rest.Parts) bool { return s.Text("spec.sessionType") == string(v1alpha1.SessionTypeGateway) }
 	summaries := []string{"orderBy", "descending", "phases", "agent", "model", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
-	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), absentRows(), usageRows(), []rest.Row{
+	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), monitorRows(), absentRows(), usageRows(), []rest.Row{
 		documentRow(),
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},
@@ -199,7 +199,7 @@ func Rows() []rest.Row {
 		},
 		{
 			Method: get, Path: worker + "/messages/:namespace/:task",
-			Native: asked("tasks/:task/inbox", "TaskInbox", func(q *rest.Query) { q.Required("parentTask").Flag("markRead") }),
+			Native: asked("tasks/:task/inbox", "TaskInbox", func(q *rest.Query) { q.Required("parentTask", "parentTask").Flag("markRead") }),
 			Answer: rest.Answer{Bare: true, Fields: list("status.messages", messages())},
 		},
 		{

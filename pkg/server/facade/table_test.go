@@ -82,7 +82,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if verb == "create" {
 		w.WriteHeader(http.StatusCreated)
 	}
-	_, _ = io.WriteString(w, `{"kind":"Thing","metadata":{"name":"x"},"spec":{"sessionType":"chat"},"items":[]}`)
+	_, _ = io.WriteString(w, `{"kind":"Thing","metadata":{"name":"x"},"spec":{"sessionType":"chat","targetKind":"issue","desiredAction":"implement"},"items":[]}`)
 }
 
 // Each row makes exactly the requests that it declares, with the caller's credentials and nothing else of the REST
@@ -110,8 +110,9 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		})
 		body := map[string]string{
 			"POST /api/v1/tasks": `{"name":"x","type":"ai"}`, "POST /api/v1/tasks/:id/approvals/:approvalID/decision": `{"decision":"approve"}`,
-			"POST /api/v1/chat":                     `{"message":"x"}`,
-			"POST /internal/v1/messages/:namespace": `{"fromTask":"x","toTask":"y","parentTask":"z","content":"c"}`,
+			"POST /api/v1/chat": `{"message":"x"}`,
+			"POST /api/v1/monitors/repositories/:name/commands": `{"kind":"issue","number":7,"intent":"triage"}`,
+			"POST /internal/v1/messages/:namespace":             `{"fromTask":"x","toTask":"y","parentTask":"z","content":"c"}`,
 		}[r.Method+" "+r.Path]
 		if strings.Contains(r.Path, "/memor") {
 			body = `{"content":"x","title":"x","status":"accepted"}`
@@ -207,8 +208,8 @@ func selection(t *testing.T, r rest.Row) choice {
 	choices := []choice{{}, {accept: "application/json"}, {auth: external.TypeContextToken}}
 	for _, name := range r.Parameters() {
 		choices = append(choices, choice{query: name + "=1"})
-		if name == "parentTask" {
-			choices[0].query = "parentTask=1"
+		if name == "parentTask" || name == "name" { // which are required
+			choices[0].query = name + "=1"
 		}
 	}
 	i := slices.IndexFunc(choices, func(c choice) bool {

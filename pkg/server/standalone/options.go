@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/agentprogram"
+	"github.com/platform-ai/platform/pkg/controller"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/fairshare"
 	"github.com/platform-ai/platform/pkg/server"
@@ -202,4 +203,13 @@ func (o *Options) names() []string {
 		return nil
 	}
 	return []string{o.BindAddress}
+}
+
+// SetEnvironment takes over what only the environment says.
+func (o *Options) SetEnvironment(environ []string) (err error) {
+	if o.Webhook, err = server.WebhookOf(environ); err != nil {
+		return err
+	}
+	o.MergeGate, err = controller.MergeGateOf(environ)
+	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost/webhook"
 	"github.com/platform-ai/platform/pkg/repomonitor"
-	"github.com/platform-ai/platform/pkg/server/registry/core/delivery"
+	"github.com/platform-ai/platform/pkg/server/registry/core/codehostdelivery"
 )
 
 // hookOfGitea is the hook of deliveries of Gitea, which does not say which one it was. It says that a draft is ready by an edit.
@@ -119,7 +119,7 @@ func (h *Hook) added(ctx context.Context, d *v1alpha1.CodeHostDelivery) ([]strin
 
 // before returns the delivery about the same pull request or issue that arrived before another one; nil if there is none.
 func (h *Hook) before(ctx context.Context, d *v1alpha1.CodeHostDelivery) (found *v1alpha1.CodeHostDelivery, err error) {
-	err = h.each(ctx, fields.OneTermEqualSelector(delivery.FieldItem, delivery.ItemKey(d)), func(other *v1alpha1.CodeHostDelivery) {
+	err = h.each(ctx, fields.OneTermEqualSelector(codehostdelivery.FieldItem, codehostdelivery.ItemKey(d)), func(other *v1alpha1.CodeHostDelivery) {
 		if other.Spec.ReceivedAt.Before(&d.Spec.ReceivedAt) && (found == nil || found.Spec.ReceivedAt.Before(&other.Spec.ReceivedAt)) {
 			found = other
 		}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/server/registry/core/delivery"
+	"github.com/platform-ai/platform/pkg/server/registry/core/codehostdelivery"
 )
 
 // Triggers are the labels that make tasks: a prefix and an action, such as agent:implement.
@@ -59,14 +59,6 @@ func (t *Triggers) check() error {
 	return nil
 }
 
-// Reasons of deliveries that fail.
-const (
-	reasonNoAgent        = "NoAgent"
-	reasonAgentMissing   = "AgentMissing"
-	reasonAgentNoRuntime = "AgentWithoutRuntime"
-	reasonTaskRefused    = "TaskRefused"
-)
-
 // Actions of labels that have a meaning of their own. All others are generic.
 const (
 	actionImplement    = "implement"
@@ -87,7 +79,7 @@ func (h *Hook) obey(ctx context.Context, d *v1alpha1.CodeHostDelivery, labels []
 		}
 		if why := impossible(d, action); why != "" {
 			if out.State == v1alpha1.DeliveryIgnored {
-				out.Reason, out.Message = "LabelIgnored", why
+				out.Reason, out.Message = v1alpha1.ReasonDeliveryLabelIgnored, why
 			}
 			continue
 		}
@@ -172,24 +164,24 @@ func (h *Hook) task(ctx context.Context, d *v1alpha1.CodeHostDelivery, label, ac
 			return nil
 		}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		out.State, out.Reason, out.Message, out.Action = v1alpha1.DeliveryFailed, reasonTaskRefused, err.Error(), action
+		out.State, out.Reason, out.Message, out.Action = v1alpha1.DeliveryFailed, v1alpha1.ReasonMonitorTaskRefused, err.Error(), action
 		return nil
 	case err != nil:
 		return err
 	}
-	out.State, out.Reason, out.Message, out.Action = v1alpha1.DeliveryProcessed, "TaskCreated", "a label asked for a task", action
+	out.State, out.Reason, out.Message, out.Action = v1alpha1.DeliveryProcessed, v1alpha1.ReasonDeliveryTaskCreated, "a label asked for a task", action
 	out.Tasks = append(out.Tasks, t.Name)
 	return nil
 }
 
 func (h *Hook) duplicate(out *v1alpha1.CodeHostDeliveryStatus, task, action string) {
-	out.State, out.Reason, out.Message, out.Action = v1alpha1.DeliveryDuplicate, "TaskExists", "another delivery made this task", action
+	out.State, out.Reason, out.Message, out.Action = v1alpha1.DeliveryDuplicate, v1alpha1.ReasonDeliveryTaskExists, "another delivery made this task", action
 	out.Tasks = append(out.Tasks, task)
 }
 
 // sameEvent returns the delivery of another hook that was the same event and made a task.
 func (h *Hook) sameEvent(ctx context.Context, d *v1alpha1.CodeHostDelivery, action string) (found *v1alpha1.CodeHostDelivery, err error) {
-	err = h.each(ctx, fields.OneTermEqualSelector(delivery.FieldID, d.Spec.DeliveryID), func(other *v1alpha1.CodeHostDelivery) {
+	err = h.each(ctx, fields.OneTermEqualSelector(codehostdelivery.FieldID, d.Spec.DeliveryID), func(other *v1alpha1.CodeHostDelivery) {
 		if other.Name != d.Name && other.Status.State == v1alpha1.DeliveryProcessed && other.Status.Action == action && len(other.Status.Tasks) > 0 {
 			found = other
 		}
@@ -202,16 +194,16 @@ func (h *Hook) agent(ctx context.Context, action string) (name, reason, why stri
 	t := &h.o.Triggers
 	name = cmp.Or(t.Agents[slug(action)], t.Agent)
 	if name == "" {
-		return "", reasonNoAgent, "no Agent is configured for labels (PLATFORM_GITHUB_LABEL_TRIGGER_AGENT)", nil
+		return "", v1alpha1.ReasonDeliveryNoAgent, "no Agent is configured for labels (PLATFORM_GITHUB_LABEL_TRIGGER_AGENT)", nil
 	}
 	a, err := h.tasks.CoreV1alpha1().Agents(t.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", reasonAgentMissing, fmt.Sprintf("the Agent %s/%s does not exist", t.Namespace, name), nil
+		return "", v1alpha1.ReasonDeliveryAgentMissing, fmt.Sprintf("the Agent %s/%s does not exist", t.Namespace, name), nil
 	case err != nil:
 		return "", "", "", err
 	case a.Spec.Runtime == nil:
-		return "", reasonAgentNoRuntime, fmt.Sprintf("the Agent %s/%s has no runtime (spec.runtime)", t.Namespace, name), nil
+		return "", v1alpha1.ReasonDeliveryAgentNoRuntime, fmt.Sprintf("the Agent %s/%s has no runtime (spec.runtime)", t.Namespace, name), nil
 	}
 	return name, "", "", nil
 }

@@ -49,7 +49,7 @@ import (
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/pkg/server/door"
-	"github.com/platform-ai/platform/pkg/server/registry/core/monitor"
+	"github.com/platform-ai/platform/pkg/server/registry/core/repositorymonitor"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
@@ -79,7 +79,7 @@ type Options struct {
 	// Triggers are the labels that make tasks.
 	Triggers   Triggers
 	Deliveries *resource.Stored[*v1alpha1.CodeHostDelivery]
-	Monitors   monitor.Stored
+	Monitors   repositorymonitor.Stored
 	// Loopback is the configuration of the server's client of itself.
 	Loopback *restclient.Config
 	Clock    clock.WithTicker
@@ -287,7 +287,7 @@ func (h *Hook) decide(ctx context.Context, d *v1alpha1.CodeHostDelivery) (*v1alp
 
 // make makes what a delivery asks for, and says in a status what that was.
 func (h *Hook) make(ctx context.Context, d *v1alpha1.CodeHostDelivery, out *v1alpha1.CodeHostDeliveryStatus) error {
-	out.State, out.Reason, out.Message = v1alpha1.DeliveryIgnored, "EventNotHandled", fmt.Sprintf("events of the kind %s cause nothing", d.Spec.Event)
+	out.State, out.Reason, out.Message = v1alpha1.DeliveryIgnored, v1alpha1.ReasonDeliveryEvent, fmt.Sprintf("events of the kind %s cause nothing", d.Spec.Event)
 	if d.Spec.TargetKind == "" {
 		return nil
 	}
@@ -295,12 +295,12 @@ func (h *Hook) make(ctx context.Context, d *v1alpha1.CodeHostDelivery, out *v1al
 	if err != nil {
 		return err
 	}
-	out.Reason, out.Message = "NothingAsked", "no monitor looks after the repository, and no label asks for a task"
+	out.Reason, out.Message = v1alpha1.ReasonDeliveryNothingAsked, "no monitor looks after the repository, and no label asks for a task"
 	if err := h.tell(ctx, d, labels, out); err != nil {
 		return err
 	}
 	if out.MonitorRunsQueued+out.MonitorRunsCached > 0 || len(out.Commands) > 0 {
-		out.State, out.Reason, out.Message = v1alpha1.DeliveryProcessed, "Queued", "monitors were told"
+		out.State, out.Reason, out.Message = v1alpha1.DeliveryProcessed, v1alpha1.ReasonDeliveryQueued, "monitors were told"
 	}
 	return h.obey(ctx, d, labels, out)
 }
@@ -318,7 +318,7 @@ func replyTo(d *v1alpha1.CodeHostDelivery, again bool) (int, answer) {
 	switch {
 	case s.State == v1alpha1.DeliveryFailed:
 		a.Status, a.Message, a.Reason = "error", s.Message, ""
-		if s.Reason == reasonNoAgent {
+		if s.Reason == v1alpha1.ReasonDeliveryNoAgent {
 			return http.StatusServiceUnavailable, a
 		}
 		return http.StatusBadRequest, a

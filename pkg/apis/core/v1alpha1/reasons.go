@@ -422,6 +422,72 @@ const (
 	ReasonAPIServiceRepaired = "APIServiceRepaired"
 )
 
+// Reasons of RepositoryMonitors: of items that are blocked, of commands, work and mutations; and of deliveries of code hosts.
+const (
+	// ReasonMonitorPaused: the pull request or issue has a label of spec.policy.pauseLabels. Take it away.
+	ReasonMonitorPaused = "Paused"
+	// ReasonMonitorProtected: it has a label of spec.policy.protectedLabels, so the monitor changes and merges nothing.
+	ReasonMonitorProtected = "ProtectedLabel"
+	// ReasonMonitorStopped: the command stop was given. The command resume permits work again.
+	ReasonMonitorStopped = "Stopped"
+	// ReasonMonitorDraft: the pull request is a draft, and spec.targets.pullRequests.includeDrafts is not set.
+	ReasonMonitorDraft = "Draft"
+	// ReasonMonitorChecks: spec.review.requireGreenCI is set, and the checks of the head have not passed.
+	ReasonMonitorChecks = "ChecksNotPassed"
+	// ReasonMonitorFork: the pull request comes from another repository, whose branches are not changed.
+	ReasonMonitorFork = "FromFork"
+	// ReasonMonitorLimit: it was repaired or tried as often as the monitor permits.
+	ReasonMonitorLimit = "AttemptsUsedUp"
+	// ReasonMonitorHeadMoved: the head is another commit than the one that was meant.
+	ReasonMonitorHeadMoved = "HeadChanged"
+	// ReasonMonitorGateClosed: the operator does not permit merging (PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE).
+	ReasonMonitorGateClosed = "MergeGateClosed"
+	// ReasonMonitorNotReady: the review or the code host says that something is lacking before a merge.
+	ReasonMonitorNotReady = "NotReady"
+	// ReasonMonitorNotOpen: the pull request or issue is not open.
+	ReasonMonitorNotOpen = "NotOpen"
+	// ReasonMonitorNotEnabled: the monitor is not set up for what was asked for. Change its spec.
+	ReasonMonitorNotEnabled = "NotEnabled"
+	// ReasonMonitorPlanNotApproved: nobody has approved of a plan.
+	ReasonMonitorPlanNotApproved = "PlanNotApproved"
+	// ReasonMonitorGone: the monitor was deleted.
+	ReasonMonitorGone = "MonitorGone"
+	// ReasonMonitorLabelGone: the label of a command was taken away before the command was looked at.
+	ReasonMonitorLabelGone = "LabelGone"
+	// ReasonMonitorPermission: who set the label of a command may not do enough in the repository.
+	ReasonMonitorPermission = "PermissionMissing"
+	// ReasonMonitorItemGone: the code host has no such pull request or issue, or does not show it.
+	ReasonMonitorItemGone = "ItemNotFound"
+	// ReasonMonitorHostRefused: the code host refuses what was asked for.
+	ReasonMonitorHostRefused = "CodeHostRefused"
+	// ReasonMonitorTaskRefused: the task of the agent was not accepted. Correct the monitor or its Agent.
+	ReasonMonitorTaskRefused = "TaskRefused"
+	// ReasonMonitorTaskGone: the task of the agent was deleted.
+	ReasonMonitorTaskGone = "TaskGone"
+	// ReasonMonitorNothingPublished: the agent published no change.
+	ReasonMonitorNothingPublished = "NothingPublished"
+	// ReasonMonitorNoAnswer: the agent gave no answer that can be read.
+	ReasonMonitorNoAnswer = "NoAnswer"
+	// ReasonDeliveryEvent: events of this kind cause nothing.
+	ReasonDeliveryEvent = "EventNotHandled"
+	// ReasonDeliveryNothingAsked: no monitor looks after the repository, and no label asks for a task.
+	ReasonDeliveryNothingAsked = "NothingAsked"
+	// ReasonDeliveryQueued: monitors were told.
+	ReasonDeliveryQueued = "Queued"
+	// ReasonDeliveryLabelIgnored: a label asks for something that cannot be done about this pull request or issue.
+	ReasonDeliveryLabelIgnored = "LabelIgnored"
+	// ReasonDeliveryTaskCreated: a label asked for a task.
+	ReasonDeliveryTaskCreated = "TaskCreated"
+	// ReasonDeliveryTaskExists: another delivery made the task.
+	ReasonDeliveryTaskExists = "TaskExists"
+	// ReasonDeliveryNoAgent: no Agent is configured for labels (PLATFORM_GITHUB_LABEL_TRIGGER_AGENT).
+	ReasonDeliveryNoAgent = "NoAgent"
+	// ReasonDeliveryAgentMissing: the Agent for a label does not exist.
+	ReasonDeliveryAgentMissing = "AgentMissing"
+	// ReasonDeliveryAgentNoRuntime: the Agent for a label has no runtime.
+	ReasonDeliveryAgentNoRuntime = "AgentWithoutRuntime"
+)
+
 // ReasonNotFound is the reason of a task that refers to an object of a kind, such as Agent, which does not exist.
 func ReasonNotFound(kind string) string {
 	switch kind {

@@ -109,6 +109,9 @@ func (x *Call) native(n Native, uid string) (native, error) {
 	for name, value := range n.Set {
 		req.query.Set(name, value)
 	}
+	if err := c.narrow(n, req.query); err != nil {
+		return native{}, err
+	}
 	if n.With != nil {
 		n.With(x, req.query)
 	}

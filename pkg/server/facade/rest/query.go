@@ -6,26 +6,31 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // Query makes the spec of a native object of the query of a request. Members get the query parameters of their names. A parameter
-// that is empty is left out. The first parameter that is not valid is the error.
+// that is empty is left out. The first parameter that is not valid is the error. For a list, the members are the fields that narrow it.
 type Query struct {
 	params map[string]string // of the path
 	values url.Values
 	spec   map[string]any
+	fields bool // whether members are fields that narrow a list
 	read   []Parameter
 	err    error
 }
 
 // Asked returns the query parameters that Spec reads.
 func (n Native) Asked() []Parameter {
-	q := &Query{spec: map[string]any{}}
+	q := &Query{spec: map[string]any{}, fields: n.Ask == ""}
 	if n.Spec != nil {
 		n.Spec(q)
 	}
@@ -43,6 +48,21 @@ func (c *call) ask(n Native) ([]byte, error) {
 		return nil, fmt.Errorf("encode the query: %w", err)
 	}
 	return data, nil
+}
+
+// narrow adds the field selector of a list that is narrowed by query parameters.
+func (c *call) narrow(n Native, to url.Values) error {
+	if n.Spec == nil || n.Ask != "" {
+		return nil
+	}
+	q := &Query{params: c.params, values: c.query, spec: map[string]any{}}
+	n.Spec(q)
+	var terms []fields.Selector
+	for _, field := range slices.Sorted(maps.Keys(q.spec)) {
+		terms = append(terms, fields.OneTermEqualSelector(field, fmt.Sprint(q.spec[field])))
+	}
+	to.Set("fieldSelector", fields.AndSelectors(terms...).String())
+	return q.err
 }
 
 // Set gives a member a value.
@@ -71,10 +91,10 @@ func (q *Query) Texts(members ...string) *Query {
 }
 
 // Required reads a text that must not be empty.
-func (q *Query) Required(member string) *Query {
-	q.add(Parameter{Name: member, Type: "string", Text: "Is required."}, member, nil)
+func (q *Query) Required(member, from string) *Query {
+	q.add(Parameter{Name: from, Type: "string", Text: "Is required."}, member, nil)
 	if q.spec[member] == nil && q.err == nil {
-		q.err = badRequest("%s: is required", member)
+		q.err = badRequest("%s: is required", from)
 	}
 	return q
 }
@@ -103,12 +123,13 @@ func (q *Query) Flag(member string) *Query {
 	})
 }
 
-// Number reads a number that must be at least least.
-func (q *Query) Number(member string, least int) *Query {
-	return q.add(Parameter{Name: member, Type: "integer", Least: least}, member, func(value string) (any, error) {
+// Number reads a number that must be at least least, from the parameter of the member's name or from another one.
+func (q *Query) Number(member string, least int, from ...string) *Query {
+	param := append(from, member)[0]
+	return q.add(Parameter{Name: param, Type: "integer", Least: least}, member, func(value string) (any, error) {
 		n, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || n < int64(least) {
-			err = badRequest("%s: must be a number and at least %d", member, least)
+			err = badRequest("%s: must be a number and at least %d", param, least)
 		}
 		return n, err
 	})
@@ -116,6 +137,9 @@ func (q *Query) Number(member string, least int) *Query {
 
 // add reads a parameter, unless an earlier one gave the member its value. A text needs no conversion.
 func (q *Query) add(p Parameter, member string, convert func(value string) (any, error)) *Query {
+	if q.fields {
+		p.Text = strings.TrimSpace(p.Text + " Only items whose " + member + " is this.")
+	}
 	q.read = append(q.read, p)
 	value := strings.TrimSpace(q.values.Get(p.Name))
 	_, has := q.spec[member]

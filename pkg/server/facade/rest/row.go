@@ -79,7 +79,8 @@ type Native struct {
 	Hide func(object Parts) bool
 	// Send is the native body of a request without one.
 	Send string
-	// Ask is the kind of a native object whose spec consists of query parameters, as Spec reads them.
+	// Ask is the kind of a native object whose spec consists of query parameters, as Spec reads them. Without a kind, the request is a list,
+	// and what Spec reads are the fields of its selector.
 	Ask  string
 	Spec func(*Query)
 }

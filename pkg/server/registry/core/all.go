@@ -21,12 +21,12 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
 	"github.com/platform-ai/platform/pkg/server/registry/core/catalogtool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
-	"github.com/platform-ai/platform/pkg/server/registry/core/delivery"
+	"github.com/platform-ai/platform/pkg/server/registry/core/codehostdelivery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memoryproposal"
-	"github.com/platform-ai/platform/pkg/server/registry/core/monitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/provider"
+	"github.com/platform-ai/platform/pkg/server/registry/core/repositorymonitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/runtimepool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/session"
 	"github.com/platform-ai/platform/pkg/server/registry/core/skill"
@@ -124,7 +124,7 @@ func All(o Options) []resource.Resource {
 	reports := usagereport.New(usagereport.Options{
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, PutLink: o.PutLink, Recordings: o.Recordings,
 	})
-	monitors := monitor.New(monitor.Options{Stored: st.Monitors, Access: o.CodeHosts, Clock: o.Clock, Links: reports.Unmerged})
+	monitors := repositorymonitor.New(repositorymonitor.Options{Stored: st.Monitors, Access: o.CodeHosts, Clock: o.Clock, Links: reports.Unmerged})
 	replayed := o.Replayed
 	if replayed == nil {
 		replayed = func() {}
@@ -155,7 +155,7 @@ func All(o Options) []resource.Resource {
 		reports,
 		reports.Measurements(),
 		reports.Links(),
-		delivery.Definition(delivery.Options{Stored: st.Deliveries, Clock: o.Clock, Wake: replayed}),
+		codehostdelivery.Definition(codehostdelivery.Options{Stored: st.Deliveries, Clock: o.Clock, Wake: replayed}),
 		monitors,
-	}, monitor.Records(st.Monitors, o.Clock)))
+	}, repositorymonitor.Records(st.Monitors, o.Clock)))
 }

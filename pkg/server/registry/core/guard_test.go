@@ -352,6 +352,12 @@ var elsewhere = map[string]string{
 	"usagereports":           "TestMatrix of test/identity: answered and not stored",
 	"usagemeasurements":      "TestMatrix of test/identity: a view of the ledger",
 	"usagelinks":             "TestMatrix of test/identity: stored in the ledger",
+	"codehostdeliveries":     "TestMatrix of test/identity: closed to workers",
+	"monitorruns":            "TestMatrix of test/identity: closed to workers",
+	"monitoritems":           "TestMatrix of test/identity: closed to workers",
+	"monitorcommands":        "TestMatrix of test/identity: closed to workers",
+	"monitorworkactions":     "TestMatrix of test/identity: closed to workers",
+	"monitormutations":       "TestMatrix of test/identity: closed to workers",
 }
 
 // For all resources, subresources and verbs, also those that are added later, every caller is refused with 403, or

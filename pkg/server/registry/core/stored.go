@@ -9,7 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
-	"github.com/platform-ai/platform/pkg/server/registry/core/monitor"
+	"github.com/platform-ai/platform/pkg/server/registry/core/repositorymonitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
@@ -30,7 +30,7 @@ type Stored struct {
 	Proposals *resource.Stored[*v1alpha1.MemoryProposal]
 	// Deliveries are those of code hosts to the webhook.
 	Deliveries *resource.Stored[*v1alpha1.CodeHostDelivery]
-	Monitors   monitor.Stored
+	Monitors   repositorymonitor.Stored
 
 	tasks *task.Resource
 }
@@ -53,7 +53,7 @@ func NewStored() *Stored {
 		Proposals: resource.NewStored[*v1alpha1.MemoryProposal](v1alpha1.Resource("memoryproposals")),
 
 		Deliveries: resource.NewStored[*v1alpha1.CodeHostDelivery](v1alpha1.Resource("codehostdeliveries")),
-		Monitors:   monitor.NewStored(),
+		Monitors:   repositorymonitor.NewStored(),
 	}
 }
 

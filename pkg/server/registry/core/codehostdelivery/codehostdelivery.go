@@ -1,9 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery serves codehostdeliveries: the ledger of what code hosts delivered to the webhook. The webhook appends (package
+// Package codehostdelivery serves codehostdeliveries: the ledger of what code hosts delivered to the webhook. The webhook appends (package
 // pkg/server/webhook) and decides; people read, and may have a delivery decided again (replay).
-package delivery
+package codehostdelivery
 
 import (
 	"cmp"

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package monitor
+package repositorymonitor
 
 import (
 	"context"

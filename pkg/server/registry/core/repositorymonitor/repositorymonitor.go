@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitor serves repository monitors and their records.
+// Package repositorymonitor serves repository monitors and their records.
 //
 // People write monitors. Everything else is records that a controller keeps, and that people read: the runs, the items (pull requests and
 // issues), the commands, the work and the mutations. Two of them begin here, because they may be asked for by people and by webhooks: a run
@@ -10,7 +10,7 @@
 //
 // The name of a record is derived from what it is about, so that what is asked for twice is there once: the schedule's time, the head of a
 // pull request, the delivery that brought a command.
-package monitor
+package repositorymonitor
 
 import (
 	"context"
