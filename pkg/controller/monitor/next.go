@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -63,12 +64,35 @@ func (w *world) next(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1al
 	if err := w.say(ctx, i, why); err != nil || wanted == nil {
 		return 0, err
 	}
-	wanted.Spec.Run = run
-	made, err := w.ensure(ctx, wanted)
-	if err != nil || !made {
-		return 0, err
+	for range maxAgain {
+		wanted.Spec.Run = run
+		made, err := w.ensure(ctx, wanted)
+		if err != nil {
+			return 0, err
+		}
+		if made {
+			return 1, nil
+		}
+		if !w.again(wanted) {
+			return 0, nil
+		}
+		wanted = newWork(m, i, wanted.Spec.DesiredAction, wanted.Spec.HeadSHA, wanted.Spec.Attempt+1)
 	}
-	return 1, nil
+	return 0, nil
+}
+
+const (
+	// maxAgain is how often the same work is begun again by itself, and pauseAgain how long after it ended.
+	maxAgain, pauseAgain = 5, 5 * time.Minute
+)
+
+// again reports whether work that ended before it had a task, such as work that was paused meanwhile, is to be begun once more.
+func (w *world) again(a *v1alpha1.MonitorWorkAction) bool {
+	s := &a.Status
+	if active(a) || s.State == v1alpha1.MonitorWorkSucceeded || s.TaskName != "" || s.CompletedAt == nil {
+		return false
+	}
+	return s.State == v1alpha1.MonitorWorkCancelled || w.now().Sub(s.CompletedAt.Time) >= pauseAgain
 }
 
 // say says in an item what keeps it from going on.

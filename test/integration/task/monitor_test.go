@@ -107,6 +107,7 @@ func (m *monitored) works() []v1alpha1.MonitorWorkAction {
 func TestMonitorReviews(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t, nil)
+	defer m.Stop(t) // before the git server, which it asks, ends with the context of the test
 	r := m.awaitReview(m.head, v1alpha1.MonitorVerdictNeedsChanges)
 	if r.PublishPhase != v1alpha1.MonitorPublishSucceeded || len(r.Findings) != 2 {
 		t.Errorf("%+v", r)
