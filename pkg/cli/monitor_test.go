@@ -76,7 +76,9 @@ func (m *monitored) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	fail := func(code int, reason, message string) {
 		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: metav1.StatusReason(reason), Message: message})
+		if err := json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: metav1.StatusReason(reason), Message: message}); err != nil {
+			m.t.Error(err)
+		}
 	}
 	object := strings.Replace(objects[path], `{"kind"`, `{"apiVersion":"core.platform.ai/v1alpha1","kind"`, 1)
 	switch kind := map[string]string{"runs": "MonitorRun", "commands": "MonitorCommand"}[filepath.Base(path)]; {

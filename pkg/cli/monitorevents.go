@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,8 +105,8 @@ func happenings(ctx context.Context, c typed.CoreV1alpha1Interface, namespace, s
 // printHappenings prints the oldest first, as a log.
 func (term *terminal) printHappenings(newest []happening, f format) error {
 	all := make([]happening, 0, len(newest))
-	for i := len(newest) - 1; i >= 0; i-- {
-		all = append(all, newest[i])
+	for _, h := range slices.Backward(newest) {
+		all = append(all, h)
 	}
 	if f != asTable {
 		return term.write(all, f)

@@ -118,8 +118,8 @@ func TestOneInstallation(t *testing.T) {
 	const roles = "kubectl get priorityclasses,clusterroles --selector app.kubernetes.io/part-of=platform -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}'"
 	before := c.MustShell(t, roles)
 	out := c.Shell(t, "kubectl apply -k "+dir)
-	if refused := 6 + 1 + strings.Count(before, "\n"); out.Code == 0 || strings.Count(out.Output, refusal) != refused {
-		t.Errorf("%d refusals are wanted, of 6 bindings, the APIService, the class of priority and the roles:\n%s", refused, out.Output)
+	if refused := 7 + 1 + strings.Count(before, "\n"); out.Code == 0 || strings.Count(out.Output, refusal) != refused {
+		t.Errorf("%d refusals are wanted, of 7 bindings, the APIService, the class of priority and the roles:\n%s", refused, out.Output)
 	}
 	if after := c.MustShell(t, roles); after != before {
 		t.Errorf("the second installation changed\n%s\nto\n%s", before, after)
@@ -145,7 +145,6 @@ func TestRoles(t *testing.T) {
 	}
 	// Names that RBAC decides on but that are no resources that can be called.
 	known["core.platform.ai/executionevents/controlled"] = sets.New("create")
-	known["core.platform.ai/repositorymonitors"] = sets.New("list") // usage reports need it
 	known["rbac.authorization.k8s.io/clusterroles"].Insert("bind")
 	urls := []string{"/backup", "/metrics"}
 

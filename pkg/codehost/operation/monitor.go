@@ -150,11 +150,15 @@ func pages[T any](read func(codehost.Page) (codehost.Listed[T], error), item fun
 }
 
 func openPullRequests(ctx context.Context, p *Place, _ Call, _ NoArguments) (any, error) {
-	return pages(func(at codehost.Page) (codehost.Listed[codehost.PullRequest], error) { return p.Host.OpenPullRequests(ctx, at) }, itemOfPullRequest)
+	return pages(func(at codehost.Page) (codehost.Listed[codehost.PullRequest], error) {
+		return p.Host.OpenPullRequests(ctx, at)
+	}, itemOfPullRequest)
 }
 
 func openIssues(ctx context.Context, p *Place, _ Call, _ NoArguments) (any, error) {
-	return pages(func(at codehost.Page) (codehost.Listed[codehost.Issue], error) { return p.Host.OpenIssues(ctx, false, at) }, itemOfIssue)
+	return pages(func(at codehost.Page) (codehost.Listed[codehost.Issue], error) {
+		return p.Host.OpenIssues(ctx, false, at)
+	}, itemOfIssue)
 }
 
 func pullRequestState(ctx context.Context, p *Place, _ Call, a ItemArguments) (any, error) {

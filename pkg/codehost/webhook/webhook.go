@@ -36,8 +36,10 @@ const (
 	MaxHeader = 128
 	// MaxAction bounds Action.
 	MaxAction = 64
-	// MaxTitle and MaxBody bound Title and Body.
-	MaxTitle, MaxBody = 1024, 16 << 10
+	// MaxTitle bounds Title.
+	MaxTitle = 1024
+	// MaxBody bounds Body.
+	MaxBody = 16 << 10
 	// MaxRef bounds the names of branches.
 	MaxRef = 512
 	// MaxUser bounds Sender: 128 bytes, and [bot].

@@ -113,13 +113,13 @@ func unseen(l *v1alpha1.UsageLinkSpec, failed failure) {
 func seen(l *v1alpha1.UsageLinkSpec, is *operation.ItemState) {
 	l.URL, l.HeadSHA, l.Ready, l.ReadinessReason = is.URL, is.HeadSHA, false, clip.Text(is.Reason, maxReason)
 	l.CreatedAt, l.MergedAt, l.ClosedAt = date(is.CreatedAt), nil, date(is.ClosedAt)
-	switch {
-	case is.State == "merged":
+	switch is.State {
+	case "merged":
 		l.State, l.MergedAt = v1alpha1.UsageLinkMerged, date(is.MergedAt)
 		if l.MergedAt == nil {
 			l.MergedAt = &metav1.Time{Time: l.ObservedAt.Time}
 		}
-	case is.State == "closed":
+	case "closed":
 		l.State = v1alpha1.UsageLinkClosed
 	default:
 		l.State, l.Ready = v1alpha1.UsageLinkOpen, is.Ready

@@ -65,13 +65,13 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	w := &world{Client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Clock.Now, gate: o.MergeGate, counts: counts}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorItem{}, ofMonitor, func(o client.Object) []string { return nameOf(o) }); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorItem{}, ofMonitor, nameOf); err != nil {
 		return fmt.Errorf("index of items: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorWorkAction{}, ofMonitor, func(o client.Object) []string { return nameOf(o) }); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorWorkAction{}, ofMonitor, nameOf); err != nil {
 		return fmt.Errorf("index of work: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorRun{}, ofMonitor, func(o client.Object) []string { return nameOf(o) }); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorRun{}, ofMonitor, nameOf); err != nil {
 		return fmt.Errorf("index of runs: %w", err)
 	}
 	return errors.Join(

@@ -100,76 +100,86 @@ func (w *world) say(ctx context.Context, i *v1alpha1.MonitorItem, why *block) er
 	if why == nil {
 		why = &block{}
 	}
-	if i.Status.BlockedReason == why.reason {
+	if i.Status.BlockedReason == why.reason && i.Status.Message == why.message {
 		return nil
 	}
-	if why.reason != "" {
+	if why.reason != "" && i.Status.BlockedReason != why.reason {
 		w.counts.blocks.WithLabelValues(why.reason).Inc()
 	}
 	_, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) { i.Status.BlockedReason, i.Status.Message = why.reason, why.message })
 	return err
 }
 
-// nextOfPullRequest returns the work that a pull request needs by itself.
+// nextOfPullRequest returns the work that a pull request needs by itself, or what keeps it from that.
 func (w *world) nextOfPullRequest(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) (*v1alpha1.MonitorWorkAction, *block, error) {
 	s := &i.Status
-	if m.Spec.Agents.Reviewer != nil && !w.reviewed(m, s) {
-		if m.Spec.Review.RequireGreenCI {
-			why, err := w.checks(ctx, m, i)
-			if why != nil || err != nil {
-				return nil, why, err
-			}
-		}
-		return newWork(m, i, v1alpha1.MonitorReviewIntent, s.HeadSHA, w.attempt(s)), nil, nil
-	}
-	if s.Review == nil || s.Review.HeadSHA != s.HeadSHA {
+	switch {
+	case m.Spec.Agents.Reviewer != nil && !w.reviewed(m, s):
+		return w.nextReview(ctx, m, i)
+	case s.Review == nil || s.Review.HeadSHA != s.HeadSHA:
 		return nil, nil, nil
-	}
-	switch s.Review.Verdict {
-	case v1alpha1.MonitorVerdictNeedsChanges:
-		optIn := repomonitor.On(m.Spec.Repair.RequireMaintainerOptIn)
-		if !m.Spec.Repair.Enabled || optIn && !repomonitor.HasLabel(s.Labels, m.Spec.Policy.OptInLabels.Autofix) {
-			return nil, nil, nil
-		}
-		why := mayRepair(m, i)
-		if why == nil && optIn {
-			var err error
-			if _, why, err = w.permitted(ctx, m, i, m.Spec.Policy.OptInLabels.Autofix); err != nil {
-				return nil, nil, err
-			}
-		}
-		if why != nil {
-			return nil, why, nil
-		}
-		return newWork(m, i, v1alpha1.MonitorFix, s.HeadSHA, repairs(s)+1), nil, nil
-	case v1alpha1.MonitorVerdictPassed:
-		if !m.Spec.Automerge.Enabled || !optedIn(m, s) || s.Automerge != nil && s.Automerge.HeadSHA == s.HeadSHA && s.Automerge.State == v1alpha1.MonitorMergeFailed {
-			return nil, nil, nil
-		}
-		if why := w.mayMerge(m, i); why != nil {
-			return nil, why, nil
-		}
-		if repomonitor.On(m.Spec.Automerge.RequireMaintainerOptIn) && !requested(s) {
-			if _, why, err := w.permitted(ctx, m, i, m.Spec.Policy.OptInLabels.Automerge); why != nil || err != nil {
-				return nil, why, err
-			}
-		}
-		works, err := w.works(ctx, m)
-		if err != nil {
-			return nil, nil, err
-		}
-		if slices.ContainsFunc(works, func(a v1alpha1.MonitorWorkAction) bool {
-			return active(&a) && a.Spec.DesiredAction == v1alpha1.MonitorAutomergeIntent && a.Spec.Number == i.Spec.Number && a.Spec.HeadSHA == s.HeadSHA
-		}) {
-			return nil, nil, nil // the merge goes on
-		}
-		ready, err := w.mergeable(ctx, m, i)
-		if ready != nil || err != nil {
-			return nil, ready, err
-		}
-		return newWork(m, i, v1alpha1.MonitorAutomergeIntent, s.HeadSHA, w.slot()), nil, nil
+	case s.Review.Verdict == v1alpha1.MonitorVerdictNeedsChanges:
+		return w.nextRepair(ctx, m, i)
+	case s.Review.Verdict == v1alpha1.MonitorVerdictPassed:
+		return w.nextMerge(ctx, m, i)
 	}
 	return nil, nil, nil
+}
+
+func (w *world) nextReview(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) (*v1alpha1.MonitorWorkAction, *block, error) {
+	if m.Spec.Review.RequireGreenCI {
+		why, err := w.checks(ctx, m, i)
+		if why != nil || err != nil {
+			return nil, why, err
+		}
+	}
+	return newWork(m, i, v1alpha1.MonitorReviewIntent, i.Status.HeadSHA, w.attempt(&i.Status)), nil, nil
+}
+
+func (w *world) nextRepair(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) (*v1alpha1.MonitorWorkAction, *block, error) {
+	s, label := &i.Status, m.Spec.Policy.OptInLabels.Autofix
+	optIn := repomonitor.On(m.Spec.Repair.RequireMaintainerOptIn)
+	if !m.Spec.Repair.Enabled || optIn && !repomonitor.HasLabel(s.Labels, label) {
+		return nil, nil, nil
+	}
+	if why := mayRepair(m, i); why != nil {
+		return nil, why, nil
+	}
+	if optIn {
+		if _, why, err := w.permitted(ctx, m, i, label); why != nil || err != nil {
+			return nil, why, err
+		}
+	}
+	return newWork(m, i, v1alpha1.MonitorFix, s.HeadSHA, repairs(s)+1), nil, nil
+}
+
+func (w *world) nextMerge(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) (*v1alpha1.MonitorWorkAction, *block, error) {
+	s := &i.Status
+	if !m.Spec.Automerge.Enabled || !optedIn(m, s) || s.Automerge != nil && s.Automerge.HeadSHA == s.HeadSHA && s.Automerge.State == v1alpha1.MonitorMergeFailed {
+		return nil, nil, nil
+	}
+	if why := w.mayMerge(m, i); why != nil {
+		return nil, why, nil
+	}
+	if repomonitor.On(m.Spec.Automerge.RequireMaintainerOptIn) && !requested(s) {
+		if _, why, err := w.permitted(ctx, m, i, m.Spec.Policy.OptInLabels.Automerge); why != nil || err != nil {
+			return nil, why, err
+		}
+	}
+	works, err := w.works(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slices.ContainsFunc(works, func(a v1alpha1.MonitorWorkAction) bool {
+		return active(&a) && a.Spec.DesiredAction == v1alpha1.MonitorAutomergeIntent && a.Spec.Number == i.Spec.Number && a.Spec.HeadSHA == s.HeadSHA
+	}) {
+		return nil, nil, nil // the merge goes on
+	}
+	ready, err := w.mergeable(ctx, m, i)
+	if ready != nil || err != nil {
+		return nil, ready, err
+	}
+	return newWork(m, i, v1alpha1.MonitorAutomergeIntent, s.HeadSHA, w.slot()), nil, nil
 }
 
 // slot numbers the times at which something that waits for others is tried again, such as a merge that waits for checks.

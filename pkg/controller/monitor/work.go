@@ -263,7 +263,10 @@ func (w *world) end(ctx context.Context, j *job, a *v1alpha1.MonitorWorkAction, 
 	if _, ok := errors.AsType[failure](err); ok {
 		err = nil // the next run looks again
 	}
-	return cmp.Or(err, error(step.ErrDone))
+	if err != nil {
+		return err
+	}
+	return step.ErrDone
 }
 
 // maxMessage is how long a message of work may be, in bytes.
@@ -329,13 +332,12 @@ func reads(t *v1alpha1.Task, j *job, branch, ref string) *v1alpha1.Task {
 }
 
 // writes gives a task the repository to change. What it changes is published to a branch.
-func writes(t *v1alpha1.Task, j *job, from, to string) *v1alpha1.Task {
+func writes(t *v1alpha1.Task, j *job, from, to string) {
 	s := &j.m.Spec
 	t.Spec.Workspace = &v1alpha1.TaskWorkspace{
 		Intent: v1alpha1.WorkspaceWrite, GitRepo: s.RepoURL, Branch: from, PushBranch: to, ReadCredentialRef: s.ReadCredentialRef,
 		PublicationReadCredentialRef: s.PublicationReadCredentialRef, PublicationCredentialRef: s.PublicationCredentialRef, RejectSecretLikeContent: true, DenyRepositoryControlPaths: true,
 	}
-	return t
 }
 
 // repositoryOf returns OWNER/NAME of a monitor's repository.

@@ -204,7 +204,9 @@ func (h *Hook) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 func reply(w http.ResponseWriter, code int, a answer) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(a) // the client may have gone
+	if err := json.NewEncoder(w).Encode(a); err != nil {
+		return // the client has gone
+	}
 }
 
 // row returns the row of a delivery. Its name is made of the hook and the id that the code host gives; without an id, of the body.
@@ -265,14 +267,14 @@ func (h *Hook) decide(ctx context.Context, d *v1alpha1.CodeHostDelivery) (*v1alp
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out := d.Status.DeepCopy()
-	err := h.make(ctx, d, out)
+	failed := h.make(ctx, d, out)
 	ctx = asServer(context.WithoutCancel(ctx), d.Namespace)
 	now := metav1.NewMicroTime(h.o.Clock.Now())
 	row, stored := h.o.Deliveries.UpdateStored(ctx, d.Name, func(row *v1alpha1.CodeHostDelivery) error {
 		if row.Status.State != v1alpha1.DeliveryReceived || row.Status.Replays != d.Status.Replays {
 			return nil // decided meanwhile
 		}
-		if err != nil {
+		if failed != nil {
 			next := metav1.NewTime(now.Add(patience)).Rfc3339Copy() // what is due is found by the stored time
 			row.Status.NextAttemptAt = &next
 			return nil
@@ -282,7 +284,7 @@ func (h *Hook) decide(ctx context.Context, d *v1alpha1.CodeHostDelivery) (*v1alp
 		row.Status.NextAttemptAt, row.Status.DecidedAt = nil, &now
 		return nil
 	})
-	return row, errors.Join(err, stored)
+	return row, errors.Join(failed, stored)
 }
 
 // make makes what a delivery asks for, and says in a status what that was.

@@ -88,9 +88,14 @@ func Definition(o Options) resource.Resource {
 			States: resource.States{
 				Initial: []string{"Received"}, Ended: []string{"Processed", "Ignored", "Duplicate", "Failed"},
 				Table: []resource.Transition{
-					{From: "Received", To: "Processed"}, {From: "Received", To: "Ignored"}, {From: "Received", To: "Duplicate"}, {From: "Received", To: "Failed"},
-					{From: "Processed", To: "Received", Via: "replay"}, {From: "Ignored", To: "Received", Via: "replay"},
-					{From: "Duplicate", To: "Received", Via: "replay"}, {From: "Failed", To: "Received", Via: "replay"},
+					{From: "Received", To: "Processed"},
+					{From: "Received", To: "Ignored"},
+					{From: "Received", To: "Duplicate"},
+					{From: "Received", To: "Failed"},
+					{From: "Processed", To: "Received", Via: "replay"},
+					{From: "Ignored", To: "Received", Via: "replay"},
+					{From: "Duplicate", To: "Received", Via: "replay"},
+					{From: "Failed", To: "Received", Via: "replay"},
 				},
 			},
 			Entry: func(d *v1alpha1.CodeHostDelivery) resource.Entry {

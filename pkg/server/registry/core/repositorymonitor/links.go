@@ -16,9 +16,12 @@ import (
 // links serves GET of links: the links of tasks of the namespace to pull requests of the monitor's repository that are not known to be
 // merged, those that were looked at the longest time ago first. Only so many are returned, because a controller looks at few at a time.
 func (r *Resource) links(ctx context.Context, p resource.Parent[*v1alpha1.RepositoryMonitor]) (runtime.Object, error) {
-	at, err := codehost.ParseAddress(p.Object.Spec.RepoURL)
-	if err != nil || r.o.Links == nil {
+	if r.o.Links == nil {
 		return &v1alpha1.UsageLinkPage{Links: []v1alpha1.UsageLinkSpec{}}, nil
+	}
+	at, err := codehost.ParseAddress(p.Object.Spec.RepoURL)
+	if err != nil {
+		return nil, err // the address was checked when it was written
 	}
 	found, err := r.o.Links(ctx, p.Object.Namespace, at.Owner+"/"+at.Name)
 	if err != nil {

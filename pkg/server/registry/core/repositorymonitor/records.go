@@ -80,8 +80,10 @@ func runs(stored *resource.Stored[*v1alpha1.MonitorRun], c clock.PassiveClock) r
 			States: resource.States{
 				Initial: []string{"queued"}, Ended: []string{"succeeded", "failed"},
 				Table: []resource.Transition{
-					{From: "queued", To: "running"}, {From: "queued", To: "failed"},
-					{From: "running", To: "succeeded"}, {From: "running", To: "failed"},
+					{From: "queued", To: "running"},
+					{From: "queued", To: "failed"},
+					{From: "running", To: "succeeded"},
+					{From: "running", To: "failed"},
 				},
 			},
 			Entry: func(r *v1alpha1.MonitorRun) resource.Entry {
@@ -169,8 +171,12 @@ func commands(stored *resource.Stored[*v1alpha1.MonitorCommand], c clock.Passive
 			States: resource.States{
 				Initial: []string{"accepted"}, Ended: []string{"rejected", "blocked", "completed"},
 				Table: []resource.Transition{
-					{From: "accepted", To: "rejected"}, {From: "accepted", To: "blocked"}, {From: "accepted", To: "processed"}, {From: "accepted", To: "completed"},
-					{From: "processed", To: "completed"}, {From: "processed", To: "blocked"},
+					{From: "accepted", To: "rejected"},
+					{From: "accepted", To: "blocked"},
+					{From: "accepted", To: "processed"},
+					{From: "accepted", To: "completed"},
+					{From: "processed", To: "completed"},
+					{From: "processed", To: "blocked"},
 				},
 			},
 			Entry: func(m *v1alpha1.MonitorCommand) resource.Entry {
@@ -205,9 +211,19 @@ func works(stored *resource.Stored[*v1alpha1.MonitorWorkAction], c clock.Passive
 			States: resource.States{
 				Initial: []string{"queued"}, Ended: []string{"succeeded", "failed", "blocked", "cancelled"},
 				Table: []resource.Transition{
-					{From: "queued", To: "running"}, {From: "queued", To: "blocked"}, {From: "queued", To: "cancelled"}, {From: "queued", To: "failed"},
-					{From: "running", To: "succeeded"}, {From: "running", To: "failed"}, {From: "running", To: "blocked"}, {From: "running", To: "cancelled"}, {From: "running", To: "retry_pending"},
-					{From: "retry_pending", To: "running"}, {From: "retry_pending", To: "cancelled"}, {From: "retry_pending", To: "blocked"}, {From: "retry_pending", To: "failed"},
+					{From: "queued", To: "running"},
+					{From: "queued", To: "blocked"},
+					{From: "queued", To: "cancelled"},
+					{From: "queued", To: "failed"},
+					{From: "running", To: "succeeded"},
+					{From: "running", To: "failed"},
+					{From: "running", To: "blocked"},
+					{From: "running", To: "cancelled"},
+					{From: "running", To: "retry_pending"},
+					{From: "retry_pending", To: "running"},
+					{From: "retry_pending", To: "cancelled"},
+					{From: "retry_pending", To: "blocked"},
+					{From: "retry_pending", To: "failed"},
 				},
 			},
 			Entry: func(w *v1alpha1.MonitorWorkAction) resource.Entry {
