@@ -268,13 +268,14 @@ func (h *Hook) decide(ctx context.Context, d *v1alpha1.CodeHostDelivery) (*v1alp
 	defer cancel()
 	out := d.Status.DeepCopy()
 	failed := h.make(ctx, d, out)
+	again := failed != nil
 	ctx = asServer(context.WithoutCancel(ctx), d.Namespace)
 	now := metav1.NewMicroTime(h.o.Clock.Now())
 	row, stored := h.o.Deliveries.UpdateStored(ctx, d.Name, func(row *v1alpha1.CodeHostDelivery) error {
 		if row.Status.State != v1alpha1.DeliveryReceived || row.Status.Replays != d.Status.Replays {
 			return nil // decided meanwhile
 		}
-		if failed != nil {
+		if again {
 			next := metav1.NewTime(now.Add(patience)).Rfc3339Copy() // what is due is found by the stored time
 			row.Status.NextAttemptAt = &next
 			return nil

@@ -36,6 +36,14 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 		"TranscriptSearch":     `"spec":{"query":"c"}`,
 		"UsageLink":            `"spec":{"taskUID":"` + string(task.UID) + `","repository":"o/r","number":1,"origin":"created","state":"open"}`,
 		"UsageReport":          `"spec":{"mode":"summary"}`,
+
+		// No user makes these, but administrators may.
+		"CodeHostDelivery":  `"metadata":{"name":"made"},"spec":{"deliveryID":"d","bodySHA256":"b","event":"push","receivedAt":"2026-01-01T00:00:00.000000Z"}`,
+		"MonitorCommand":    `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1,"intent":"plan","source":"api"}`,
+		"MonitorItem":       `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1}`,
+		"MonitorMutation":   `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1,"operation":"merge"}`,
+		"MonitorRun":        `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","trigger":"request"}`,
+		"MonitorWorkAction": `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1,"desiredAction":"plan","attempt":1}`,
 	} {
 		objects[kind] = fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s}`, v1alpha1.SchemeGroupVersion.String(), kind, content)
 	}
