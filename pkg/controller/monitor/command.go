@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -307,7 +308,7 @@ func (w *world) readLabels(ctx context.Context, m *v1alpha1.RepositoryMonitor, i
 	}
 	if slices.ContainsFunc(known.Items, func(c v1alpha1.MonitorCommand) bool {
 		s := &c.Spec
-		return s.MonitorUID == m.UID && s.TargetKind == i.Spec.TargetKind && s.Number == i.Spec.Number && equalFold(s.Label, of.Label) &&
+		return s.MonitorUID == m.UID && s.TargetKind == i.Spec.TargetKind && s.Number == i.Spec.Number && strings.EqualFold(s.Label, of.Label) &&
 			(c.Status.State == v1alpha1.MonitorCommandAccepted || c.Status.State == v1alpha1.MonitorCommandProcessed)
 	}) {
 		return nil // a webhook told of it, and the command goes on

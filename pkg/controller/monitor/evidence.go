@@ -51,10 +51,10 @@ func (w *world) refresh(ctx context.Context, m *v1alpha1.RepositoryMonitor) (tim
 			due = append(due, l.Number)
 		}
 	}
+	m.Status.LastEvidenceTime = w.time() // each change of an item wakes the monitor, and must not read all links again
 	if len(due) == 0 {
-		return max(next, time.Second), nil
+		return max(next, evidencePause), nil
 	}
-	m.Status.LastEvidenceTime = w.time()
 	for _, number := range due[:min(len(due), evidenceBatch)] {
 		pause, err := w.observeLinks(ctx, m, number, links[number])
 		if err != nil {

@@ -33,31 +33,26 @@ func nextOfIssue(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *v1alph
 	if of == nil {
 		return nil
 	}
-	want := func(a v1alpha1.MonitorIntent) *v1alpha1.MonitorWorkAction { return newWork(m, i, a, "", 1) }
-	switch of.Phase {
-	case v1alpha1.MonitorIssueDiscovered:
-		switch {
-		case s.Triage.Enabled && m.Spec.Agents.Triager != nil:
-			return want(v1alpha1.MonitorTriage)
-		case s.Research.Enabled && m.Spec.Agents.Researcher != nil:
-			return want(v1alpha1.MonitorResearch)
-		case s.Planning.Enabled && m.Spec.Agents.Planner != nil:
-			return want(v1alpha1.MonitorPlan)
+	if of.Phase == v1alpha1.MonitorIssueApproved {
+		if mayWorkOnIssue(m, i, v1alpha1.MonitorImplement) != nil {
+			return nil
 		}
-	case v1alpha1.MonitorIssueTriaged:
-		switch {
-		case s.Research.Enabled && m.Spec.Agents.Researcher != nil:
-			return want(v1alpha1.MonitorResearch)
-		case s.Planning.Enabled && m.Spec.Agents.Planner != nil:
-			return want(v1alpha1.MonitorPlan)
-		}
-	case v1alpha1.MonitorIssueResearched:
-		if s.Planning.Enabled && m.Spec.Agents.Planner != nil {
-			return want(v1alpha1.MonitorPlan)
-		}
-	case v1alpha1.MonitorIssueApproved:
-		if mayWorkOnIssue(m, i, v1alpha1.MonitorImplement) == nil {
-			return newWork(m, i, v1alpha1.MonitorImplement, "", of.Attempts+1)
+		return newWork(m, i, v1alpha1.MonitorImplement, "", of.Attempts+1)
+	}
+	reached := false
+	for _, stage := range []struct {
+		after   v1alpha1.MonitorIssuePhase
+		enabled bool
+		agent   *v1alpha1.LocalReference
+		work    v1alpha1.MonitorIntent
+	}{
+		{v1alpha1.MonitorIssueDiscovered, s.Triage.Enabled, m.Spec.Agents.Triager, v1alpha1.MonitorTriage},
+		{v1alpha1.MonitorIssueTriaged, s.Research.Enabled, m.Spec.Agents.Researcher, v1alpha1.MonitorResearch},
+		{v1alpha1.MonitorIssueResearched, s.Planning.Enabled, m.Spec.Agents.Planner, v1alpha1.MonitorPlan},
+	} {
+		reached = reached || of.Phase == stage.after
+		if reached && stage.enabled && stage.agent != nil {
+			return newWork(m, i, stage.work, "", 1)
 		}
 	}
 	return nil

@@ -65,14 +65,10 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 		return err
 	}
 	w := &world{Client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Clock.Now, gate: o.MergeGate, counts: counts}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorItem{}, ofMonitor, nameOf); err != nil {
-		return fmt.Errorf("index of items: %w", err)
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorWorkAction{}, ofMonitor, nameOf); err != nil {
-		return fmt.Errorf("index of work: %w", err)
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MonitorRun{}, ofMonitor, nameOf); err != nil {
-		return fmt.Errorf("index of runs: %w", err)
+	for _, record := range []client.Object{&v1alpha1.MonitorItem{}, &v1alpha1.MonitorWorkAction{}, &v1alpha1.MonitorRun{}} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, record, ofMonitor, nameOf); err != nil {
+			return fmt.Errorf("index of records of monitors: %w", err)
+		}
 	}
 	return errors.Join(
 		builder.ControllerManagedBy(mgr).Named("repositorymonitor").For(&v1alpha1.RepositoryMonitor{}).WithOptions(parallel).

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,7 +213,6 @@ func (w *world) checks(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1
 	var ci struct {
 		Status  string `json:"status"`
 		HeadSHA string `json:"head_sha"`
-		Message string `json:"message"`
 	}
 	if err := w.read(ctx, m, "check_pull_request_ci", map[string]any{"pr_number": i.Spec.Number}, &ci); err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ const defaultRepairs = 3
 
 // ownBranch reports whether the branch of a pull request is in the repository itself.
 func ownBranch(m *v1alpha1.RepositoryMonitor, s *v1alpha1.MonitorItemStatus) bool {
-	return equalFold(s.HeadRepository, repositoryOf(m))
+	return strings.EqualFold(s.HeadRepository, repositoryOf(m))
 }
 
 // optedIn reports whether the merge of a pull request is permitted, by a command or a label. Who set the label is another question.

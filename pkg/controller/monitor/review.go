@@ -92,7 +92,8 @@ func advisory(j *job) string {
 	return "The maintainers have set these labels on it: " + strings.Join(set, ", ") + ".\n"
 }
 
-// finishReview writes down what a reviewer said, and posts it. A review of a head that is none any more counts as stale, and is not posted.
+// finishReview writes down what a reviewer said, and posts it. If the head moved during the review, the verdict is stale, and nothing is
+// posted.
 func finishReview(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, said string) (ending, error) {
 	is, err := w.state(ctx, j.m, v1alpha1.MonitorPullRequest, j.a.Spec.Number)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// TestReviewOf: of what a reviewer says, the last object with a verdict counts, and nothing that is none of its own.
+// TestReviewOf: the last object with a verdict that a reviewer may give is the review. All other text is ignored.
 func TestReviewOf(t *testing.T) {
 	const passed = `{"verdict":"passed","summary":"Good."}`
 	for said, want := range map[string]v1alpha1.MonitorVerdict{

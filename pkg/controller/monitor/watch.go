@@ -144,13 +144,7 @@ func (w *world) items(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1a
 	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
 		return nil, fmt.Errorf("items: %w", err)
 	}
-	var own []v1alpha1.MonitorItem
-	for i := range l.Items {
-		if l.Items[i].Spec.MonitorUID == m.UID {
-			own = append(own, l.Items[i])
-		}
-	}
-	return own, nil
+	return slices.DeleteFunc(l.Items, func(i v1alpha1.MonitorItem) bool { return i.Spec.MonitorUID != m.UID }), nil
 }
 
 func (w *world) works(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1alpha1.MonitorWorkAction, error) {
@@ -158,13 +152,7 @@ func (w *world) works(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1a
 	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
 		return nil, fmt.Errorf("work: %w", err)
 	}
-	var own []v1alpha1.MonitorWorkAction
-	for i := range l.Items {
-		if l.Items[i].Spec.MonitorUID == m.UID {
-			own = append(own, l.Items[i])
-		}
-	}
-	return own, nil
+	return slices.DeleteFunc(l.Items, func(a v1alpha1.MonitorWorkAction) bool { return a.Spec.MonitorUID != m.UID }), nil
 }
 
 // watch makes the run that is due, refreshes evidence, and waits for the next time.

@@ -349,8 +349,6 @@ func repositoryOf(m *v1alpha1.RepositoryMonitor) string {
 	return at.Owner + "/" + at.Name
 }
 
-func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
-
 // dashed returns an enumerated value as a part of a name.
 func dashed(s string) string { return strings.ReplaceAll(s, "_", "-") }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,9 +102,9 @@ func (h *Hook) actionOf(label string) (string, bool) {
 }
 
 // labelOf returns the label of a delivery that asks for an action.
-func labelOf(d *v1alpha1.CodeHostDelivery, action string) string {
-	for _, l := range append(d.Spec.Labels, d.Spec.AllLabels...) {
-		if action != "" && strings.HasSuffix(strings.ToLower(l), action) {
+func (h *Hook) labelOf(d *v1alpha1.CodeHostDelivery, action string) string {
+	for _, l := range slices.Concat(d.Spec.Labels, d.Spec.AllLabels) {
+		if asked, ok := h.actionOf(l); ok && asked == action {
 			return l
 		}
 	}

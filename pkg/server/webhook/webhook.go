@@ -197,7 +197,7 @@ func (h *Hook) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 		}
 		d = decided
 	}
-	code, a := replyTo(d, again)
+	code, a := h.replyTo(d, again)
 	reply(w, code, a)
 }
 
@@ -309,14 +309,14 @@ func (h *Hook) make(ctx context.Context, d *v1alpha1.CodeHostDelivery, out *v1al
 }
 
 // replyTo returns the answer to a delivery that was decided. again is set if it was delivered before.
-func replyTo(d *v1alpha1.CodeHostDelivery, again bool) (int, answer) {
+func (h *Hook) replyTo(d *v1alpha1.CodeHostDelivery, again bool) (int, answer) {
 	s := &d.Status
 	a := answer{
 		Status: "ignored", Reason: s.Message, DeliveryID: d.Name, MonitorRunsQueued: s.MonitorRunsQueued, MonitorRunsCached: s.MonitorRunsCached,
 		MonitorRunsSkipped: s.MonitorRunsSkipped, MatchedMonitors: s.MatchedMonitors, RunIDs: s.Runs, CommandIDs: s.Commands,
 	}
 	if len(s.Tasks) > 0 {
-		a.TaskName, a.Namespace, a.Action, a.Label = s.Tasks[0], d.Namespace, s.Action, labelOf(d, s.Action)
+		a.TaskName, a.Namespace, a.Action, a.Label = s.Tasks[0], d.Namespace, s.Action, h.labelOf(d, s.Action)
 	}
 	switch {
 	case s.State == v1alpha1.DeliveryFailed:

@@ -102,8 +102,8 @@ func (m *monitored) works() []v1alpha1.MonitorWorkAction {
 	return kit.Must[*v1alpha1.MonitorWorkActionList](m.T)(m.API().MonitorWorkActions("default").List(m.T.Context(), metav1.ListOptions{})).Items
 }
 
-// TestMonitorReviews: a monitor reviews the pull requests that it finds, posts what it found, and reviews each head that the code host tells of
-// once, however often it is told.
+// TestMonitorReviews: a monitor reviews the open pull requests and posts the findings. Each new head is reviewed once, however often the
+// webhook names it.
 func TestMonitorReviews(t *testing.T) {
 	t.Parallel()
 	m := newMonitored(t, nil)
