@@ -12,7 +12,8 @@ const keys = JSON.parse(process.env.KEYS);
 const paths = [
   '/', '/tasks', '/new', '/tasks/nightly', '/tasks/plain#seq=5', '/tasks/plain?tab=transcript', '/tasks/plain?tab=trace', '/tasks/plain?tab=result', '/tasks/plain?tab=artifacts', '/tasks/plain?tab=log',
   '/tasks/plain?tab=yaml', '/tree/plain', '/approvals', `/approvals/${APPROVAL}`, '/sessions', '/sessions/talk', '/chat', '/usage', '/usage?by=model', '/catalogue', '/catalogue?kind=providers',
-  '/catalogue/agents/helper', '/compare?a=plain&b=long', '/memory', '/memory?tab=memories',
+  '/catalogue/agents/helper', '/compare?a=plain&b=long', '/memory', '/memory?tab=memories', '/monitors', '/monitors/shop', '/monitors/shop?tab=commands',
+  '/monitors/shop/shop.pr-7', '/monitors/shop/shop.issue-9',
 ];
 const refused = /not permit|not permitted|forbidden|cannot|may not/i;
 

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The phase of a task, as a dot and a word, so that colour is never the only sign.
+// The phase of a task, or the state of another object, as a dot and a word, so that colour is never the only sign.
 import type { Condition, Task } from '../api/types';
 import { words } from './format';
 
@@ -38,6 +38,12 @@ const tones: Record<string, string> = {
   Succeeded: 'ok', completed: 'ok', approved: 'ok', succeeded: 'ok',
   Failed: 'bad', failed: 'bad', declined: 'bad',
   WaitingForApproval: 'wait', pending: 'wait',
+  // Of monitors and their records.
+  Ready: 'ok', Error: 'bad',
+  started: 'run', processed: 'run', reviewing: 'run', triaging: 'run', researching: 'run', planning: 'run', implementing: 'run',
+  passed: 'ok', open: 'ok', merged: 'ok', merge_ready: 'ok', pr_opened: 'ok', complete: 'ok',
+  needs_changes: 'wait', needs_human: 'wait', approval_required: 'wait', retry_pending: 'wait',
+  blocked: 'bad', rejected: 'bad', security_sensitive: 'bad',
 };
 
 export function Phase({ phase }: { phase: string }) {

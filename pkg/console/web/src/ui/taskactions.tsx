@@ -4,13 +4,14 @@
 // Buttons for what the viewer may do with tasks. A capital letter chooses a button, and Enter confirms. What ends or removes tasks is
 // asked about once more, with their number.
 import { useSignal } from '@preact/signals';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { explain } from '../api/client';
 import { offered, type Action } from '../api/taskactions';
 import type { Task } from '../api/types';
 import { useKeys } from '../keys';
 import { taskHref } from '../router';
 import { count } from './format';
+import { Question } from './question';
 import { Text } from './text';
 
 const atOnce = 4; // requests
@@ -23,7 +24,18 @@ interface Outcome {
   failed: Array<[task: string, message: string]>;
 }
 
+interface Asked {
+  action: Action;
+  tasks: Task[];
+}
+
 const many = (n: number) => `${count(n)} ${n === 1 ? 'task' : 'tasks'}`;
+
+// question returns what is asked about before tasks are ended or removed.
+function question({ action, tasks }: Asked) {
+  const n = many(tasks.length);
+  return { text: action.asks?.(n) ?? '', verb: `${action.title(tasks)} ${n}`, reason: action.reason };
+}
 
 interface Props {
   tasks: Task[];
@@ -32,7 +44,7 @@ interface Props {
 }
 
 export function TaskActions({ tasks, several, done }: Props) {
-  const asked = useSignal<{ action: Action; tasks: Task[] } | null>(null);
+  const asked = useSignal<Asked | null>(null);
   const going = useSignal('');
   const outcome = useSignal<Outcome | null>(null);
   const bar = useRef<HTMLDivElement>(null);
@@ -76,7 +88,7 @@ export function TaskActions({ tasks, several, done }: Props) {
   return (
     <div ref={bar} class="acts">
       {asked.value
-        ? <Question action={asked.value.action} tasks={asked.value.tasks} close={() => (asked.value = null)} go={(reason) => asked.value && void run(asked.value.action, asked.value.tasks, reason)} />
+        ? <Question {...question(asked.value)} close={() => (asked.value = null)} go={(reason) => asked.value && void run(asked.value.action, asked.value.tasks, reason)} />
         : some.length > 0 && (
           <div class="tools">
             {some.map(({ action, tasks: on }) => (
@@ -91,23 +103,6 @@ export function TaskActions({ tasks, several, done }: Props) {
         {outcome.value && <Said outcome={outcome.value} close={() => (outcome.value = null)} />}
       </div>
     </div>
-  );
-}
-
-function Question({ action, tasks, go, close }: { action: Action; tasks: Task[]; go: (reason: string) => void; close: () => void }) {
-  const field = useRef<HTMLInputElement>(null);
-  const yes = useRef<HTMLButtonElement>(null);
-  useLayoutEffect(() => (field.current ?? yes.current)?.focus(), []);
-  const question = action.asks?.(many(tasks.length)) ?? '';
-  return (
-    <form class="decide" aria-label={question} onSubmit={(e) => (e.preventDefault(), go(field.current?.value.trim() ?? ''))} onKeyDown={(e) => e.key === 'Escape' && (e.stopPropagation(), close())}>
-      <p><strong>{question}</strong></p>
-      {action.reason && <label>A reason, if you want to give one <input ref={field} maxLength={1000} autocomplete="off" /></label>}
-      <p class="actions">
-        <button ref={yes} type="submit" class="danger">{action.title(tasks)} {many(tasks.length)} <kbd>Enter</kbd></button>
-        <button type="button" onClick={close}>Close <kbd>Esc</kbd></button>
-      </p>
-    </form>
   );
 }
 

@@ -41,7 +41,7 @@ function labelsOf(text: string): Record<string, string> {
 function Form({ source }: { source: Task | undefined }) {
   const busy = useSignal(false);
   const problem = useSignal('');
-  const agents = useLoad(namespace(), agentsOf);
+  const agents = useLoad(may('list', 'agents') ? namespace() : '', agentsOf);
   const base = source && again(source);
   const agent = useSignal(base?.spec.agentRef?.name ?? location.value.query.get('agent') ?? '');
   const prompt = useRef<HTMLTextAreaElement>(null);

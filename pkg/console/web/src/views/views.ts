@@ -8,6 +8,9 @@ import { Catalogue } from './catalogue';
 import { CatalogueEntry } from './catalogueentry';
 import { Compare } from './compare';
 import { Memories } from './memories';
+import { MonitorView } from './monitor';
+import { MonitorItemView } from './monitoritem';
+import { Monitors } from './monitors';
 import { NewTask } from './newtask';
 import { Now } from './now';
 import { Run } from './run';
@@ -41,4 +44,7 @@ export const views: View[] = [
   { path: '/catalogue/:kind/:name', title: 'Catalogue', component: CatalogueEntry },
   { path: '/compare', title: 'Compare', component: Compare },
   { path: '/memory', title: 'Memory', key: 'm', nav: true, component: Memories },
+  { path: '/monitors', title: 'Monitors', key: 'r', nav: true, component: Monitors },
+  { path: '/monitors/:name', title: 'Monitor', component: MonitorView },
+  { path: '/monitors/:monitor/:name', title: 'Monitored', component: MonitorItemView },
 ];

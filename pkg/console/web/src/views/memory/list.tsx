@@ -8,12 +8,12 @@ import type { Memory } from '../../api/kinds';
 import { useList } from '../../api/list';
 import { useKeys } from '../../keys';
 import { location, set, taskHref } from '../../router';
+import { Act, useChoice } from '../../ui/act';
 import { ago, count } from '../../ui/format';
 import { Listed } from '../../ui/listed';
 import { Markdown } from '../../ui/markdown';
 import { useSteps } from '../../ui/steps';
 import { Text, visible } from '../../ui/text';
-import { Act, useChoice } from './act';
 
 export function MemoryList() {
   const list = useList<Memory>(inNamespace('memories'));
@@ -47,7 +47,7 @@ function One({ memory }: { memory: Memory }) {
         {spec.tags?.length ? <> Tags: <Text>{spec.tags.join(', ')}</Text>.</> : ''}
         {status?.origin && <> From the task <a href={taskHref(status.origin.taskName, status.origin.sequence)}><Text>{status.origin.taskName}</Text></a>.</>}
       </p>
-      <Act resource="memories" name={metadata.name} actions={status?.disabled ? [{ title: 'Enable', sub: 'enable', key: 'y' }] : [{ title: 'Disable', sub: 'disable', key: 'n' }]} />
+      <Act resource="memories" name={metadata.name} actions={[status?.disabled ? { title: 'Enable', sub: 'enable', kind: 'MemoryChange', key: 'y' } : { title: 'Disable', sub: 'disable', kind: 'MemoryChange', key: 'n' }]} />
     </article>
   );
 }

@@ -8,6 +8,7 @@ import type { Proposal } from '../../api/kinds';
 import { useList } from '../../api/list';
 import { may } from '../../api/may';
 import { location, set, taskHref } from '../../router';
+import { Act, useChoice, type Action } from '../../ui/act';
 import { ago } from '../../ui/format';
 import { Markdown } from '../../ui/markdown';
 import { Listed } from '../../ui/listed';
@@ -15,7 +16,6 @@ import { Long } from '../../ui/long';
 import { Phase } from '../../ui/phase';
 import { useSteps } from '../../ui/steps';
 import { Text, visible } from '../../ui/text';
-import { Act, useChoice, type Action } from './act';
 
 const states = ['', 'pending', 'accepted', 'rejected', 'applied', 'archived'];
 const stateOf = (p: Proposal) => p.status?.state ?? 'pending';
@@ -47,8 +47,8 @@ function One({ proposal }: { proposal: Proposal }) {
   const { spec, status, metadata } = proposal;
   const note = useSignal('');
   const now = stateOf(proposal);
-  const review = (to: string): Action => ({ title: to === 'accepted' ? 'Accept' : 'Reject', sub: 'review', kind: 'MemoryProposalReview', spec: { status: to, ...(note.value ? { reviewNote: note.value } : {}) }, primary: to === 'accepted', key: to === 'accepted' ? 'y' : 'n' });
-  const archive: Action = { title: 'Archive', sub: 'archive', key: 'n' };
+  const review = (to: string): Action => ({ title: to === 'accepted' ? 'Accept' : 'Reject', sub: 'review', kind: 'MemoryProposalReview', body: { spec: { status: to, ...(note.value ? { reviewNote: note.value } : {}) } }, primary: to === 'accepted', key: to === 'accepted' ? 'y' : 'n' });
+  const archive: Action = { title: 'Archive', sub: 'archive', kind: 'MemoryChange', key: 'n' };
   const actions: Action[] = now === 'pending' ? [review('accepted'), review('rejected')] : now === 'accepted' ? [{ title: 'Apply', sub: 'apply', kind: 'MemoryProposalApplication', primary: true, key: 'y' }, archive] : now === 'rejected' ? [archive] : [];
   return (
     <article class="turn" data-step tabIndex={-1} aria-label={visible(spec.title)}>
