@@ -126,11 +126,17 @@ func printUsage(term *terminal, r *v1alpha1.UsageReportStatus, f format) error {
 		summaryLines(w, &r.Work.Summary)
 	}
 	_, _ = fmt.Fprintln(w)
-	for _, row := range usageRows(r, unavailable) {
-		for i := range row {
-			row[i] = clean(row[i])
+	for i, table := range [][][]string{usageRows(r, unavailable), pullRequestRows(r)} {
+		if i > 0 && len(table) > 0 {
+			_ = w.Flush() // the columns of tables are not those of each other
+			_, _ = fmt.Fprintln(w)
 		}
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+		for _, row := range table {
+			for i := range row {
+				row[i] = clean(row[i])
+			}
+			_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("output: %w", err)
@@ -161,20 +167,22 @@ func cell(s string) string {
 
 // summaryLines prints the totals of requests.
 func summaryLines(w io.Writer, s *v1alpha1.UsageSummaryOf) {
-	none := func(n *float64, of *int64) string {
+	per := func(n *float64, of *int64, none string) string {
 		switch {
 		case n != nil:
 			return strconv.FormatFloat(*n, 'f', -1, 64)
 		case of != nil && *of == 0:
-			return "No PRs merged yet"
+			return none
 		}
 		return unavailable
 	}
 	count := func(n *int64) string { return tokenCount(n, unavailable, 1) }
 	_, _ = fmt.Fprintf(w, "Requests\t%d\tUnfinished\t%d\n", s.WorkRequests, s.UnfinishedWork)
 	_, _ = fmt.Fprintf(w, "Recorded tokens\t%s\tCompleteness\t%s\n", tokenCount(s.TotalTokens, unavailable, s.Measurements), s.Completeness)
-	_, _ = fmt.Fprintf(w, "PRs opened\t%s\tReady now\t%s\n", count(s.PRsOpened), count(s.PRsReady))
-	_, _ = fmt.Fprintf(w, "PRs merged\t%s\tTokens per merged PR\t%s\n", count(s.PRsMerged), none(s.TokensPerPRMerged, s.PRsMerged))
+	_, _ = fmt.Fprintf(w, "PRs opened\t%s\tTokens per opened PR\t%s\n", count(s.PRsOpened), per(s.TokensPerPROpened, s.PRsOpened, "No PRs opened yet"))
+	_, _ = fmt.Fprintf(w, "PRs merged\t%s\tTokens per merged PR\t%s\n", count(s.PRsMerged), per(s.TokensPerPRMerged, s.PRsMerged, "No PRs merged yet"))
+	_, _ = fmt.Fprintf(w, "PRs closed\t%s\tPRs assisted\t%s\n", count(s.PRsClosed), count(s.PRsAssisted))
+	_, _ = fmt.Fprintf(w, "Ready now\t%s\n", count(s.PRsReady))
 	_, _ = fmt.Fprintf(w, "Cost\t%s\n", costText(&s.UsageTotals, unavailable))
 }
 
@@ -215,6 +223,25 @@ func usageRows(r *v1alpha1.UsageReportStatus, missing string) [][]string {
 			what += " (shared work)"
 		}
 		rows = append(rows, row(strings.TrimSpace(what), string(t.TaskUID), t.StartedAt, &t.Usage))
+	}
+	return rows
+}
+
+// pullRequestRows returns the pull requests of a work request with their heading; none if there are none.
+func pullRequestRows(r *v1alpha1.UsageReportStatus) [][]string {
+	if r.Work == nil || len(r.Work.PullRequests) == 0 {
+		return nil
+	}
+	rows := [][]string{{"PULL REQUEST", "ORIGIN", "STATE", "READY", "OBSERVED", "REASON", "URL"}}
+	for i := range r.Work.PullRequests {
+		p := &r.Work.PullRequests[i]
+		observed := unavailable
+		if p.ObservedAt != nil {
+			observed = *p.ObservedAt
+		}
+		rows = append(rows, []string{
+			fmt.Sprintf("%s#%d", p.Repository, p.Number), p.Origin, p.State, strconv.FormatBool(p.Ready), observed, p.ReadinessReason, p.URL,
+		})
 	}
 	return rows
 }

@@ -46,7 +46,7 @@ func sampleReport() *v1alpha1.UsageReportStatus {
 	}
 	return &v1alpha1.UsageReportStatus{
 		Selection: v1alpha1.UsageSelection{Teams: []string{"default"}, From: "2026-05-01T00:00:00Z", Until: "2026-05-02T00:00:00Z", AsOf: "2026-05-02T00:00:00Z"},
-		Summary:   &v1alpha1.UsageSummaryOf{UsageTotals: priced, WorkRequests: 3, UnfinishedWork: 1, PRsOpened: new(int64(1)), PRsReady: new(int64), PRsMerged: new(int64)},
+		Summary:   &v1alpha1.UsageSummaryOf{UsageTotals: priced, WorkRequests: 3, UnfinishedWork: 1, PRsOpened: new(int64(1)), PRsReady: new(int64), PRsMerged: new(int64), PRsClosed: new(int64), PRsAssisted: new(int64(2)), TokensPerPROpened: new(1200.0)},
 		Works:     []v1alpha1.UsageWork{work("work-1", 7, priced), work("work-2", 8, totals(1, -1, -1, -1)), work("work-3", 9, totals(0, -1, -1, -1))},
 		OtherWork: []v1alpha1.UsageOtherWork{{Category: v1alpha1.UsageUnassociated, Usage: totals(1, 0, 5, -1)}},
 		Breakdown: []v1alpha1.UsageBreakdown{{Name: "big", Usage: totals(1, 900, 100, -1)}, {Name: "small", Usage: totals(1, 10, 0, -1)}, {Name: "", Usage: totals(1, -1, -1, -1)}},
@@ -98,6 +98,40 @@ func TestUsageOutput(t *testing.T) {
 		if d := cmp.Diff(sampleReport(), &back); err != nil || d != "" {
 			t.Errorf("%s: %v, differs from the report (-want +got):\n%s", name, err, d)
 		}
+	}
+}
+
+// TestUsageOfWorkOutput: a work request is shown with its pull requests, and how each came to be linked with it.
+func TestUsageOfWorkOutput(t *testing.T) {
+	r := sampleReport()
+	r.Summary, r.Works, r.OtherWork, r.Breakdown = nil, nil, nil, nil
+	at := "2026-05-01T12:00:00Z"
+	used := totals(1, 1000, 200, 0)
+	r.Work = &v1alpha1.UsageWork{
+		ID: "work-1", Repository: "owner/repo", Kind: v1alpha1.UsageOfIssue, Number: 7,
+		Summary: v1alpha1.UsageSummaryOf{UsageTotals: used, WorkRequests: 1, PRsOpened: new(int64), PRsReady: new(int64(1)), PRsMerged: new(int64), PRsClosed: new(int64), PRsAssisted: new(int64(1))},
+		Tasks:   []v1alpha1.UsageTask{{TaskName: "mend", TaskUID: "u", StartedAt: at, Usage: used}},
+		PullRequests: []v1alpha1.UsagePullRequest{
+			{Repository: "owner/repo", Number: 8, Origin: "assisted", State: "open", Ready: true, ObservedAt: &at, URL: "https://git.example/owner/repo/pull/8"},
+			{Repository: "owner/repo", Number: 9, Origin: "review_only", State: "unknown", ReadinessReason: "not\x1b[31m found"},
+		},
+	}
+	var out bytes.Buffer
+	if err := printUsage(&terminal{Streams: Streams{Out: &out, Err: &out}}, r, asTable); err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/usage-work.txt"
+	if *rewrite {
+		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), out.String()); d != "" {
+		t.Errorf("(-want +got; -rewrite writes it anew):\n%s", d)
 	}
 }
 

@@ -3,7 +3,14 @@
 
 package usage
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Origin is how a pull request came to be linked with a task.
 type Origin string
@@ -17,6 +24,13 @@ const (
 	// OriginReviewOnly: the task only reviewed it.
 	OriginReviewOnly Origin = "review_only"
 )
+
+// Proves reports whether an origin claims more than another one: a creation more than assistance, and that more than a review.
+func (o Origin) Proves(other Origin) bool { return o.rank() > other.rank() }
+
+func (o Origin) rank() int {
+	return slices.Index([]Origin{OriginReviewOnly, OriginAssisted, OriginCreated}, o)
+}
 
 // PRState is the state of a pull request at the code host.
 type PRState string
@@ -59,6 +73,12 @@ type Link struct {
 	// ObservedAt is when the code host was asked for this state, and RecordedAt when it was recorded.
 	ObservedAt time.Time `json:"observedAt"`
 	RecordedAt time.Time `json:"recordedAt"`
+}
+
+// LinkID returns the ID of the link of a task with a pull request of a repository, OWNER/REPOSITORY. It never changes.
+func LinkID(taskUID, repository string, number int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", taskUID, strings.ToLower(repository), number))
+	return hex.EncodeToString(sum[:16])
 }
 
 // ReadyFor is how long readiness holds without a new observation.

@@ -40,6 +40,11 @@ type View interface {
 	Indexed() bool
 	// Links yields the links of pull requests with a task, or with all tasks if uid is empty.
 	Links(uid string) iter.Seq2[*Link, error]
+	// Link returns one link by its ID; nil if it is not known.
+	Link(id string) (*Link, error)
+	// Unmerged yields the links with pull requests of a repository, OWNER/REPOSITORY, that are not known to be merged: those that were
+	// observed the longest time ago come first.
+	Unmerged(repository string) iter.Seq2[*Link, error]
 	// RetainedSince is the time from which records are complete: older ones have been removed or were never made. It is
 	// zero if nothing was removed.
 	RetainedSince() time.Time

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/usage"
 	"github.com/platform-ai/platform/pkg/workspace"
 )
 
@@ -46,23 +46,6 @@ func (e evidence) record(ctx context.Context, t *v1alpha1.Task, p *workspace.Pul
 
 // linkOf returns what is known of the pull request of a publication; false if that is nothing.
 func linkOf(t *v1alpha1.Task, p *workspace.Pulled) (*v1alpha1.UsageLink, bool) {
-	if p.Repository == "" || p.Receipt == nil || p.Receipt.Number < 1 {
-		return nil, false
-	}
-	r := p.Receipt
-	l := v1alpha1.UsageLinkSpec{
-		TaskUID: t.UID, Repository: p.Repository, Number: r.Number, URL: r.URL, HeadSHA: r.HeadSHA, Origin: v1alpha1.UsageLinkCreated, EvidenceID: t.Status.Delivery.PublicationID,
-		State: v1alpha1.UsageLinkUnknown, ReadinessReason: "the code host was asked when the pull request was opened, and not since",
-	}
-	if p.How == pullAdopted {
-		l.Origin, l.EvidenceID = v1alpha1.UsageLinkAssisted, ""
-	}
-	// A receipt does not say when something was merged, so a merge is not recorded from it.
-	if state := v1alpha1.UsageLinkState(r.State); state == v1alpha1.UsageLinkOpen || state == v1alpha1.UsageLinkClosed {
-		l.State = state
-	}
-	if id, err := strconv.ParseInt(r.ID, 10, 64); err == nil {
-		l.GitHubID = id
-	}
-	return &v1alpha1.UsageLink{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace}, Spec: l}, true
+	l, ok := usage.ClaimOfPublication(t, p.Repository, p.Receipt, p.How == pullAdopted)
+	return &v1alpha1.UsageLink{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace}, Spec: l}, ok
 }

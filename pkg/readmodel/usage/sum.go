@@ -157,18 +157,18 @@ func (r *report) pullRequests(tasks []*node) []v1alpha1.UsagePullRequest {
 	return out
 }
 
-// strength orders claims.
-func strength(o records.Origin) int {
-	return slices.Index([]records.Origin{records.OriginReviewOnly, records.OriginAssisted, records.OriginCreated}, o)
-}
-
 // pullRequest merges the links of one pull request.
 func (r *report) pullRequest(links []*records.Link) v1alpha1.UsagePullRequest {
 	slices.SortFunc(links, func(a, b *records.Link) int {
 		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), a.RecordedAt.Compare(b.RecordedAt), cmp.Compare(a.ID, b.ID))
 	})
 	now := links[len(links)-1]
-	claim := slices.MaxFunc(links, func(a, b *records.Link) int { return cmp.Compare(strength(a.Origin), strength(b.Origin)) })
+	claim := links[0]
+	for _, l := range links {
+		if l.Origin.Proves(claim.Origin) {
+			claim = l
+		}
+	}
 	p := v1alpha1.UsagePullRequest{
 		Namespace: now.Namespace, Repository: now.Repository, Number: now.Number, URL: now.URL, HeadSHA: now.HeadSHA,
 		State: string(now.State), Ready: now.ReadyAt(r.asOf), ReadinessReason: now.ReadinessReason, ObservedAt: stampOf(now.ObservedAt),

@@ -22,11 +22,12 @@ import (
 const indexPage = 500
 
 // indexedKey has the time of the newest change whose rows are in the index, and indexVersion. The time differs from the newest change
-// if a version without an index made it, after a downgrade. The version is absent in a store of a version without the index of IDs.
+// if a version without an index made it, after a downgrade. The version is absent in a store of a version
+// without the index of IDs, and 1 in one without the rows of links that are not merged.
 var indexedKey = []byte("uv")
 
 // indexVersion says which rows the index has.
-const indexVersion = 1
+const indexVersion = 2
 
 // indexedAt is the value of indexedKey after a change at a time.
 func indexedAt(newest []byte) []byte { return append(bytes.Clone(newest), indexVersion) }
@@ -110,12 +111,18 @@ func (l Indexer) Index(ctx context.Context) error {
 		})
 	}
 	if err == nil {
+		last := ""
 		err = l.indexAll(ctx, 'l', func(key, value []byte) (string, [][]byte, error) {
 			link, err := decodeLink(key, value)
 			if err != nil {
 				return "", nil, err
 			}
 			keys, err := keysOfLink(l.engine, link)
+			if record := string(linkKey(link.Namespace, link.ID)); record != last { // the newest state comes first
+				if last = record; link.State != usage.PRMerged {
+					keys = append(keys, dueKey(link))
+				}
+			}
 			return link.Namespace, keys, err
 		})
 	}

@@ -91,7 +91,7 @@ func TestJoins(t *testing.T) {
 	later := named("moved", "", 1)
 	s.change(moved, later)
 	link := usage.Link{ID: "l", Namespace: "ns", TaskUID: "uid-child", Repository: "o/r", Number: 7, GithubID: 70, Origin: usage.OriginCreated}
-	if err := s.PutLink(link); err != nil {
+	if err := s.putLink(link); err != nil {
 		t.Fatal(err)
 	}
 	s.clock.Step(time.Second)
@@ -112,6 +112,17 @@ func TestJoins(t *testing.T) {
 		} {
 			if got := s.joined(j); got != want {
 				t.Errorf("%s: %s leads to %q, want %q", when, j, got, want)
+			}
+		}
+		for repository, want := range map[string]int{"O/R": 1, "o/other": 0} {
+			n := 0
+			for l, err := range s.view(s.clock.Now()).Unmerged(repository) {
+				if n++; err != nil || l.ID != "l" {
+					t.Errorf("%s: link %+v, %v", when, l, err)
+				}
+			}
+			if n != want {
+				t.Errorf("%s: %d links of %s are not merged, want %d", when, n, repository, want)
 			}
 		}
 		for uid, want := range map[string]int{"uid-child": 1, "uid-parent": 0} {
@@ -162,7 +173,7 @@ func TestJoins(t *testing.T) {
 		}
 	}
 	old(func(b engine.Batch) error {
-		return errors.Join(b.DeleteRange([]byte("ui"), []byte("ul")), b.Delete([]byte("uv")))
+		return errors.Join(b.DeleteRange([]byte("ud"), []byte("ue")), b.DeleteRange([]byte("ui"), []byte("ul")), b.Delete([]byte("uv")))
 	})
 	check("of an older store")
 	old(func(b engine.Batch) error { // which has the index of joins
@@ -170,6 +181,11 @@ func TestJoins(t *testing.T) {
 		return errors.Join(err, b.DeleteRange([]byte("ui"), []byte("uj")), b.Set([]byte("uv"), newest))
 	})
 	check("of a store without the index of IDs")
+	old(func(b engine.Batch) error { // which has all other indexes
+		newest, _, err := s.e.Get([]byte("um"))
+		return errors.Join(err, b.DeleteRange([]byte("ud"), []byte("ue")), b.Set([]byte("uv"), append(newest, 1)))
+	})
+	check("of a store without the rows of links that are not merged")
 	old(func(b engine.Batch) error { // after a downgrade
 		return errors.Join(b.DeleteRange([]byte("ui"), []byte("ul")), b.Set([]byte("um"), binary.BigEndian.AppendUint64(nil, uint64(s.clock.Now().UnixNano()))))
 	})
@@ -186,7 +202,7 @@ func TestJoins(t *testing.T) {
 	if n, err := (ledger.Retention{Ledger: s.Ledger}).Expire(t.Context(), s.clock.Now().Add(-time.Hour)); err != nil || n != 1 {
 		t.Fatalf("removed %d cohorts, want the one of the issue: %v", n, err)
 	}
-	for _, prefix := range []string{"ui", "uj", "uk", "ul", "ut", "uo", "ux", "uy"} {
+	for _, prefix := range []string{"ud", "ui", "uj", "uk", "ul", "ut", "uo", "ux", "uy"} {
 		if n := s.rows(prefix); n != 0 {
 			t.Errorf("%d rows are left under %s", n, prefix)
 		}

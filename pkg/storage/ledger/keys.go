@@ -5,9 +5,11 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/usage"
@@ -92,6 +94,17 @@ func taskOfKey(uid string) []byte { return append(bytes.Clone(taskOfPrefix), uid
 
 // linkKey is the key of all states of a link.
 func linkKey(namespace, id string) []byte { return append(append(named('l', namespace), id...), 0) }
+
+// duePrefix is the start of the rows of a repository's links that are not known to be merged, and dueKey the row of one. Those that were
+// observed the longest time ago sort first.
+func duePrefix(namespace, repository string) []byte {
+	sum := sha256.Sum256([]byte(strings.ToLower(repository)))
+	return append(named('d', namespace), sum[:idLen]...)
+}
+
+func dueKey(l *usage.Link) []byte {
+	return append(appendTime(duePrefix(l.Namespace, l.Repository), l.ObservedAt), l.ID...)
+}
 
 // stateKey is the key of the state of a task's stream.
 func stateKey(uid string) []byte { return append(bytes.Clone(statePrefix), uid...) }

@@ -11,6 +11,7 @@
 //	fold.go       observations of workers, written in the commits of their events
 //	counter.go    cumulative counters that agents report
 //	tasks.go      tasks, written in the commits of their objects
+//	link.go       links to pull requests, and which of them are to be looked at again
 //	join.go       the index of what belongs together
 //	view.go       reading as of a time
 //	catch.go      events of a store that is older than the ledger
@@ -53,6 +54,8 @@ type Ledger struct {
 
 	endings endings
 	indexed atomic.Bool // the index of joins is complete
+	// linking is held for changing a link, by its ID.
+	linking [64]sync.Mutex
 	// views is held by open views for reading, and for writing by the removal of records.
 	views sync.RWMutex
 

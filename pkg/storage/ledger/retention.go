@@ -212,7 +212,7 @@ func (l Retention) expireLinkJoins(r *removal, link *usage.Link) error {
 			return err
 		}
 		keys, err := keysOfLink(l.engine, state)
-		r.keys = append(r.keys, keys...)
+		r.keys = append(append(r.keys, keys...), dueKey(state))
 		return err
 	})
 }

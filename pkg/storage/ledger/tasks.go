@@ -56,13 +56,3 @@ func (l *Ledger) CatchTask(task *v1alpha1.Task) error {
 		return l.putTask(b, usage.TaskOf(task))
 	})
 }
-
-// PutLink records a state of the link of a task with a pull request. The caller sets its ID and all that is known.
-func (l *Ledger) PutLink(link usage.Link) error {
-	return l.commit(engine.Upkeep, func(b engine.Batch) error {
-		at, err := l.now(b)
-		link.RecordedAt, link.NamespaceUID = at, l.namespaceUID(link.Namespace)
-		key := appendNewest(linkKey(link.Namespace, link.ID), at)
-		return errors.Join(err, b.Set(key, encode(func(c *coder) { c.link(&link) })), indexLink(l.engine, b, &link))
-	})
-}

@@ -78,25 +78,44 @@ func (v *view) newest(lo, hi []byte, f func(key, value []byte) (bool, error)) (e
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	var done []byte // the record that was yielded last
-	for ok := it.First(); ok; ok = it.Next() {
+	passed := 0     // states of one record that were passed over
+	for ok := it.First(); ok; {
 		key := it.Key()
 		at, err := recordedAt(key)
 		if err != nil {
 			return err
 		}
 		record := key[:len(key)-timeLen]
-		if at.After(v.asOf) || bytes.Equal(record, done) {
+		switch later := at.After(v.asOf); {
+		case bytes.Equal(record, done):
+			ok = pass(it, &passed, after, record)
+			continue
+		case later:
+			ok = pass(it, &passed, func(k []byte) []byte { return appendNewest(bytes.Clone(k), v.asOf) }, record)
 			continue
 		}
-		done = append(done[:0], record...)
+		done, passed = append(done[:0], record...), 0
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
 		if more, err := f(key, it.Value()); err != nil || !more {
 			return err
 		}
+		ok = it.Next()
 	}
 	return it.Error()
+}
+
+// near is how many states are passed over one by one. What was observed many times has more, and a seek passes all of them over.
+const near = 4
+
+// pass moves to the next state, or to a key that is made of the record once several states were passed over.
+func pass(it engine.Iter, passed *int, to func(record []byte) []byte, record []byte) bool {
+	if *passed++; *passed <= near {
+		return it.Next()
+	}
+	*passed = 0
+	return it.SeekGE(to(record))
 }
 
 // each is newest as an iterator of decoded records.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/usage"
@@ -41,6 +42,25 @@ func (l *Ledger) At(_ context.Context, namespace string, asOf time.Time) (usage.
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return v, nil
+}
+
+// ChangeLink records what decide makes of a link. It is recorded at the time at which it was observed.
+func (l *Ledger) ChangeLink(namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error {
+	v, err := l.At(context.Background(), namespace, time.Unix(1<<40, 0))
+	if err != nil {
+		return err
+	}
+	old, err := v.Link(id)
+	if err != nil {
+		return err
+	}
+	next, err := decide(v, old)
+	if err == nil && next != nil {
+		k := *next
+		k.RecordedAt = k.ObservedAt
+		l.Links = append(l.Links, k)
+	}
+	return err
 }
 
 // newest returns the last state of each record that is wanted.
@@ -115,6 +135,24 @@ func (v *view) OfTask(uid string) iter.Seq2[*usage.Observation, error] {
 // Links yields the links of a task, or all of them.
 func (v *view) Links(uid string) iter.Seq2[*usage.Link, error] {
 	return each(v.links, func(l *usage.Link) bool { return uid == "" || l.TaskUID == uid })
+}
+
+// Link returns one link.
+func (v *view) Link(id string) (*usage.Link, error) {
+	if i := slices.IndexFunc(v.links, func(l *usage.Link) bool { return l.ID == id }); i >= 0 {
+		return v.links[i], nil
+	}
+	return nil, nil //nolint:nilnil // not known
+}
+
+// Unmerged yields the links of a repository that are not known to be merged.
+func (v *view) Unmerged(repository string) iter.Seq2[*usage.Link, error] {
+	sorted := slices.SortedFunc(slices.Values(v.links), func(a, b *usage.Link) int {
+		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return each(sorted, func(l *usage.Link) bool {
+		return l.State != usage.PRMerged && strings.EqualFold(l.Repository, repository)
+	})
 }
 
 // Joined returns the tasks that have a join, by the states that can be seen.

@@ -6,11 +6,8 @@ package usagereport
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,56 +35,86 @@ func (r *Resource) Links() resource.Resource {
 // link records one observation. One that is older than the recorded one is refused (409). A merge that was observed once stays.
 func (r *Resource) link(ctx context.Context, l *v1alpha1.UsageLink) (*v1alpha1.UsageLink, error) {
 	namespace, now := request.NamespaceValue(ctx), r.o.Clock.Now()
-	if r.o.Ledger == nil || r.o.PutLink == nil {
+	if r.o.Ledger == nil || r.o.ChangeLink == nil {
 		return nil, problem(http.StatusNotImplemented, "NotImplemented", "this server records no usage of models")
 	}
 	if errs := checkLink(&l.Spec, now); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("UsageLink").GroupKind(), "", errs)
 	}
-	r.linking.Lock() // one observation after the other, so that none forgets what another one found
-	defer r.linking.Unlock()
-	v, err := r.o.Ledger.At(ctx, namespace, now)
+	next := linkOf(namespace, &l.Spec, now)
+	err := r.o.ChangeLink(namespace, next.ID, func(v usage.View, old *usage.Link) (*usage.Link, error) {
+		if err := admit(v, &next, old); err != nil || resource.IsDryRun(ctx) {
+			return nil, err
+		}
+		return &next, nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer v.Close()
-	if t, err := v.Task(string(l.Spec.TaskUID)); err != nil {
-		return nil, err
-	} else if t == nil {
-		return nil, problem(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("spec.taskUID: no task of the namespace %q has the UID %q", namespace, l.Spec.TaskUID))
-	}
-	next := linkOf(namespace, &l.Spec, now)
-	for old, err := range v.Links(next.TaskUID) {
-		switch {
-		case err != nil:
-			return nil, err
-		case old.ID != next.ID:
-		case next.ObservedAt.Before(old.ObservedAt):
-			return nil, apierrors.NewConflict(v1alpha1.Resource("usagelinks"), next.ID, fmt.Errorf("a later observation, of %s, is recorded", old.ObservedAt.Format(time.RFC3339Nano)))
-		default:
-			keep(&next, old)
-		}
-	}
-	if !resource.IsDryRun(ctx) {
-		if err := r.o.PutLink(next); err != nil {
-			return nil, err
-		}
 	}
 	l.Namespace, l.Spec = namespace, specOf(&next)
 	return l, nil
 }
 
-// keep adds what an earlier observation of the same link proved: a merge, and the receipt of the creation.
+// admit decides whether an observation is recorded, and adds what is known of the link.
+func admit(v usage.View, next, old *usage.Link) error {
+	switch {
+	case old == nil:
+		t, err := v.Task(next.TaskUID)
+		if err == nil && t == nil {
+			err = problem(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("spec.taskUID: no task of the namespace %q has the UID %q", next.Namespace, next.TaskUID))
+		}
+		return err
+	case next.ObservedAt.Before(old.ObservedAt):
+		return apierrors.NewConflict(v1alpha1.Resource("usagelinks"), next.ID, fmt.Errorf("a later observation, of %s, is recorded", old.ObservedAt.Format(time.RFC3339Nano)))
+	case old.GithubID != 0 && next.GithubID != 0 && next.GithubID != old.GithubID:
+		return apierrors.NewConflict(v1alpha1.Resource("usagelinks"), next.ID, fmt.Errorf("spec.githubID: the code host gave the pull request that the task worked on the id %d", old.GithubID))
+	}
+	keep(next, old)
+	return nil
+}
+
+// Claim records that a task worked on a pull request, as a call on the code host has confirmed. What is known of the link stays, unless the
+// claim proves more, or says that the pull request was merged.
+func (r *Resource) Claim(namespace string, l v1alpha1.UsageLinkSpec) error {
+	if r.o.Ledger == nil || r.o.ChangeLink == nil {
+		return nil // no usage is recorded
+	}
+	now := r.o.Clock.Now()
+	claim := linkOf(namespace, &l, now)
+	if claim.State == usage.PRMerged && claim.MergedAt.IsZero() {
+		claim.MergedAt = now.Truncate(time.Second).UTC()
+	}
+	return r.o.ChangeLink(namespace, claim.ID, func(v usage.View, old *usage.Link) (*usage.Link, error) {
+		if old == nil {
+			t, err := v.Task(claim.TaskUID)
+			if t == nil {
+				return nil, err
+			}
+			return &claim, err
+		}
+		next, more := *old, claim.Origin.Proves(old.Origin)
+		if more {
+			next.Origin, next.EvidenceID = claim.Origin, claim.EvidenceID
+		}
+		if claim.State == usage.PRMerged && old.State != usage.PRMerged {
+			next.State, next.MergedAt, next.ObservedAt, next.Ready, next.ReadinessReason, more = claim.State, claim.MergedAt, claim.ObservedAt, false, "", true
+		}
+		if !more {
+			return nil, nil //nolint:nilnil // nothing is to be recorded
+		}
+		return &next, nil
+	})
+}
+
+// keep adds what an earlier observation of the same link proved: a merge, and what the task has done.
 func keep(next *usage.Link, old *usage.Link) {
 	if old.State == usage.PRMerged {
 		next.State, next.MergedAt, next.Ready = old.State, old.MergedAt, false
 	}
-	if old.Origin == usage.OriginCreated {
+	if old.EvidenceID != "" && old.Origin == next.Origin || old.Origin.Proves(next.Origin) {
 		next.Origin, next.EvidenceID = old.Origin, old.EvidenceID
 	}
-	if next.GithubID == 0 {
-		next.GithubID = old.GithubID
-	}
+	next.GithubID = cmp.Or(next.GithubID, old.GithubID)
 	if next.CreatedAt.IsZero() {
 		next.CreatedAt = old.CreatedAt
 	}
@@ -113,10 +140,8 @@ func checkLink(s *v1alpha1.UsageLinkSpec, now time.Time) field.ErrorList {
 
 // linkOf returns the record of an observation. A creation without a receipt is assistance.
 func linkOf(namespace string, s *v1alpha1.UsageLinkSpec, now time.Time) usage.Link {
-	repository := strings.ToLower(s.Repository)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", s.TaskUID, repository, s.Number))
 	l := usage.Link{
-		ID: hex.EncodeToString(sum[:16]), Namespace: namespace, TaskUID: string(s.TaskUID), Repository: repository, Number: s.Number, GithubID: s.GitHubID,
+		ID: usage.LinkID(string(s.TaskUID), s.Repository, s.Number), Namespace: namespace, TaskUID: string(s.TaskUID), Repository: strings.ToLower(s.Repository), Number: s.Number, GithubID: s.GitHubID,
 		URL: s.URL, HeadSHA: s.HeadSHA, Origin: usage.Origin(s.Origin), EvidenceID: s.EvidenceID, State: usage.PRState(s.State), Ready: s.Ready,
 		ReadinessReason: s.ReadinessReason, ObservedAt: now,
 	}
@@ -168,20 +193,13 @@ func (r *Resource) Unmerged(ctx context.Context, namespace, repository string) (
 		return nil, err
 	}
 	defer v.Close()
-	var found []*usage.Link
-	for l, err := range v.Links("") {
+	for l, err := range v.Unmerged(repository) {
 		if err != nil {
 			return nil, err
 		}
-		if l.State != usage.PRMerged && strings.EqualFold(l.Repository, repository) {
-			found = append(found, l)
+		if list.Links = append(list.Links, specOf(l)); len(list.Links) == maxUnmerged {
+			break
 		}
-	}
-	slices.SortFunc(found, func(a, b *usage.Link) int {
-		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID))
-	})
-	for _, l := range found[:min(len(found), maxUnmerged)] {
-		list.Links = append(list.Links, specOf(l))
 	}
 	return list, nil
 }

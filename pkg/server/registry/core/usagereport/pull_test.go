@@ -14,18 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	"github.com/platform-ai/platform/pkg/usage"
 )
 
 // Links of pull requests: a creation needs its receipt, a merge stays, and an observation that comes late is refused.
 func TestLinks(t *testing.T) {
 	l := gatewayed()
 	r, ctx := serve(l, append([]string{"get gateways g"}, reader...)...)
-	r.o.PutLink = func(k usage.Link) error {
-		k.RecordedAt = r.o.Clock.Now()
-		l.Links = append(l.Links, k)
-		return nil
-	}
+	r.o.ChangeLink = l.ChangeLink
 	at := func(minutes int) *metav1.MicroTime {
 		return &metav1.MicroTime{Time: start.Add(time.Duration(minutes) * time.Minute)}
 	}

@@ -11,8 +11,9 @@
 // The resourceVersion of a measurement, and of a list of them, is a time of recording in nanoseconds, so all pages of a list show the
 // ledger as of one time. Measurements cannot be watched.
 //
-// A usagelink is one observation of a pull request. Only controllers create them: the roles of users do not name them. No controller
-// does so yet, so reports have null for whatever concerns pull requests, which tables show as Unavailable.
+// A usagelink is one observation of a pull request. Only controllers create them: the roles of users do not name them. What a tool of a
+// task did on a code host is recorded as well, by Claim. Without links, reports have null for whatever concerns pull requests, which tables
+// show as Unavailable.
 package usagereport
 
 import (
@@ -20,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -48,18 +48,20 @@ type Options struct {
 	Clock      clock.PassiveClock
 	// Providers lists the Providers of the request's namespace.
 	Providers func(ctx context.Context, opts *internalversion.ListOptions) (runtime.Object, error)
-	// PutLink stores a usagelink; without it they are refused.
-	PutLink func(usage.Link) error
+	// ChangeLink stores what is made of a link of a namespace and of what is known of it; without it usagelinks are refused.
+	ChangeLink ChangeLink
 	// Recordings has what was said in requests.
 	Recordings *recording.Store
 }
+
+// ChangeLink is that of a ledger.
+type ChangeLink = func(namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error
 
 // Resource is the resource usagereports.
 type Resource struct {
 	resource.Resource
 	o          Options
 	namespaces corev1.NamespaceLister // may be nil
-	linking    sync.Mutex
 }
 
 // New makes the resource usagereports.
