@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/plan/command"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
@@ -37,9 +38,12 @@ func automaticTools(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	return names
 }
 
-// gets reports whether the task is one of those that get a tool automatically. Tools of every run stay where the annotation
-// platform.ai/disable-coordination-tool-injection removes the others.
+// gets reports whether the task is one of those that get a tool automatically. Tools of every run, and of reviewers, stay where the
+// annotation platform.ai/disable-coordination-tool-injection removes the others.
 func gets(of builtin.Automatic, t *v1alpha1.Task, a *v1alpha1.Agent) bool {
+	if of == builtin.Reviewers {
+		return command.Validation(t) != nil
+	}
 	if of != builtin.Every && coordinationDisabled(t) {
 		return false
 	}

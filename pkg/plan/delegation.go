@@ -112,10 +112,14 @@ func Depth(t *v1alpha1.Task) int32 {
 //
 // The child's agent is nil if it has none or it does not exist. An agent that the parent itself created may always be
 // delegated to, because it has nothing that the parent lacks. Any other has its own Provider, tools and Secrets, so allowedAgents
-// grants these to whoever may delegate to it, and an empty list grants none.
+// grants these to whoever may delegate to it, and an empty list grants none. The validation of a reviewer's head is always permitted, because
+// its monitor says what runs.
 func CheckDelegation(parent *v1alpha1.Task, coordinator *v1alpha1.Agent, child *v1alpha1.Task, agent *v1alpha1.Agent, depth int32) *refusal.Error {
 	if coordinator == nil {
 		return refusal.New(v1alpha1.ReasonCoordinationDisabled, "the parent has no agent that may delegate")
+	}
+	if command.Validates(parent, child) {
+		return nil
 	}
 	c := coordinator.Spec.Coordination
 	if c == nil || !c.Enabled {

@@ -110,8 +110,16 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	})
 	keeper := models.NewKeeper(st.Recordings, log)
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends, Keeper: keeper}}, keeper) // what is refused is not recorded
+	secrets, err := o.taskSecrets(g.LoopbackClientConfig, callers)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := o.codeHosts(seal, secrets.secrets)
+	if err != nil {
+		return nil, err
+	}
 	tools, err := toolbox.New(toolbox.Options{
-		Loopback: g.LoopbackClientConfig, MaxTasks: o.Chat.MaxTasksPerTurn, CallTimeout: o.Chat.ToolTimeout, Uncovered: callers.UncoveredTools, Clock: o.Clock,
+		Loopback: g.LoopbackClientConfig, MaxTasks: o.Chat.MaxTasksPerTurn, CallTimeout: o.Chat.ToolTimeout, Uncovered: callers.UncoveredTools, FindSecret: hosts.Find, Clock: o.Clock,
 	})
 	if err != nil {
 		return nil, err
@@ -119,14 +127,6 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	answering, err := chat.New(chat.Options{
 		Limits: o.Chat, Models: access, Tools: tools, Turns: st.Turns, Sessions: session.Conversations{Stored: stored.Sessions, Transcripts: st.Transcripts, Clock: o.Clock, MaxBytes: o.Chat.MaxSessionBytes}, Clock: o.Clock, Metrics: o.Metrics, Meter: requests,
 	})
-	if err != nil {
-		return nil, err
-	}
-	secrets, err := o.taskSecrets(g.LoopbackClientConfig, callers)
-	if err != nil {
-		return nil, err
-	}
-	hosts, err := o.codeHosts(seal, secrets.secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Memories:    st.Memories,
 			Requests:    limits,
 			Usage:       st.Ledger,
-			PutLink:     st.Ledger.PutLink,
+			ChangeLink:  st.Ledger.ChangeLink,
 			Replayed:    hook.Wake,
 			Turns:       st.Turns,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,

@@ -235,13 +235,14 @@ func UnknownTool(path, name string) string {
 // RepositoryMonitor returns the gaps of a repository monitor.
 func RepositoryMonitor(s *v1alpha1.RepositoryMonitorSpec) []Gap {
 	return gaps(s, []row[*v1alpha1.RepositoryMonitorSpec]{
-		{"spec.validation.image", true, func(s *v1alpha1.RepositoryMonitorSpec) bool { return s.Validation.Image != "" }, "reviewers and repairers run no commands in an image; give their Agent the tool code_exec"},
 		{"spec.repair.maxValidationRetries", false, func(s *v1alpha1.RepositoryMonitorSpec) bool { return s.Repair.MaxValidationRetries != nil }, "repairs are counted by maxRepairsPerPR and maxRepairsPerHead alone"},
 		{"spec.repair.maxReviewFixRetries", false, func(s *v1alpha1.RepositoryMonitorSpec) bool { return s.Repair.MaxReviewFixRetries != nil }, "repairs are counted by maxRepairsPerPR and maxRepairsPerHead alone"},
 		{"spec.review.publish.inline.onlyChangedLines", false, func(s *v1alpha1.RepositoryMonitorSpec) bool {
 			only := s.Review.Publish.Inline.OnlyChangedLines
 			return only != nil && !*only
 		}, "code hosts take no comments on lines beyond the diff"},
-		{"spec.validation.commands", false, func(s *v1alpha1.RepositoryMonitorSpec) bool { return len(s.Validation.Commands) > 0 }, "agents are told the commands, and nothing else runs them"},
+		{"spec.validation.commands", false, func(s *v1alpha1.RepositoryMonitorSpec) bool {
+			return len(s.Validation.Commands) > 0 && s.Validation.Image == ""
+		}, "agents are told the commands, and nothing else runs them; with spec.validation.image reviewers get run_validation"},
 	})
 }

@@ -107,7 +107,7 @@ func newReaching(t *testing.T, configure ...func(*standalone.Options)) *reaching
 		calling("leak", "leaks", `{}`) +
 		calling("docs", "docs", `{q: tides}`) +
 		calling("file_read", "file_read", `{path: /etc/passwd}`) +
-		calling("pull request", "create_pull_request", `{title: x}`) +
+		calling("pull request", "create_pull_request", `{task_name: gone, head_branch: a, base_branch: b, title: x}`) +
 		calling("run", "code_exec", `{language: sh, code: "echo it ran; echo oops >&2"}`) +
 		calling("fail", "code_exec", `{language: sh, code: "echo it ran; echo oops >&2; exit 3"}`) +
 		calling("destroy", "code_exec", `{language: sh, code: "rm -rf /"}`) +
@@ -180,7 +180,7 @@ func TestServerToolsReach(t *testing.T) {
 			{"leak it", "may not be sent", toolKey},
 			{"docs please", "found by MCP", ""},
 			{"use file_read", "a conversation has no files", "root:"},
-			{"open a pull request", "no connection to a code host", ""},
+			{"open a pull request", string("permission_denied"), ""},
 			{"destroy it", "the program was not run", ""},
 			{"what about files", "not offered", ""},
 		} {

@@ -171,9 +171,13 @@ func runName(parent string, at time.Time) string {
 func scheduledRun(t *v1alpha1.Task, at time.Time) *v1alpha1.Task {
 	run := t.RunOfSchedule()
 	run.Name = runName(t.Name, at)
-	for _, key := range []string{v1alpha1.AnnotationRequestedBy, v1alpha1.AnnotationRequestedByGroups} {
-		if by, ok := t.Annotations[key]; ok { // a run is work for whoever created the schedule
-			run.Annotations[key] = by
+	for _, key := range []string{
+		v1alpha1.AnnotationRequestedBy, v1alpha1.AnnotationRequestedByGroups, // a run is work for whoever created the schedule
+		v1alpha1.AnnotationDisableCoordination, v1alpha1.AnnotationForkGates, // and has no more tools, nor freer ones
+		v1alpha1.AnnotationPRMonitorName,
+	} {
+		if value, ok := t.Annotations[key]; ok {
+			run.Annotations[key] = value
 		}
 	}
 	return run

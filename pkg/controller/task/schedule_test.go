@@ -120,3 +120,18 @@ func TestScheduler(t *testing.T) {
 		})
 	}
 }
+
+// TestRunsOfMonitors: the run of a schedule has no more tools than the schedule, and needs the same approvals.
+func TestRunsOfMonitors(t *testing.T) {
+	s := &v1alpha1.Task{ObjectMeta: metav1.ObjectMeta{Name: "t", Annotations: map[string]string{
+		v1alpha1.AnnotationDisableCoordination: "true", v1alpha1.AnnotationForkGates: "post_review_comment", v1alpha1.AnnotationPRMonitorName: "watch", "other": "x",
+	}}}
+	run := scheduledRun(s, noon())
+	for key, want := range map[string]string{
+		v1alpha1.AnnotationDisableCoordination: "true", v1alpha1.AnnotationForkGates: "post_review_comment", v1alpha1.AnnotationPRMonitorName: "watch", "other": "",
+	} {
+		if run.Annotations[key] != want {
+			t.Errorf("%s: %q, want %q", key, run.Annotations[key], want)
+		}
+	}
+}

@@ -91,6 +91,11 @@ type Answer struct {
 	Result []byte
 	// Receipt is the pull request that there is after create_pull_request.
 	Receipt *v1alpha1.PullRequestReceipt
+	// Adopted is set with Receipt if somebody else has created the pull request.
+	Adopted bool
+	// Repository is OWNER/NAME of the repository, and Worked what the call did with a pull request in it; nil if nothing.
+	Repository string
+	Worked     *operation.Worked
 }
 
 // CallKey returns what identifies a call. The parts are what makes the call a certain one; they can be encoded as JSON.
@@ -137,7 +142,9 @@ func (a *Access) Do(ctx context.Context, to *Target, c operation.Call) (Answer, 
 	if err != nil {
 		return Answer{}, fmt.Errorf("result of %s: %w", c.Tool, err)
 	}
-	return Answer{Result: without(raw, remote.Token), Receipt: place.Receipt}, nil
+	return Answer{
+		Result: without(raw, remote.Token), Receipt: place.Receipt, Adopted: place.Adopted, Repository: place.Repository, Worked: place.Worked,
+	}, nil
 }
 
 // authorize gives a remote the credential of the target, and the transport that sends it nowhere but where its Secret allows.
@@ -171,6 +178,29 @@ func (a *Access) authorize(ctx context.Context, to *Target, r *codehost.Remote) 
 	}
 	r.Transport = hosts.Transport(r.Transport)
 	return nil
+}
+
+// Find returns the first of the named Secrets of a namespace that has something under one of the keys, which has to be a credential for code
+// hosts; nil if none has. The Secrets are read for this, and nothing in them leaves this server.
+func (a *Access) Find(ctx context.Context, namespace string, names, keys []string) (*v1alpha1.WorkspaceCredentialReference, error) {
+	if a.o.Secrets == nil {
+		return nil, apierrors.NewServiceUnavailable("this server cannot read Secrets")
+	}
+	for _, name := range names {
+		secret, err := a.o.Secrets.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the Secret %q cannot be read", name))
+		}
+		for _, key := range keys {
+			if token, err := (codehost.Remote{Token: string(secret.Data[key])}).Credential(); err == nil && token != "" {
+				return &v1alpha1.WorkspaceCredentialReference{Name: name, Key: key}, nil
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // none
 }
 
 // FailureOf returns the failure that an error is, for an answer; nil if it is none. The error that is returned with it is for clients.

@@ -103,6 +103,8 @@ const (
 	Families Automatic = "Families"
 	// Autonomous is for runs that work in iterations (spec.coordination.autonomous).
 	Autonomous Automatic = "Autonomous"
+	// Reviewers is for runs that review a pull request for a monitor with an image (spec.validation.image).
+	Reviewers Automatic = "Reviewers"
 )
 
 // Intent is what a user speaks of. Package chat recognises it by their words.
@@ -126,17 +128,17 @@ const (
 var all = []*Tool{
 	RecallMemory, Remember, ProposeMemory, SearchTranscript,
 	DelegateTask, WaitForTasks, CreateContainerTask, CancelTask, SendMessage, CheckMessages,
-	CreatePullRequest, ListPullRequests, CheckPRReviewMarker, CheckPullRequestCI, MergePullRequest, AutoMergePullRequest, ReviewPullRequest, PostReviewComment,
+	CreatePullRequest, ListPullRequests, CheckPRReviewMarker, CheckPullRequestCI, MergePullRequest, AutoMergePullRequest, ReviewPullRequest, PostReviewComment, CreatePRMonitor,
 	CreateAgent, DeleteAgent, UpdatePlan,
-	RequestApproval,
+	RequestApproval, RunValidation,
 	DetachTask, CodeExec, FileRead, FileWrite,
 	ListIssues, GetIssue, CommentOnIssue,
 
 	ChatCreateAITask, ChatCreateContainerTask, ChatCreateAgentTask, ChatCheckTaskProgress, ChatFetchTaskOutput, ChatWaitForTask, ChatCancelTask,
 	ChatListAgents, ChatListTools, ChatListTasks, ChatLoadTools,
 	ChatCreateAgent, ChatUpdateAgent, ChatDeleteAgent, ChatCreateTool, ChatDeleteTool, ChatDeleteSession,
-	ChatCreatePRMonitor, ChatCodeExec,
-	ChatCreatePullRequest, ChatCheckPullRequestCI, ChatFileRead, ChatFileWrite,
+	ChatCreatePRMonitor, ChatCreatePullRequest, ChatCheckPullRequestCI, ChatCodeExec,
+	ChatFileRead, ChatFileWrite,
 
 	WebFetch, WebSearch,
 }

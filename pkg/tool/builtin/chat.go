@@ -55,7 +55,7 @@ var (
 		Schema: schema[ListTasksArguments], In: Chats | APIs, Effects: Reads,
 	}
 	ChatLoadTools = &Tool{
-		Name: "load_tools", Description: "Get the tools that create, change or delete agents, tools and sessions, or watch pull requests. Only if the user asks for that, in whatever words and language.",
+		Name: "load_tools", Description: "Get the tools that create, change or delete agents, tools and sessions, or work with pull requests. Only if the user asks for that, in whatever words and language.",
 		Schema: schema[LoadToolsArguments], In: Chats, Effects: Reads,
 	}
 	ChatCreateAgent = &Tool{
@@ -86,6 +86,14 @@ var (
 		Name: "create_pr_monitor", Description: "Create a task that has an agent review the open pull requests of a repository, by a schedule.",
 		Schema: schema[PRMonitorArguments], In: Chats | APIs, Effects: Writes, Asked: PullRequests, Once: true,
 	}
+	ChatCreatePullRequest = &Tool{
+		Name: "create_pull_request", Description: "Open a pull request for the branch to which a task has published its changes. The task must have ended, and its branch must have been verified.",
+		Schema: CreatePullRequest.Schema, In: Chats | APIs, Effects: Sends | Writes, Asked: PullRequests, Once: true,
+	}
+	ChatCheckPullRequestCI = &Tool{
+		Name: "check_pull_request_ci", Description: "Get the present state of the checks of a pull request.",
+		Schema: schema[CheckCIArguments], In: Chats | APIs, Effects: Sends | Reads, Asked: PullRequests,
+	}
 	// ChatCodeExec runs a program as a task: the server itself runs none.
 	ChatCodeExec = &Tool{
 		Name: "code_exec", Description: "Run a short program as a task of type container and return what it prints. Each call starts with an empty folder.",
@@ -96,20 +104,13 @@ var (
 // Tools that refuse every call. They are offered to users who speak of what they are for, so that the model can explain why it does
 // not work.
 var (
-	ChatCreatePullRequest  = absent("create_pull_request", "Open a pull request. This server does not support it yet.", PullRequests, noCodeHost())
-	ChatCheckPullRequestCI = absent("check_pull_request_ci", "Get the checks of a pull request. This server does not support it yet.", PullRequests, noCodeHost())
-	ChatFileRead           = absent("file_read", "Read a file. This server has no files for a conversation.", Files, noFiles())
-	ChatFileWrite          = absent("file_write", "Write a file. This server has no files for a conversation.", Files, noFiles())
+	ChatFileRead  = absent("file_read", "Read a file. This server has no files for a conversation.", Files, noFiles())
+	ChatFileWrite = absent("file_write", "Write a file. This server has no files for a conversation.", Files, noFiles())
 )
 
 // absent returns a tool that refuses every call. It accepts any arguments, so that a model reads the reason whatever it wrote.
 func absent(name, description string, asked Intent, why *tool.Error) *Tool {
 	return &Tool{Name: name, Description: description, Schema: text(`{"type":"object"}`), In: APIs, Asked: asked, Absent: why}
-}
-
-func noCodeHost() *tool.Error {
-	return tool.Errorf(tool.TypeUnavailable, "pull requests are not supported yet: this server has no connection to a code host").
-		Suggest("tell the user")
 }
 
 func noFiles() *tool.Error {

@@ -162,11 +162,18 @@ type PRMonitorArguments struct {
 	AgentRef          string `json:"agent_ref" desc:"Name of the agent that reviews: one of type ai whose coordination is enabled and not autonomous" minLength:"1"`
 	Namespace         string `json:"namespace,omitempty" desc:"Only the namespace of this chat is possible"`
 	ProviderRef       string `json:"provider_ref,omitempty" desc:"Name of a provider; default: that of the agent"`
-	GitSecretRef      string `json:"gitSecretRef,omitempty" desc:"Name of a Secret with a credential that reads the repository"`
+	GitSecretRef      string `json:"gitSecretRef,omitempty" desc:"Name of a Secret with a credential for the repository; default: the first that exists of git-credentials, github-credentials, copilot-token, github-token and git-token"`
 	ReadCredentialRef string `json:"readCredentialRef,omitempty" desc:"The same as gitSecretRef"`
 	PerPage           *int32 `json:"per_page,omitempty" desc:"How many pull requests are read at once; 30 by default" minimum:"1" maximum:"100"`
 	ReviewEvent       string `json:"review_event,omitempty" desc:"How a review ends; COMMENT by default" enum:"COMMENT,APPROVE,REQUEST_CHANGES"`
 	Prompt            string `json:"prompt,omitempty" desc:"What to look at"`
+}
+
+// CheckCIArguments are the arguments of check_pull_request_ci, where there is no task but the one that is named.
+type CheckCIArguments struct {
+	TaskName string `json:"task_name" desc:"Whole name of a task, for its repository" minLength:"1" maxLength:"253"`
+	Number   int64  `json:"pr_number" desc:"Number of the pull request" minimum:"1"`
+	RepoURL  string `json:"repo_url,omitempty" desc:"Address of the repository; it must be that of the task, which is the default" maxLength:"2048"`
 }
 
 // WorkspaceArguments describe the repository that a task works on. What this server cannot do with it is refused when the

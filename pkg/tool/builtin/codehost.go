@@ -114,6 +114,26 @@ var (
 	}
 )
 
+// CreatePRMonitor has the server make a task that outlives the run, so its calls are for what the run may delegate.
+var CreatePRMonitor = &Tool{
+	Name: "create_pr_monitor", Description: "Create a task that has an agent review the open pull requests of a repository, by a schedule. It goes on without you.",
+	Schema: schema[RunPRMonitorArguments], In: Runs | Agents, Effects: Writes, Automatic: Coordinators, Unlisted: true, Dispensable: true, Once: true,
+}
+
+// RunPRMonitorArguments are the arguments of create_pr_monitor of runs.
+type RunPRMonitorArguments struct {
+	Name         string `json:"name" desc:"Name of the monitor, which becomes that of its task: lower-case letters, digits and dashes" minLength:"1" maxLength:"63"`
+	RepoURL      string `json:"repo_url" desc:"URL of the repository itself, without credentials, such as https://github.com/owner/repo" minLength:"1" maxLength:"2048"`
+	Schedule     string `json:"schedule" desc:"Cron expression: when to look" minLength:"1"`
+	AgentRef     string `json:"agent_ref" desc:"Name of the agent that reviews, to which you may delegate: one of type ai whose coordination is enabled and not autonomous" minLength:"1"`
+	Namespace    string `json:"namespace,omitempty" desc:"Only your own is possible"`
+	ProviderRef  string `json:"provider_ref,omitempty" desc:"Name of a provider that you or the agent use; default: that of the agent"`
+	GitSecretRef string `json:"gitSecretRef,omitempty" desc:"Name of a Secret with a credential for the repository: one of your own task; default: the first that exists of git-credentials, github-credentials, copilot-token, github-token and git-token, which you may name, too"`
+	PerPage      *int32 `json:"per_page,omitempty" desc:"How many pull requests are read at once" minimum:"1" maximum:"100" default:"30"`
+	ReviewEvent  string `json:"review_event,omitempty" desc:"How a review ends" enum:"COMMENT,APPROVE,REQUEST_CHANGES" default:"COMMENT"`
+	Prompt       string `json:"prompt,omitempty" desc:"What to look at" maxLength:"32768"`
+}
+
 // Tools for issues. Runs get those that they name.
 var (
 	ListIssues = &Tool{

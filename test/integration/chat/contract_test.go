@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,7 +75,7 @@ func TestChatConfig(t *testing.T) {
 	}
 	tools, _ := config["availableTools"].([]any)
 	want := "create_ai_task create_container_task create_agent_task check_task_progress fetch_task_output wait_for_task cancel_task " +
-		"list_agents list_tools list_tasks load_tools create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor"
+		"list_agents list_tools list_tasks load_tools create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor create_pull_request check_pull_request_ci"
 	for name := range strings.FieldsSeq(want) {
 		if !slices.Contains(tools, any(name)) {
 			t.Errorf("tool %s is missing", name)
@@ -97,6 +99,8 @@ turns:
     - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r", schedule: "@hourly", agent_ref: none}}
     - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r", schedule: "@hourly", agent_ref: alone}}
     - {name: create_pr_monitor, arguments: {name: m, repo_url: "https://github.com/o/r", schedule: "@hourly", agent_ref: lead}}
+    - {name: create_pull_request, arguments: {task_name: gone, head_branch: a, base_branch: b, title: x}}
+    - {name: check_pull_request_ci, arguments: {pr_number: 1}}
 - match: {contains: my connections, offered: [list_connections]}
   reply: {text: list_connections is offered although there are no connectors}
 - match: {contains: my connections}
@@ -109,6 +113,10 @@ turns:
     - {name: create_container_task, arguments: {name: c, command: [make], volume: 1}}
 - match: {lastRole: tool}
   reply: {text: done}`)
+	for name, key := range map[string]string{"github-credentials": "other", "copilot-token": "GITHUB_TOKEN", "git-token": "token"} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{key: "s-1234567890"}}
+		kit.Must[*corev1.Secret](t)(p.Kubernetes(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}))
+	}
 	for name, coordination := range map[string]*v1alpha1.AgentCoordination{"lead": {Enabled: true}, "alone": nil} {
 		a := &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AgentSpec{ProviderRef: &v1alpha1.NamespacedReference{Name: "default"}, Coordination: coordination}}
 		if _, err := p.API().Agents("default").Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
@@ -117,7 +125,7 @@ turns:
 	}
 	c := p.REST(t, "default", "editor", "platform-editor")
 	for message, want := range map[string][]string{
-		"monitor my PRs":        {"repo_url: must be", "not found", "coordination", ""},
+		"monitor my PRs":        {"repo_url: must be", "not found", "coordination", "", "not found", "task_name"},
 		"list my connections":   {},
 		"build in a repository": {"spec.workspace", "spec.priorTaskRef", "volume"},
 	} {
@@ -130,6 +138,20 @@ turns:
 				t.Errorf("%s: call %d: %+v, want %s", message, i+1, call.Result, want[i])
 			}
 		}
+	}
+	checkMonitor(t, p)
+}
+
+// checkMonitor checks that a monitor whose Secret is not named has got the first one that is there and has a credential.
+func checkMonitor(t *testing.T, p *standalone.Platform) {
+	t.Helper()
+	all := kit.Must[*v1alpha1.TaskList](t)(p.API().Tasks("default").List(t.Context(), metav1.ListOptions{}))
+	if len(all.Items) != 1 {
+		t.Fatalf("%d tasks", len(all.Items))
+	}
+	want := &v1alpha1.WorkspaceCredentialReference{Name: "copilot-token", Key: "GITHUB_TOKEN"}
+	if w := all.Items[0].Spec.Workspace; !reflect.DeepEqual(w.ReadCredentialRef, want) || !reflect.DeepEqual(w.ForgeCredentialRef, want) {
+		t.Errorf("%+v", w)
 	}
 }
 

@@ -47,6 +47,16 @@ func constraintsOf(t *v1alpha1.TaskTransaction) (constraints, error) {
 	return c, nil
 }
 
+// Repositories returns the addresses of the repositories that a transaction is about (tctx.repo). The transaction is nil for a task that is
+// in none.
+func Repositories(t *v1alpha1.TaskTransaction) []string {
+	c, err := constraintsOf(t)
+	if err != nil {
+		return nil
+	}
+	return c.Repo
+}
+
 // agents and providers are the allowed names; nil allows each.
 func (c *constraints) agents() []string { return slices.Concat(c.Agent, c.AllowedAgents) }
 

@@ -34,7 +34,7 @@ func TestLoadTools(t *testing.T) {
 		"the model's own words":   {"ja", `{"for":"delete","words":"Wirklich alles"}`, "load_tools", "no message of the user has these words"},
 		"no words":                {"ja", `{"for":"delete","words":" \n"}`, "load_tools", "no message of the user has these words"},
 		"an intent that is none":  {"ja", `{"for":"files","words":"ja"}`, "load_tools", "for"},
-		"nothing is left to load": {"create, change, delete, monitor", `{"for":"delete","words":"delete"}`, "create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor", "there is no tool"},
+		"nothing is left to load": {"create, change, delete, monitor", `{"for":"delete","words":"delete"}`, "create_agent update_agent delete_agent create_tool delete_tool delete_session create_pr_monitor create_pull_request check_pull_request_ci", "there is no tool"},
 	} {
 		made := func() *Box {
 			b := &Box{

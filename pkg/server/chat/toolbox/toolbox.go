@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/pkg/server/prmonitor"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
@@ -46,7 +47,9 @@ type Options struct {
 	// Uncovered, if set, returns the tools that are not offered, because the caller's transaction does not cover them: own
 	// are those of the catalogue, and served those of Scope.More.
 	Uncovered func(ctx context.Context, caller user.Info, own, served []string) []string
-	Clock     clock.WithDelayedExecution
+	// FindSecret finds the Secret of a monitor of pull requests. The server reads Secrets for this; the caller need not be able to.
+	FindSecret prmonitor.Find
+	Clock      clock.WithDelayedExecution
 }
 
 // Maker makes the tools for one turn after the other.
@@ -172,6 +175,8 @@ func bindings() []binding {
 		operation(builtin.ChatDeleteTool, (*Box).deleteTool),
 		operation(builtin.ChatDeleteSession, (*Box).deleteSession),
 		operation(builtin.ChatCreatePRMonitor, (*Box).createPRMonitor),
+		operation(builtin.ChatCreatePullRequest, (*Box).createPullRequest),
+		operation(builtin.ChatCheckPullRequestCI, (*Box).checkPullRequestCI),
 		{builtin.ChatCodeExec, func(b *Box) tool.Tool { return codeTool{b} }},
 	}
 }

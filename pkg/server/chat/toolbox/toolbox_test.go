@@ -79,59 +79,6 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// The task of a monitor is one of type ai with a schedule, the repository and the tools for reviews.
-func TestMonitor(t *testing.T) {
-	t.Parallel()
-	b := &Box{Scope: Scope{Prefix: "chat-", Labels: map[string]string{"a": "b"}}}
-	got := b.monitor(&builtin.PRMonitorArguments{
-		Name: "Mine", RepoURL: "https://github.com/o/r", Schedule: "@hourly", AgentRef: "reviewer", ProviderRef: "p", ReadCredentialRef: "s", Prompt: "Look at tests.",
-	})
-	for _, part := range []string{`repo_url "https://github.com/o/r"`, "per_page 30", "event COMMENT", "Look at tests."} {
-		if !strings.Contains(got.Spec.Prompt, part) {
-			t.Errorf("the prompt lacks %s:\n%s", part, got.Spec.Prompt)
-		}
-	}
-	got.Spec.Prompt = ""
-	want := &v1alpha1.Task{
-		ObjectMeta: metav1.ObjectMeta{Name: "chat-mine", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{
-			"platform.ai/pr-monitor-name": "Mine", "platform.ai/disable-coordination-tool-injection": "true",
-		}},
-		Spec: v1alpha1.TaskSpec{
-			Type: v1alpha1.TaskTypeAI, AgentRef: &v1alpha1.NamespacedReference{Name: "reviewer"}, Schedule: "@hourly",
-			AI: &v1alpha1.TaskAI{
-				ProviderRef: &v1alpha1.NamespacedReference{Name: "p"},
-				Tools:       []string{"list_pull_requests", "check_pr_review_marker", "check_pull_request_ci", "review_pull_request", "post_review_comment"},
-			},
-			Workspace: &v1alpha1.TaskWorkspace{GitRepo: "https://github.com/o/r", ReadCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"}, ForgeCredentialRef: &v1alpha1.WorkspaceCredentialReference{Name: "s"}},
-		},
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("task (-want +got):\n%s", d)
-	}
-}
-
-func TestCheckRepository(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{
-		"https://github.com/o/r", "https://github.com/o/r.git", "https://GitHub.com/o-1/r_.x", "git@github.com:o/r.git", "ssh://git@github.com/o/r",
-	} {
-		if err := checkRepository(address); err != nil {
-			t.Errorf("%s: %v", address, err)
-		}
-	}
-	for _, address := range []string{
-		"", "o/r", "http://github.com/o/r", "https://example.com/o/r", "https://github.com.example.com/o/r", "https://github.com/o", "https://github.com/o/r/",
-		"https://github.com/o/r/pull/1", "https://github.com/o/r/issues/1", "https://github.com/o/r/tree/main", "https://github.com/o/r/blob/main/x",
-		"https://github.com/o/r/commit/abc", "https://github.com/o/r?tab=x", "https://github.com/o/r?", "https://github.com/o/r#x", "https://github.com/o/r#",
-		"https://u:p@github.com/o/r", "https://token@github.com/o/r", "ssh://git:p@github.com/o/r", "git@example.com:o/r", "git@github.com:o/r/x", "file:///o/r",
-		"https://github.com/o/..", "https://github.com:8443/o/r", "--upload-pack=x",
-	} {
-		if err := checkRepository(address); err == nil {
-			t.Errorf("%q is accepted", address)
-		}
-	}
-}
-
 // Names of tasks are valid, carry the prefix of their session once, and differ between sessions.
 func TestTaskNames(t *testing.T) {
 	t.Parallel()

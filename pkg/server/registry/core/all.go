@@ -64,8 +64,8 @@ type Options struct {
 	StreamTimeout time.Duration
 	// Usage has the records that reports are made of. Without it they are refused.
 	Usage usage.Reader
-	// PutLink stores a link to a pull request beside them. Without it links are refused.
-	PutLink func(usage.Link) error
+	// ChangeLink stores links to pull requests beside them. Without it links are refused.
+	ChangeLink usagereport.ChangeLink
 	// Replayed is called when a person has had a delivery of a code host decided again. Default: nothing.
 	Replayed func()
 }
@@ -86,8 +86,11 @@ func All(o Options) []resource.Resource {
 	if requests == nil {
 		requests = modelrequest.New(modelrequest.Options{Readers: st.ModelRequests(), Clock: o.Clock})
 	}
+	reports := usagereport.New(usagereport.Options{
+		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, ChangeLink: o.ChangeLink, Recordings: o.Recordings,
+	})
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
-		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests,
+		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim,
 	}, workers.Tasks())
 	st.tasks = tasks
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
@@ -121,9 +124,6 @@ func All(o Options) []resource.Resource {
 		o.Timelines.Join(others(tasks, sessions, o.Authorizer))
 		o.Timelines.JoinTrees(trees(tasks, o.Authorizer))
 	}
-	reports := usagereport.New(usagereport.Options{
-		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, PutLink: o.PutLink, Recordings: o.Recordings,
-	})
 	monitors := repositorymonitor.New(repositorymonitor.Options{Stored: st.Monitors, Access: o.CodeHosts, Clock: o.Clock, Links: reports.Unmerged})
 	replayed := o.Replayed
 	if replayed == nil {

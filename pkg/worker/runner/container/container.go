@@ -100,7 +100,7 @@ func (r *run) command(ctx context.Context, t *v1alpha1.Task) (runner.Result, err
 	case outcome.Signal != "":
 		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command was ended by %s", outcome.Signal)
 	case outcome.ExitCode != 0:
-		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "the command ended with exit code %d", outcome.ExitCode)
+		return d, runner.Fail(v1alpha1.ReasonCommandFailed, "%s", command.Exited(outcome.ExitCode))
 	}
 	return d, nil
 }

@@ -40,6 +40,7 @@ var (
 	CheckBuiltin     = toolkit.Tool{Of: builtin.CheckPullRequestCI, New: of(builtin.CheckPullRequestCI, (*serverTool).check)}
 	PostBuiltin      = toolkit.Tool{Of: builtin.PostReviewComment, New: of(builtin.PostReviewComment, (*serverTool).pinned)}
 	MergeBuiltin     = toolkit.Tool{Of: builtin.MergePullRequest, New: of(builtin.MergePullRequest, (*serverTool).pinned)}
+	MonitorBuiltin   = toolkit.Tool{Of: builtin.CreatePRMonitor, New: of(builtin.CreatePRMonitor, (*serverTool).plain)}
 	AutoMergeBuiltin = toolkit.Tool{Of: builtin.AutoMergePullRequest, New: of(builtin.AutoMergePullRequest, (*serverTool).autoMerge)}
 )
 

@@ -72,7 +72,7 @@ func unanswered(err error) bool {
 func (t *serverTool) resultOf(answer *v1alpha1.TaskCodeHostCall) (json.RawMessage, error) {
 	switch {
 	case answer.Failure != nil:
-		return nil, explain(answer.Failure)
+		return nil, Explain(answer.Failure)
 	case answer.Result != nil && len(answer.Result.Raw) > 0:
 		return answer.Result.Raw, nil
 	default:
@@ -99,8 +99,8 @@ var types = map[v1alpha1.TaskCodeHostFailureReason]tool.ErrorType{
 	v1alpha1.CodeHostOutcomeUnknown:   tool.TypeOutcomeUnknown,
 }
 
-// explain returns a failure for the model.
-func explain(f *v1alpha1.TaskCodeHostFailure) *tool.Error {
+// Explain returns a failure for the model.
+func Explain(f *v1alpha1.TaskCodeHostFailure) *tool.Error {
 	of, ok := types[f.Reason]
 	if !ok {
 		of = tool.TypeInternal

@@ -54,7 +54,7 @@ func (t *serverTool) check(ctx context.Context, arguments json.RawMessage) (any,
 		return nil, err
 	}
 	if s.last == nil {
-		return nil, explain(s.failure)
+		return nil, Explain(s.failure)
 	}
 	t.heads.Checked(a.Repository, a.Number, s.last.text("head_sha"))
 	return s.last.with("wait_timed_out", s.timedOut && limit > 0).with("attempts", s.looks), nil

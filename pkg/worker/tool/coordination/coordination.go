@@ -3,7 +3,8 @@
 
 // Package coordination provides the tools with which an agent delegates work: delegate_task and create_container_task
 // create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
-// everything that it delegated; detach_task lets one go on without the run's task, and is only there for agents that name it. With
+// everything that it delegated; detach_task lets one go on without the run's task, and is only there for agents that name it.
+// run_validation is for reviewers: it runs what their monitor says, as a task of its own. With
 // send_message and check_messages the tasks of a family talk to each other. create_agent and delete_agent are for agents that only
 // these tasks need.
 //
@@ -43,6 +44,7 @@ var (
 	ContainerBuiltin = toolkit.Tool{Of: builtin.CreateContainerTask, New: of(builtin.CreateContainerTask, func(f *family) tool.Tool { return containerTool{f} })}
 	CancelBuiltin    = toolkit.Tool{Of: builtin.CancelTask, New: of(builtin.CancelTask, func(f *family) tool.Tool { return cancelTool{f} })}
 	DetachBuiltin    = toolkit.Tool{Of: builtin.DetachTask, New: of(builtin.DetachTask, func(f *family) tool.Tool { return detachTool{f} })}
+	ValidateBuiltin  = toolkit.Tool{Of: builtin.RunValidation, New: of(builtin.RunValidation, func(f *family) tool.Tool { return validateTool{f} })}
 	SendBuiltin      = toolkit.Tool{Of: builtin.SendMessage, New: of(builtin.SendMessage, func(f *family) tool.Tool { return sendTool{f} })}
 	CheckBuiltin     = toolkit.Tool{Of: builtin.CheckMessages, New: of(builtin.CheckMessages, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
 

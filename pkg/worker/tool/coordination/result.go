@@ -81,19 +81,31 @@ func (f *family) row(ctx context.Context, t *v1alpha1.Task) (row, error) {
 	if !t.Status.Phase.Terminal() {
 		return r, nil
 	}
-	if ref := t.Status.ResultRef; ref != nil && ref.Available {
-		var stored v1alpha1.TaskResult
-		err := f.api.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("tasks").Name(t.Name).SubResource("result").Do(ctx).Into(&stored)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return r, err
-		}
-		r.read(stored.Result)
+	text, stored, err := f.result(ctx, t)
+	if err != nil {
+		return r, err
+	}
+	if stored {
+		r.read(text)
 	}
 	r.deliver(t)
 	if t.Status.Phase == v1alpha1.TaskFailed {
 		r.fail(t)
 	}
 	return r, nil
+}
+
+// result returns the result of a child that has ended; false if it has none.
+func (f *family) result(ctx context.Context, t *v1alpha1.Task) (string, bool, error) {
+	if ref := t.Status.ResultRef; ref == nil || !ref.Available {
+		return "", false, nil
+	}
+	var stored v1alpha1.TaskResult
+	err := f.api.CoreV1alpha1().RESTClient().Get().Namespace(t.Namespace).Resource("tasks").Name(t.Name).SubResource("result").Do(ctx).Into(&stored)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", false, err
+	}
+	return stored.Result, true, nil
 }
 
 // fail adds why the child failed.

@@ -63,30 +63,13 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	}
 	slices.Sort(a.Tasks)
 	names := slices.Compact(a.Tasks)
-	timer := t.clock.NewTimer(limit)
-	defer timer.Stop()
-	until, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() { // ends with the call
-		select {
-		case <-timer.C():
-			cancel()
-		case <-stop:
-		}
-	}()
-	seen, err := t.await(until, names)
-	timeout := until.Err() != nil && ctx.Err() == nil
-	if timeout {
-		seen, err = t.look(ctx, names)
-	}
+	seen, err := t.within(ctx, names, limit)
 	if err != nil {
-		return nil, toolkit.Explain(ctx, err)
+		return nil, err
 	}
 	children := seen.children
 	out := waited{Completed: ended(children) && len(seen.unknown) == 0, Results: []row{}}
-	out.Timeout = timeout && !ended(children)
+	out.Timeout = !ended(children)
 	var all []v1alpha1.Task
 	if slices.ContainsFunc(children, isRetried) {
 		if all, err = t.children(ctx); err != nil {
@@ -108,6 +91,31 @@ func (t waitTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	}
 	slices.SortStableFunc(out.Results, func(a, b row) int { return strings.Compare(a.Task, b.Task) })
 	return out, nil
+}
+
+// within returns the named children when all of them have ended, or as they are when the limit has passed.
+func (t waitTool) within(ctx context.Context, names []string, limit time.Duration) (*sight, error) {
+	timer := t.clock.NewTimer(limit)
+	defer timer.Stop()
+	until, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // ends with the call
+		select {
+		case <-timer.C():
+			cancel()
+		case <-stop:
+		}
+	}()
+	seen, err := t.await(until, names)
+	if until.Err() != nil && ctx.Err() == nil {
+		seen, err = t.look(ctx, names)
+	}
+	if err != nil {
+		return nil, toolkit.Explain(ctx, err)
+	}
+	return seen, nil
 }
 
 // await returns the named children when all of them have ended.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -56,7 +55,7 @@ func New(o Options) *resource.Definition[*v1alpha1.Budget] {
 // Of returns what reads all budgets of a namespace, on behalf of the server itself. Its errors are API errors.
 func Of(stored *resource.Stored[*v1alpha1.Budget]) func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) {
 	return func(ctx context.Context, namespace string) ([]v1alpha1.Budget, error) {
-		obj, err := stored.List(request.WithNamespace(request.WithUser(ctx, nil), namespace), &metainternalversion.ListOptions{})
+		obj, err := stored.List(resource.AsServer(ctx, namespace), &metainternalversion.ListOptions{})
 		if err != nil {
 			return nil, err
 		}

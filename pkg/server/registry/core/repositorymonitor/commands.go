@@ -34,7 +34,7 @@ func (r *Resource) requestCommand(ctx context.Context, p resource.Parent[*v1alph
 	if caller, ok := request.UserFrom(ctx); ok {
 		c.Spec.Sender = caller.GetName()
 	}
-	made, _, err := create(ctx, r.o.Stored.Commands, c, p.DryRun)
+	made, _, err := r.o.Stored.Commands.Ensure(ctx, c, p.DryRun)
 	return made, err
 }
 
@@ -65,5 +65,5 @@ func (s Stored) CommandByLabel(ctx context.Context, m *v1alpha1.RepositoryMonito
 	command := repomonitor.NewCommand(m, "label-"+repomonitor.Digest(string(m.UID), d.Spec.DeliveryID, c.Label, d.Status.Replays), d.Spec.TargetKind, d.Spec.Number, c.Intent)
 	command.Spec.Source, command.Spec.Label, command.Spec.Sender = v1alpha1.MonitorCommandLabel, c.Label, d.Spec.Sender
 	command.Spec.Delivery, command.Spec.TargetSHA = d.Namespace+"/"+d.Name, d.Spec.HeadSHA
-	return create(ctx, s.Commands, command, false)
+	return s.Commands.Ensure(ctx, command, false)
 }

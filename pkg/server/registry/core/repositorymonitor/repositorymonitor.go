@@ -17,12 +17,14 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost"
+	"github.com/platform-ai/platform/pkg/repomonitor"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/hostaccess"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -128,18 +130,17 @@ func scopes(a authorizer.Attributes) (families []string, ok bool) {
 	return []string{"monitors:write"}, true
 }
 
-// OfRepository calls f with each monitor of a repository, in all namespaces.
+// OfRepository calls f with each monitor of a repository, in all namespaces, whose own credential has read the repository as its spec is now.
+// So who may write a monitor somewhere learns nothing of a repository that they may not read.
 func (s Stored) OfRepository(ctx context.Context, url string, f func(*v1alpha1.RepositoryMonitor) error) error {
 	key := repositoryKey(url)
 	if key == "" {
 		return nil
 	}
-	return list(ctx, "", s.Monitors, fieldRepository+"="+key, func(l *v1alpha1.RepositoryMonitorList) error {
-		for i := range l.Items {
-			if err := f(&l.Items[i]); err != nil {
-				return err
-			}
+	return s.Monitors.Select(ctx, "", fields.OneTermEqualSelector(fieldRepository, key), func(m *v1alpha1.RepositoryMonitor) error {
+		if !repomonitor.Accessible(m) {
+			return nil
 		}
-		return nil
+		return f(m)
 	})
 }

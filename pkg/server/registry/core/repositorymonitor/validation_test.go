@@ -48,7 +48,6 @@ func TestValidate(t *testing.T) {
 			s.Triggers.GitHub.Labels.Issues.Plan = "PLATFORM:triage"
 		},
 		"spec.policy.pauseLabels":              func(s *v1alpha1.RepositoryMonitorSpec) { s.Policy.PauseLabels = []string{"platform:review"} },
-		"spec.validation.image: Forbidden":     func(s *v1alpha1.RepositoryMonitorSpec) { s.Validation.Image = "a@sha256:" + strings.Repeat("0", 64) },
 		"spec.validation.image: Invalid value": func(s *v1alpha1.RepositoryMonitorSpec) { s.Validation.Image = "a:latest" },
 		"implementation.allowedPaths[0]: Invalid": func(s *v1alpha1.RepositoryMonitorSpec) {
 			s.IssueWorkflow.Implementation.AllowedPaths = []string{"../x"}

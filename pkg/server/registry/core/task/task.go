@@ -111,6 +111,8 @@ type Resources struct {
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
 	// Requests decides about model requests.
 	Requests *modelrequest.Requests
+	// Claim records that a task worked on a pull request.
+	Claim hostcall.Claim
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. Other resources read
@@ -175,7 +177,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	letters := &mail.Mail{Tasks: tasks, Trees: r.trees, Log: o.Log, Events: r.events}
 	plans := progress.Plans{Log: o.Log, Events: r.events}
 	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
-	hosts := hostcall.New(o.CodeHosts, tasks, o.CheckTool)
+	hosts := hostcall.New(hostcall.Options{Access: o.CodeHosts, Tasks: tasks, Agents: of.Agent, CheckTool: o.CheckTool, Claim: of.Claim, Authorizer: o.Authorizer, Loopback: o.Loopback})
 	cancellations := cancellation.Cancellations{Tasks: tasks, Log: o.Log, Trees: r.trees, Clock: o.Clock}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: of.Agent, tool: of.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
@@ -217,7 +219,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
-			{Name: "codehost", MaxBody: hostcall.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskCodeHostCall{} }, Create: hosts.Create, Creators: []resource.Role{resource.Worker}},
+			{Name: "codehost", MaxBody: hostcall.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskCodeHostCall{} }, Create: hosts.Create, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: cancellations.Create, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: cancellations.Detach, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: token.MaxBytes, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},

@@ -8,16 +8,17 @@
 // # Which repository
 //
 // A call is about the repository of the task, or of a task that it delegated (task_name). A repo_url must name one of the two repositories
-// of that task: where its work comes from, and where it is published to. All of this is decided before a Secret is read. A tool that
-// writes uses spec.workspace.forgeCredentialRef, which is for the repository that is published to; a tool that reads uses the credential
+// of that task: where its work comes from, and where it is published to; or one that its signed transaction names. All of this is decided
+// before a Secret is read. A tool that writes uses spec.workspace.forgeCredentialRef, which is for the repository that is published to; a tool that reads uses the credential
 // for reading of its repository, and none if there is none. No credential takes the place of another.
 //
-// Package hostaccess makes the calls.
+// Package hostaccess makes the calls. One tool is no call on a code host: create_pr_monitor makes a task (monitor.go).
 package hostcall
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -25,11 +26,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	restclient "k8s.io/client-go/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost/operation"
 	"github.com/platform-ai/platform/pkg/server/hostaccess"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
+	"github.com/platform-ai/platform/pkg/server/registry/guard"
+	"github.com/platform-ai/platform/pkg/tool/builtin"
 )
 
 const (
@@ -39,16 +45,33 @@ const (
 	MaxCallID = 256
 )
 
-// Calls serves the subresource.
-type Calls struct {
-	tasks     stored.Tasks
-	checkTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
-	access    *hostaccess.Access
+// Claim records that a task worked on a pull request.
+type Claim func(namespace string, l v1alpha1.UsageLinkSpec) error
+
+// Options are what calls need. All fields are required except CheckTool, Claim and Loopback.
+type Options struct {
+	Access *hostaccess.Access
+	Tasks  stored.Tasks
+	Agents stored.Agents
+	// CheckTool is that of the options of tasks.
+	CheckTool func(ctx context.Context, t *v1alpha1.Task, tool string) string
+	Claim     Claim
+	// Authorizer decides who is a controller.
+	Authorizer authorizer.Authorizer
+	// Loopback is the configuration of the server's client of itself. Without it no monitors are made.
+	Loopback *restclient.Config
 }
 
-// New returns the calls of a server. checkTool is that of the options of tasks.
-func New(access *hostaccess.Access, tasks stored.Tasks, checkTool func(context.Context, *v1alpha1.Task, string) string) *Calls {
-	return &Calls{tasks: tasks, checkTool: checkTool, access: access}
+// Calls serves the subresource.
+type Calls struct{ o Options }
+
+// New returns the calls of a server.
+func New(o Options) *Calls { return &Calls{o} }
+
+// forPeople are the tools that people may call for a task, whose own run needs none of its rights for that: the server's tools of chats
+// call them in their name.
+func forPeople(tool string) bool {
+	return tool == builtin.ChatCreatePullRequest.Name || tool == builtin.ChatCheckPullRequestCI.Name
 }
 
 // Create carries out a call. What a model or a code host did wrong is a failure in the answer; errors are for clients.
@@ -61,20 +84,50 @@ func (s *Calls) Create(ctx context.Context, p stored.Parent, obj runtime.Object)
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	t := p.Object
-	if phase := t.Status.Phase; phase != v1alpha1.TaskRunning {
-		return nil, apierrors.NewForbidden(v1alpha1.Resource("tasks/codehost"), t.Name, fmt.Errorf("the task is %s; calls are made while it is %s", cmp.Or(phase, "not picked up yet"), v1alpha1.TaskRunning))
+	if err := s.may(ctx, t, posted.ToolName); err != nil {
+		return nil, err
 	}
 	out := posted.DeepCopy()
 	out.ObjectMeta = metav1.ObjectMeta{Name: t.Name, Namespace: t.Namespace}
 	out.Result, out.Failure = nil, nil
-	call, target, err := s.prepare(ctx, t, posted)
-	if err == nil && !p.DryRun {
-		out.Result, err = s.do(ctx, target, call)
-	}
-	if out.Failure, err = hostaccess.FailureOf(err); err != nil {
-		return nil, err
+	var err error
+	if out.Result, err = s.answer(ctx, p, posted); err != nil {
+		if out.Failure, err = hostaccess.FailureOf(err); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// may decides who makes a call, and when: the run of the task while it runs, and people at any time, but with few tools.
+func (s *Calls) may(ctx context.Context, t *v1alpha1.Task, tool string) error {
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewForbidden(v1alpha1.Resource("tasks/codehost"), t.Name, fmt.Errorf(format, args...))
+	}
+	if u, ok := request.UserFrom(ctx); ok && !guard.IsWorker(u) {
+		if forPeople(tool) {
+			return nil
+		}
+		if ok, err := guard.MayControl(ctx, s.o.Authorizer, t.Namespace); !ok || err != nil {
+			return cmp.Or(err, refuse("people may call %s and %s; %.64q is for the run of the task", builtin.ChatCreatePullRequest.Name, builtin.ChatCheckPullRequestCI.Name, tool))
+		}
+	}
+	if phase := t.Status.Phase; phase != v1alpha1.TaskRunning {
+		return refuse("the task is %s; calls are made while it is %s", cmp.Or(phase, "not picked up yet"), v1alpha1.TaskRunning)
+	}
+	return nil
+}
+
+// answer returns the result of a call; nil for one that is only tried.
+func (s *Calls) answer(ctx context.Context, p stored.Parent, posted *v1alpha1.TaskCodeHostCall) (*apiextensionsv1.JSON, error) {
+	if posted.ToolName == builtin.CreatePRMonitor.Name {
+		return s.monitor(ctx, p, posted)
+	}
+	call, target, err := s.prepare(ctx, p.Object, posted)
+	if err != nil || p.DryRun {
+		return nil, err
+	}
+	return s.do(ctx, p.Object, target, call)
 }
 
 // check returns what is wrong with a call that no worker sends.
@@ -90,37 +143,54 @@ func check(c *v1alpha1.TaskCodeHostCall) error {
 
 // prepare decides everything that needs neither a credential nor the code host.
 func (s *Calls) prepare(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.TaskCodeHostCall) (operation.Call, *target, error) {
-	arguments, err := schemas().Check(c.ToolName, string(c.Arguments.Raw))
+	arguments, err := s.arguments(ctx, t, c)
 	if err != nil {
-		return operation.Call{}, nil, invalid(err)
+		return operation.Call{}, nil, err
 	}
 	tool, ok := operation.Find(c.ToolName)
 	if !ok {
 		return operation.Call{}, nil, failure(v1alpha1.CodeHostInvalidArguments, "toolName: there is no tool %.64q", c.ToolName)
 	}
-	if s.checkTool != nil {
-		if why := s.checkTool(ctx, t, c.ToolName); why != "" {
-			return operation.Call{}, nil, failure(v1alpha1.CodeHostDenied, "%s", why)
-		}
-	}
 	to, err := s.target(ctx, t, c.ToolName, tool, arguments)
 	if err != nil {
 		return operation.Call{}, nil, err
 	}
-	key, err := s.access.CallKey(t.UID, t.Status.JobUID, t.Status.Attempts, c.CallID, c.ToolName, arguments)
+	key, err := s.key(t, c, arguments)
 	if err != nil {
 		return operation.Call{}, nil, err
 	}
 	return operation.Call{Tool: c.ToolName, Arguments: arguments, Key: key, HeadSHA: c.HeadSHA}, to, nil
 }
 
-// do carries out a call on its target.
-func (s *Calls) do(ctx context.Context, to *target, c operation.Call) (*apiextensionsv1.JSON, error) {
-	answer, err := s.access.Do(ctx, &to.Target, c)
+// arguments returns the arguments of a call that fit the tool, which the task may call.
+func (s *Calls) arguments(ctx context.Context, t *v1alpha1.Task, c *v1alpha1.TaskCodeHostCall) (json.RawMessage, error) {
+	arguments, err := schemas().Check(c.ToolName, string(c.Arguments.Raw))
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if s.o.CheckTool != nil {
+		if why := s.o.CheckTool(ctx, t, c.ToolName); why != "" {
+			return nil, failure(v1alpha1.CodeHostDenied, "%s", why)
+		}
+	}
+	return arguments, nil
+}
+
+// key returns what identifies a call of a run.
+func (s *Calls) key(t *v1alpha1.Task, c *v1alpha1.TaskCodeHostCall, arguments json.RawMessage) (string, error) {
+	return s.o.Access.CallKey(t.UID, t.Status.JobUID, t.Status.Attempts, c.CallID, c.ToolName, arguments)
+}
+
+// do carries out a call of a task on its target.
+func (s *Calls) do(ctx context.Context, own *v1alpha1.Task, to *target, c operation.Call) (*apiextensionsv1.JSON, error) {
+	answer, err := s.o.Access.Do(ctx, &to.Target, c)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.keep(ctx, to.task, answer.Receipt); err != nil {
+		return nil, err
+	}
+	if err := s.link(own, to.task, &answer); err != nil {
 		return nil, err
 	}
 	return &apiextensionsv1.JSON{Raw: answer.Result}, nil
@@ -132,7 +202,7 @@ func (s *Calls) keep(ctx context.Context, t *v1alpha1.Task, r *v1alpha1.PullRequ
 	if r == nil {
 		return nil
 	}
-	_, err := s.tasks.UpdateStored(ctx, t.Name, func(now *v1alpha1.Task) error {
+	_, err := s.o.Tasks.UpdateStored(ctx, t.Name, func(now *v1alpha1.Task) error {
 		if now.UID != t.UID || now.Status.Delivery == nil {
 			return apierrors.NewConflict(v1alpha1.Resource("tasks"), t.Name, errors.New("the task is not the one whose branch was published"))
 		}

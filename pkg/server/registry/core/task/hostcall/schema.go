@@ -15,7 +15,7 @@ import (
 var schemas = sync.OnceValue(func() *tool.Catalogue {
 	var all []tool.Tool
 	for _, t := range builtin.In(builtin.Runs) {
-		if _, ok := operation.Find(t.Name); ok {
+		if _, ok := operation.Find(t.Name); ok || t == builtin.CreatePRMonitor {
 			all = append(all, tool.New[struct{}](t.Definition(), nil)) // of which only the description is used
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/pkg/codehost/operation"
 	"github.com/platform-ai/platform/pkg/plan"
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/hostaccess"
 )
 
@@ -38,30 +40,38 @@ func (s *Calls) target(ctx context.Context, own *v1alpha1.Task, name string, too
 		return nil, err
 	}
 	w := t.Spec.Workspace
-	if w == nil || w.GitRepo == "" {
-		return nil, failure(v1alpha1.CodeHostInvalidArguments, "task %s has no repository (spec.workspace)", t.Name)
+	if w == nil {
+		w = &v1alpha1.TaskWorkspace{}
 	}
 	to := &target{task: t, Target: hostaccess.Target{Owner: "task " + t.Name, Namespace: t.Namespace, URL: w.PublicationURL()}}
 	if tool.Issues {
 		to.URL = w.GitRepo
 	}
+	same := func(address string) bool { return codehost.Same(a.RepoURL, address) }
+	signed := slices.IndexFunc(external.Repositories(t.Spec.Transaction), same)
 	switch {
 	case a.RepoURL == "":
-	case codehost.Same(a.RepoURL, w.PublicationURL()):
+	case same(w.PublicationURL()):
 		to.URL = w.PublicationURL()
-	case codehost.Same(a.RepoURL, w.GitRepo):
+	case same(w.GitRepo):
 		to.URL = w.GitRepo
+	case signed >= 0:
+		to.URL = external.Repositories(t.Spec.Transaction)[signed]
+		return to, to.sign(w, tool)
 	default:
 		return nil, failure(v1alpha1.CodeHostDenied, "repo_url: is not the repository of task %s", t.Name)
+	}
+	if w.GitRepo == "" {
+		return nil, failure(v1alpha1.CodeHostInvalidArguments, "task %s has no repository (spec.workspace)", t.Name)
 	}
 	published := codehost.Same(to.URL, w.PublicationURL())
 	switch {
 	case tool.Writes && !published:
 		return nil, failure(v1alpha1.CodeHostDenied, "task %s may write only to the repository that it publishes to", t.Name)
-	case tool.Writes && w.ForgeCredentialRef == nil:
-		return nil, failure(v1alpha1.CodeHostDenied, "task %s has no credential for this (spec.workspace.forgeCredentialRef)", t.Name)
 	case tool.Writes:
-		to.with(plan.ForForge, w.ForgeCredentialRef)
+		if err := to.write(w); err != nil {
+			return nil, err
+		}
 	case codehost.Same(to.URL, w.GitRepo):
 		to.with(plan.ForRepository, w.ReadCredentialRef)
 	default:
@@ -73,6 +83,44 @@ func (s *Calls) target(ctx context.Context, own *v1alpha1.Task, name string, too
 		}
 	}
 	return to, nil
+}
+
+// write gives the target the credential for tools that write.
+func (to *target) write(w *v1alpha1.TaskWorkspace) error {
+	if w.ForgeCredentialRef == nil {
+		return failure(v1alpha1.CodeHostDenied, "task %s has no credential for this (spec.workspace.forgeCredentialRef)", to.task.Name)
+	}
+	to.with(plan.ForForge, w.ForgeCredentialRef)
+	return nil
+}
+
+// sign gives a target that the transaction of its task names a credential of the workspace. A credential for one code host is not sent to
+// another one.
+func (to *target) sign(w *v1alpha1.TaskWorkspace, tool operation.Tool) error {
+	at := w.GitRepo
+	if tool.Writes {
+		at = w.PublicationURL()
+	}
+	beside := sameHost(to.URL, at)
+	switch {
+	case tool.Writes && !beside:
+		return failure(v1alpha1.CodeHostDenied, "task %s has no credential for the code host of this repository", to.task.Name)
+	case tool.Writes:
+		return to.write(w)
+	case beside:
+		to.with(plan.ForRepository, w.ReadCredentialRef)
+	}
+	return nil
+}
+
+// sameHost reports whether two repositories are on one code host.
+func sameHost(a, b string) bool {
+	x, err := codehost.ParseAddress(a)
+	if err != nil {
+		return false
+	}
+	y, err := codehost.ParseAddress(b)
+	return err == nil && x.Root == y.Root
 }
 
 // with gives the target a credential of its task; nil for none.
@@ -89,7 +137,7 @@ func (s *Calls) named(ctx context.Context, own *v1alpha1.Task, name string) (*v1
 	if name == "" || name == own.Name {
 		return own, nil
 	}
-	t, err := s.tasks.Get(ctx, name)
+	t, err := s.o.Tasks.Get(ctx, name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}

@@ -87,11 +87,14 @@ func (r Requesters) Begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (n
 		return next, r.Tokens.HandOut(ctx, t, s.token), nil
 	}
 	parent, err := r.scheduleOf(ctx, t)
+	if err == nil && parent == nil {
+		parent, err = r.makerOf(ctx, t)
+	}
 	if err != nil || parent == nil || parent.Spec.RequestedBy == nil {
 		return ctx, nil, err
 	}
 	if !r.Seal.Verified(parent) {
-		return nil, nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of schedule "+parent.Name+" is not verified; create the schedule again")})
+		return nil, nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("metadata", "ownerReferences"), "the requester of task "+parent.Name+" is not verified; create that task again")})
 	}
 	// Somebody else may have changed the schedule since its creation.
 	if err := r.check(ctx, t, parent, false); err != nil {
@@ -120,6 +123,18 @@ func (r Requesters) scheduleOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1
 		return nil, nil //nolint:nilnil // another task of that name
 	}
 	return parent, nil
+}
+
+// makerOf returns the task whose run had the server make a monitor of pull requests (package hostcall); nil for every other task.
+func (r Requesters) makerOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Task, error) {
+	maker := t.Annotations[v1alpha1.AnnotationParentTaskName]
+	if maker == "" || t.Annotations[v1alpha1.AnnotationPRMonitorName] == "" || t.Spec.Schedule == "" {
+		return nil, nil //nolint:nilnil // none
+	}
+	if ok, err := guard.MayControl(ctx, r.Authorizer, request.NamespaceValue(ctx)); !ok || err != nil {
+		return nil, err
+	}
+	return r.Tasks.Get(ctx, maker)
 }
 
 // Inherit decides for whom a worker creates a child: for whoever asked for the parent, if that is verified.
