@@ -53,7 +53,7 @@ NEEDS_CONTROL := test/aggregated test/manifests test/rbac
 NEEDS_NODE    := test/cluster test/e2e test/kubernetes test/manifests/uninstall
 NEEDS_BROWSER := test/console
 NEEDS_MINUTES := test/robustness
-NEEDS_FORGE   := test/integration/pullrequest test/forge pkg/codehost/codehosttest pkg/codehost/gitea pkg/codehost/providers pkg/codehost/pullrequest
+NEEDS_FORGE   := test/integration/pullrequest test/forge pkg/codehost/codehosttest pkg/codehost/gitea pkg/codehost/providers pkg/codehost/pullrequest pkg/codehost/webhook
 # What the gate does of them. Through both hosts: install, a task of each type, kubectl, approval, fork, uninstall. In a browser: each
 # view is opened once.
 WALK_NODE     := -run '^(TestDemo|TestFork|TestCommand|TestUninstall)$$/^(standalone|cluster|with-server)$$'
@@ -173,8 +173,9 @@ part-race: race # and of the integration tests those in which many act at once
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race-at-once "$(AT_ONCE_IN)" -race $(TESTFLAGS) -run '$(AT_ONCE)'
 part-clients: clients $(NPM_GITHUB)
 	$(call with,clients) github-contract ./pkg/codehost/codehosttest $(TESTFLAGS) -count=1 -v -run '/contract'
-part-forge: forge tier
+part-forge: build scriptedmodel forge tier
 	$(call with,forge) forge "$(NEEDS_FORGE:%=./%)" $(TESTFLAGS) -count=1
+	$(call with,forge) forge-monitors ./test/integration/monitor $(TESTFLAGS) -count=1 -run '/gitea'
 part-agents: agents $(NPM_STRANGERS)
 	$(call with,clients$(comma)forge) agents-of-clients ./test/codingagents $(TESTFLAGS) -count=1
 part-control: build kubectl scriptedmodel tier control

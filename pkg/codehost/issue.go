@@ -55,4 +55,6 @@ type IssueComment struct {
 	// URL is its page for people; empty if the host gave none that a browser may open.
 	URL     string
 	Created time.Time
+	// OfPullRequest is set if it is known to be a comment of a pull request.
+	OfPullRequest bool
 }

@@ -22,8 +22,8 @@ type Reviews interface {
 	OpenPullRequests(ctx context.Context, p Page) (Listed[PullRequest], error)
 	// Files returns the files that a pull request changes, in the host's order, at most MaxFiles. It also reports whether there are more.
 	Files(ctx context.Context, number int64) (files []File, more bool, err error)
-	// Diff returns what a pull request changes in git's format, at most MaxDiff bytes. It also reports whether there is more.
-	Diff(ctx context.Context, number int64) (diff string, more bool, err error)
+	// Change returns what a pull request changes: the files, as Files does, and the diff.
+	Change(ctx context.Context, number int64) (Change, error)
 	// PullRequestReviews returns the submitted reviews of a pull request, the oldest first.
 	PullRequestReviews(ctx context.Context, number int64) ([]Review, error)
 	// Review submits a review. The host may accept one of a commit that is the head no longer.
@@ -49,6 +49,15 @@ const (
 	MaxFiles = 3000
 	MaxDiff  = 4 << 20
 )
+
+// Change is what a pull request changes.
+type Change struct {
+	Files []File
+	// Diff has git's format, and at most MaxDiff bytes.
+	Diff string
+	// MoreFiles and MoreDiff are set if there is more.
+	MoreFiles, MoreDiff bool
+}
 
 // Page is a part of a list.
 type Page struct {

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package forge gives tests a real code host: Gitea, unmodified, built from its Go module by build.sh ("make forge") and started on a
-// free port of loopback. It serves git over HTTP, the API, commit statuses and webhooks to loopback.
+// free port of loopback. It serves git over HTTP, the API, commit statuses and webhooks.
 //
 // A test that uses it needs kit.Forge. Each test that calls Start has a host of its own, which is ready within seconds; tests that
 // share one are subtests, with repositories of their own.
 package forge
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -27,8 +28,8 @@ const keeper, password = "keeper", "a-password-of-tests"
 // Forge is a running Gitea.
 type Forge struct {
 	*kit.Process
-	// URL is its address, without a slash at the end.
-	URL string
+	// URL is its address, without a slash at the end. Direct is where it listens, which is the same unless it is behind something.
+	URL, Direct string
 
 	admin *gitea.Client
 }
@@ -36,11 +37,19 @@ type Forge struct {
 // Start starts a Gitea with nothing in it. It ends with the test.
 func Start(t testing.TB) *Forge {
 	t.Helper()
+	return StartBehind(t, "")
+}
+
+// StartBehind is Start for a Gitea whose address is another one, such as that of a proxy that the test has in front of it. What the test
+// itself does with the Gitea is not sent there.
+func StartBehind(t testing.TB, url string) *Forge {
+	t.Helper()
 	kit.Needs(t, kit.Forge)
 	built := builds(t)
 	dir := t.TempDir()
 	port := kit.FreePort(t)
-	f := &Forge{URL: "http://127.0.0.1:" + port}
+	f := &Forge{Direct: "http://127.0.0.1:" + port}
+	f.URL = cmp.Or(url, f.Direct)
 	config := filepath.Join(dir, "app.ini")
 	write(t, config, fmt.Sprintf(settings, dir, port, f.URL, filepath.Join(built, "static")))
 	// What Gitea starts, git and its own hooks, gets this environment, so nothing of the machine's configuration takes part.
@@ -48,7 +57,7 @@ func Start(t testing.TB) *Forge {
 	program := unprivileged(filepath.Join(built, "gitea"), "--config", config)
 	f.Process = kit.Start(t, env, program[0], append(program[1:], "web")...)
 	kit.Await(t, "Gitea answers", func() bool {
-		answer, err := http.Get(f.URL + "/api/healthz")
+		answer, err := http.Get(f.Direct + "/api/healthz")
 		if err != nil {
 			return false
 		}
@@ -96,14 +105,14 @@ func write(t testing.TB, name, content string) {
 // as returns a client of a user.
 func (f *Forge) as(t testing.TB, user gitea.ClientOption) *gitea.Client {
 	t.Helper()
-	return kit.Must[*gitea.Client](t)(gitea.NewClient(f.URL, user, gitea.SetGiteaVersion("")))
+	return kit.Must[*gitea.Client](t)(gitea.NewClient(f.Direct, user, gitea.SetGiteaVersion("")))
 }
 
 // Address returns the host and port.
 func (f *Forge) Address() string { return strings.TrimPrefix(f.URL, "http://") }
 
 // settings is the configuration: the folder, the port, the address and the folder of templates are filled in. A page of a list has few
-// items, so that lists have several pages.
+// items, so that lists have several pages. Its own address is the configured one, and not the one that a request was sent to. Webhooks may go to a server of the test, whose certificate no authority has signed.
 const settings = `APP_NAME = forge of the tests
 WORK_PATH = %[1]s
 [server]
@@ -112,6 +121,7 @@ HTTP_ADDR = 127.0.0.1
 HTTP_PORT = %[2]s
 DOMAIN = 127.0.0.1
 ROOT_URL = %[3]s/
+PUBLIC_URL_DETECTION = never
 STATIC_ROOT_PATH = %[4]s
 APP_DATA_PATH = %[1]s/data
 OFFLINE_MODE = true
@@ -132,7 +142,8 @@ MAX_RESPONSE_ITEMS = 10
 [service]
 DISABLE_REGISTRATION = true
 [webhook]
-ALLOWED_HOST_LIST = loopback
+ALLOWED_HOST_LIST = *
+SKIP_TLS_VERIFY = true
 [indexer]
 ISSUE_INDEXER_TYPE = db
 [queue]

@@ -7,7 +7,10 @@ import (
 	"encoding/base64"
 	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"code.gitea.io/sdk/gitea"
@@ -73,6 +76,49 @@ func (f *Forge) Repository(t testing.TB, owner, name string, files map[string]st
 	return r
 }
 
+// Shared makes a private repository that belongs to an organization, as Repository does. Its API is that of the administrator, because an
+// organization has no client.
+func (f *Forge) Shared(t testing.TB, owner, name string, files map[string]string) *Repository {
+	t.Helper()
+	if _, _, err := f.admin.CreateOrg(gitea.CreateOrgOption{Name: owner, Visibility: gitea.VisibleTypePublic}); err != nil {
+		t.Fatalf("make the organization %s: %v", owner, err)
+	}
+	r := &Repository{Owner: owner, Name: name, URL: f.URL + "/" + owner + "/" + name + ".git", API: f.admin, forge: f}
+	if _, _, err := f.admin.CreateOrgRepo(owner, gitea.CreateRepoOption{Name: name, Private: true, DefaultBranch: "main"}); err != nil {
+		t.Fatalf("make the repository %s: %v", name, err)
+	}
+	r.Commit(t, "main", files)
+	return r
+}
+
+// Member makes a user, unless there is one of that name, and lets the user work on the repository.
+func (r *Repository) Member(t testing.TB, user string, mode gitea.AccessMode) {
+	t.Helper()
+	r.forge.User(t, user)
+	if _, err := r.API.AddCollaborator(r.Owner, r.Name, user, gitea.AddCollaboratorOption{Permission: &mode}); err != nil {
+		t.Fatalf("let %s work on the repository %s: %v", user, r.Name, err)
+	}
+}
+
+// Triager makes a user who may set labels in a repository of an organization, and only read its code.
+func (r *Repository) Triager(t testing.TB, user string) {
+	t.Helper()
+	r.forge.User(t, user)
+	team, _, err := r.API.CreateTeam(r.Owner, gitea.CreateTeamOption{
+		Name: "triage", Permission: gitea.AccessModeRead,
+		UnitsMap: map[string]string{string(gitea.RepoUnitCode): "read", string(gitea.RepoUnitIssues): "write", string(gitea.RepoUnitPulls): "write"},
+	})
+	if err == nil {
+		_, err = r.API.AddTeamMember(team.ID, user)
+	}
+	if err == nil {
+		_, err = r.API.AddTeamRepository(team.ID, r.Owner, r.Name)
+	}
+	if err != nil {
+		t.Fatalf("let %s set labels in %s: %v", user, r.Name, err)
+	}
+}
+
 // Commit adds new files to a branch, each in a commit of its own, and returns the last one. A branch that does not exist is made from the
 // default branch.
 func (r *Repository) Commit(t testing.TB, branch string, files map[string]string) string {
@@ -89,6 +135,26 @@ func (r *Repository) Commit(t testing.TB, branch string, files map[string]string
 		}
 	}
 	return r.Head(branch)
+}
+
+// Push has a user push a commit that adds or replaces files. It is made on top of a branch, and becomes the head of the same branch or of
+// another one, whatever was there.
+func (r *Repository) Push(t testing.TB, user, from, branch string, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	env := append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0")
+	git := func(args ...string) string {
+		as := []string{"-C", dir, "-c", "user.name=" + user, "-c", "user.email=" + user + "@example.com"}
+		return strings.TrimSpace(kit.Run(t, env, "git", append(as, args...)...).Must(t, "git"))
+	}
+	git("clone", "-q", "-b", from, r.Clone(t, user, password), ".")
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		write(t, filepath.Join(dir, name), files[name])
+	}
+	git("add", "-A")
+	git("commit", "-q", "-m", "work")
+	git("push", "-q", "-f", "origin", "HEAD:refs/heads/"+branch)
+	return git("rev-parse", "HEAD")
 }
 
 // Head returns the commit of a branch; empty if there is no such branch.
@@ -110,10 +176,7 @@ type Tokens struct {
 func (r *Repository) Tokens(t testing.TB) Tokens {
 	t.Helper()
 	token := func(user string, mode gitea.AccessMode, scope gitea.AccessTokenScope) string {
-		r.forge.User(t, user)
-		if _, err := r.API.AddCollaborator(r.Owner, r.Name, user, gitea.AddCollaboratorOption{Permission: &mode}); err != nil {
-			t.Fatalf("let %s work on the repository %s: %v", user, r.Name, err)
-		}
+		r.Member(t, user, mode)
 		return r.forge.Token(t, user, scope)
 	}
 	return Tokens{
@@ -141,7 +204,7 @@ func (r *Repository) PullRequests(t testing.TB) []*gitea.PullRequest {
 // Clone returns the address for git with a user and a token in it.
 func (r *Repository) Clone(t testing.TB, user, token string) string {
 	t.Helper()
-	u := kit.Must[*url.URL](t)(url.Parse(r.URL))
+	u := kit.Must[*url.URL](t)(url.Parse(r.forge.Direct + "/" + r.Owner + "/" + r.Name + ".git"))
 	u.User = url.UserPassword(user, token)
 	return u.String()
 }

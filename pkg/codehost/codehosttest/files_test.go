@@ -62,15 +62,16 @@ func files(t *testing.T, p place) {
 	if err != nil || more || !slices.Equal(all, workChanges) {
 		t.Errorf("%t %v\n%+v\nwant\n%+v", more, err, all, workChanges)
 	}
-	diff, more, err := h.Diff(t.Context(), n)
-	if err != nil || more || !strings.HasPrefix(diff, "diff --git a/added.txt b/added.txt\nnew file mode 100644\n") || !strings.HasSuffix(diff, "@@ -0,0 +1 @@\n+quoted\n") ||
+	c, err := h.Change(t.Context(), n)
+	diff, more := c.Diff, c.MoreDiff
+	if err != nil || more || c.MoreFiles || !slices.Equal(c.Files, workChanges) || !strings.HasPrefix(diff, "diff --git a/added.txt b/added.txt\nnew file mode 100644\n") || !strings.HasSuffix(diff, "@@ -0,0 +1 @@\n+quoted\n") ||
 		!strings.Contains(diff, "\n-two\n+++ b/two\n") || !strings.Contains(diff, "\nrename from old.txt\nrename to new.txt\n") {
 		t.Errorf("%t %v\n%s", more, err, diff)
 	}
 	const gone = 4711
 	_, _, filesGone := h.Files(t.Context(), gone)
-	_, _, diffGone := h.Diff(t.Context(), gone)
-	refused(t, codehost.ErrNotFound, map[string]error{"files": filesGone, "diff": diffGone})
+	_, changeGone := h.Change(t.Context(), gone)
+	refused(t, codehost.ErrNotFound, map[string]error{"files": filesGone, "change": changeGone})
 
 	// More files than a page of either host has.
 	for range 23 {

@@ -21,39 +21,43 @@ var errEnough = errors.New("enough was read")
 // example one that is not text.
 var fileStates = map[string]string{"deleted": "removed", "changed": "modified", "unchanged": "changed"}
 
-// Files implements codehost.Reviews. Gitea lists the files without their patches, which are taken from the diff.
+// Files implements codehost.Reviews.
 func (h *Host) Files(ctx context.Context, number int64) (files []codehost.File, more bool, err error) {
+	c, err := h.Change(ctx, number)
+	return c.Files, c.MoreFiles, err
+}
+
+// Change implements codehost.Reviews. Gitea lists the files without their patches, which are taken from the diff.
+func (h *Host) Change(ctx context.Context, number int64) (c codehost.Change, err error) {
 	read := pages(ctx, h, func(c *sdk.Client, page sdk.ListOptions) ([]*sdk.ChangedFile, *sdk.Response, error) {
 		return c.ListPullRequestFiles(h.at.Owner, h.at.Name, number, sdk.ListPullRequestFilesOptions{ListOptions: page})
 	})
 	err = each(read, func(f *sdk.ChangedFile) string { return f.Filename }, func(f *sdk.ChangedFile) error {
-		if len(files) == codehost.MaxFiles {
-			more = true
+		if len(c.Files) == codehost.MaxFiles {
+			c.MoreFiles = true
 			return errEnough
 		}
 		found := codehost.File{Name: f.Filename, Status: f.Status, Additions: f.Additions, Deletions: f.Deletions}
 		if status, ok := fileStates[f.Status]; ok {
 			found.Status = status
 		}
-		files = append(files, found)
-		return wire.CheckFile(&files[len(files)-1], kind)
+		c.Files = append(c.Files, found)
+		return wire.CheckFile(&c.Files[len(c.Files)-1], kind)
 	})
-	if err != nil && !more {
-		return nil, false, err
+	if err != nil && !c.MoreFiles {
+		return codehost.Change{}, err
 	}
-	diff, cut, err := h.Diff(ctx, number)
-	if err != nil {
-		return nil, false, err
+	if c.Diff, c.MoreDiff, err = h.diff(ctx, number); err != nil {
+		return codehost.Change{}, err
 	}
-	patches := wire.Patches(diff, cut)
-	for i := range files {
-		files[i].Patch = patches[files[i].Name]
+	patches := wire.Patches(c.Diff, c.MoreDiff)
+	for i := range c.Files {
+		c.Files[i].Patch = patches[c.Files[i].Name]
 	}
-	return files, more, nil
+	return c, nil
 }
 
-// Diff implements codehost.Reviews.
-func (h *Host) Diff(ctx context.Context, number int64) (diff string, more bool, err error) {
+func (h *Host) diff(ctx context.Context, number int64) (diff string, more bool, err error) {
 	answer, err := h.get(ctx, nil, "pulls", strconv.FormatInt(number, 10)+".diff")
 	if err != nil {
 		return "", false, err

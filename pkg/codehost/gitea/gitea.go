@@ -189,6 +189,20 @@ func (h *Host) PullRequest(ctx context.Context, number int64) (codehost.PullRequ
 	return found, err
 }
 
+// openAt returns a pull request that is open and whose head is a commit. Otherwise the error says what it is: ErrNotMergeable or ErrMoved.
+func (h *Host) openAt(ctx context.Context, number int64, head string) (codehost.PullRequest, error) {
+	p, err := h.PullRequest(ctx, number)
+	switch {
+	case err != nil:
+		return codehost.PullRequest{}, err
+	case p.State != codehost.Open:
+		return codehost.PullRequest{}, codehost.ErrNotMergeable
+	case p.HeadSHA != head:
+		return codehost.PullRequest{}, codehost.ErrMoved
+	}
+	return p, nil
+}
+
 // CreatePullRequest implements codehost.Host.
 func (h *Host) CreatePullRequest(ctx context.Context, n codehost.NewPullRequest) (codehost.PullRequest, error) {
 	p, err := ask(ctx, h, func(c *sdk.Client) (*sdk.PullRequest, *sdk.Response, error) {

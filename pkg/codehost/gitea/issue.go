@@ -104,6 +104,6 @@ func (h *Host) missing(ctx context.Context, number int64, err error) error {
 }
 
 func comment(c *sdk.Comment) (codehost.IssueComment, error) {
-	out := codehost.IssueComment{ID: c.ID, Author: login(c.Poster), Body: c.Body, URL: c.HTMLURL, Created: c.Created}
+	out := codehost.IssueComment{ID: c.ID, Author: login(c.Poster), Body: c.Body, URL: c.HTMLURL, Created: c.Created, OfPullRequest: c.PRURL != ""}
 	return out, wire.CheckComment(&out, kind)
 }

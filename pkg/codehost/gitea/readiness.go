@@ -162,14 +162,10 @@ func (h *Host) protection(ctx context.Context, b *sdk.Branch) (*sdk.BranchProtec
 // UpdateBranch implements codehost.Reviews. Gitea does not compare the head, so it is read first. What is pushed between that and the merge
 // becomes part of the branch under the merge; nothing is lost, but the new head has a commit in it that the caller did not name.
 func (h *Host) UpdateBranch(ctx context.Context, number int64, head string) error {
-	p, err := h.PullRequest(ctx, number)
+	p, err := h.openAt(ctx, number, head)
 	switch {
 	case err != nil:
 		return err
-	case p.State != codehost.Open:
-		return codehost.ErrNotMergeable
-	case p.HeadSHA != head:
-		return codehost.ErrMoved
 	case p.HeadRepository == "":
 		return fmt.Errorf("%w: the repository that the head is in no longer exists", codehost.ErrRefused)
 	}

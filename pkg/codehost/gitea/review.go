@@ -123,14 +123,9 @@ func (h *Host) Merge(ctx context.Context, number int64, m codehost.Merge) (strin
 // for a user who may not merge and, among others, as long as it looks for conflicts after a push, and 404 for a pull request that is
 // closed.
 func (h *Host) unmerged(ctx context.Context, number int64, sha string) error {
-	p, err := h.PullRequest(ctx, number)
-	switch {
-	case err != nil:
+	p, err := h.openAt(ctx, number, sha)
+	if err != nil {
 		return err
-	case p.State != codehost.Open:
-		return codehost.ErrNotMergeable
-	case p.HeadSHA != sha:
-		return codehost.ErrMoved
 	}
 	if b, err := h.branch(ctx, p.Base); err == nil && !b.UserCanMerge {
 		return codehost.ErrCredential

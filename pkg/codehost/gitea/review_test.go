@@ -183,7 +183,8 @@ func TestManyFiles(t *testing.T) {
 	if patched < 10 || patched > 40 || strings.Count(files[patched-1].Patch, "\n") != 1<<15 || strings.TrimLeft(files[0].Patch, "@ -+1,0\n\uFFFDx") != "" {
 		t.Errorf("%d files with a patch", patched)
 	}
-	diff, more, err := h.Diff(t.Context(), 1)
+	c, err := h.Change(t.Context(), 1)
+	diff, more := c.Diff, c.MoreDiff
 	if err != nil || !more || len(diff) > codehost.MaxDiff || !strings.HasSuffix(diff, "\n") {
 		t.Errorf("%d bytes, %t %v", len(diff), more, err)
 	}

@@ -61,14 +61,18 @@ func (h *Host) eachFile(ctx context.Context, number int64, do func(f codehost.Fi
 	})
 }
 
-// Diff implements codehost.Reviews. GitHub makes no diff of many files or lines (status 406), but lists the files with what they have of
+// Change implements codehost.Reviews. GitHub makes no diff of many files or lines (status 406), but lists the files with what they have of
 // it.
-func (h *Host) Diff(ctx context.Context, number int64) (diff string, more bool, err error) {
-	diff, more, err = h.diff(ctx, number)
+func (h *Host) Change(ctx context.Context, number int64) (c codehost.Change, err error) {
+	c.Diff, c.MoreDiff, err = h.diff(ctx, number)
 	if wire.Status(err) == http.StatusNotAcceptable {
-		return h.diffOfFiles(ctx, number)
+		c.Diff, c.MoreDiff, err = h.diffOfFiles(ctx, number)
 	}
-	return diff, more, err
+	if err != nil {
+		return codehost.Change{}, err
+	}
+	c.Files, c.MoreFiles, err = h.Files(ctx, number)
+	return c, err
 }
 
 func (h *Host) diff(ctx context.Context, number int64) (diff string, more bool, err error) {

@@ -5,7 +5,9 @@ package github
 
 import (
 	"context"
+	"path"
 	"slices"
+	"strings"
 
 	sdk "github.com/google/go-github/v93/github"
 
@@ -80,7 +82,12 @@ func (h *Host) CommentOnIssue(ctx context.Context, number int64, body string) (c
 	return comment(c)
 }
 
+// comment returns a comment. Only the address of its page says whether it is of a pull request.
 func comment(c *sdk.IssueComment) (codehost.IssueComment, error) {
-	out := codehost.IssueComment{ID: c.GetID(), Author: c.GetUser().GetLogin(), Body: c.GetBody(), URL: c.GetHTMLURL(), Created: c.GetCreatedAt().Time}
+	page, _, _ := strings.Cut(c.GetHTMLURL(), "#")
+	out := codehost.IssueComment{
+		ID: c.GetID(), Author: c.GetUser().GetLogin(), Body: c.GetBody(), URL: c.GetHTMLURL(), Created: c.GetCreatedAt().Time,
+		OfPullRequest: path.Base(path.Dir(page)) == "pull",
+	}
 	return out, wire.CheckComment(&out, kind)
 }

@@ -84,11 +84,11 @@ func TestLargeDiff(t *testing.T) {
 	g := open(t, h, h.ReadOnly, 0)
 	diff := func() (string, bool) {
 		t.Helper()
-		diff, more, err := g.Diff(t.Context(), p.Number)
+		c, err := g.Change(t.Context(), p.Number)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return diff, more
+		return c.Diff, c.MoreDiff
 	}
 	line := "+" + strings.Repeat("\xff", 1022) + "\n"
 	h.Change(func(s *githubapi.State) { s.Diffs["work"] = strings.Repeat(line, 10_000) })

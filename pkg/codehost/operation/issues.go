@@ -5,6 +5,7 @@ package operation
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/platform-ai/platform/pkg/codehost"
 )
@@ -136,6 +137,9 @@ func commentOnIssue(ctx context.Context, p *Place, c Call, a commentArguments) (
 	})
 	if err != nil {
 		return nil, err
+	}
+	if made.OfPullRequest {
+		p.Worked = &Worked{Number: a.Number, Evidence: fmt.Sprintf("comment-%d", made.ID)}
 	}
 	return commented{CommentID: made.ID, HTMLURL: made.URL, Status: "commented"}, nil
 }

@@ -134,6 +134,7 @@ func (p *Place) tryMerge(ctx context.Context, c Call, a mergeArguments) (tried, 
 	switch {
 	case err == nil:
 		t.state, t.message = nowMerged, "the pull request was merged"
+		p.merged(is, t.sha)
 		if v.Status == checks.NoChecks {
 			t.message += "; its branch has no checks"
 		}
@@ -152,12 +153,21 @@ func (p *Place) afterMerge(ctx context.Context, t tried, why error) (tried, erro
 	switch {
 	case err == nil && now.State == codehost.Merged:
 		t.state, t.is, t.sha, t.message = nowMerged, now, now.MergeSHA, "the pull request was merged"
+		if errors.Is(why, codehost.ErrUnavailable) {
+			p.merged(now, now.MergeSHA)
+		}
 		return t, nil
 	case errors.Is(why, codehost.ErrUnavailable):
 		return tried{}, errUnknown
 	}
 	t.message = fmt.Sprintf("%v; all checks that it has passed", why)
 	return t, nil
+}
+
+// merged notes that the call has merged a pull request.
+func (p *Place) merged(is codehost.PullRequest, sha string) {
+	p.Worked = worked(is, "merge-"+sha)
+	p.Worked.State = codehost.Merged
 }
 
 // sameHead refuses a pull request whose head is another commit than the one that the caller has seen.

@@ -124,7 +124,27 @@ type Place struct {
 	Publication *Publication
 	// Receipt is set by create_pull_request: the pull request that there is then.
 	Receipt *v1alpha1.PullRequestReceipt
-	Clock   clock.Clock
+	// Adopted is set with Receipt if somebody else has created the pull request.
+	Adopted bool
+	// Worked is set by what reviews, merges or comments on a pull request, once the host has confirmed that.
+	Worked *Worked
+	Clock  clock.Clock
+}
+
+// Worked is what a call did with a pull request.
+type Worked struct {
+	Number int64
+	// ID, URL, HeadSHA and State are what the host said of it; empty if it was not asked.
+	ID, URL, HeadSHA string
+	State            codehost.State
+	// Reviewed is set if it was reviewed, and nothing else was done.
+	Reviewed bool
+	// Evidence identifies the review, the merge or the comment.
+	Evidence string
+}
+
+func worked(is codehost.PullRequest, evidence string) *Worked {
+	return &Worked{Number: is.Number, ID: is.ID, URL: is.URL, HeadSHA: is.HeadSHA, State: is.State, Evidence: evidence}
 }
 
 // Publication is a branch that a task has published and that was seen on the host afterwards.

@@ -124,11 +124,7 @@ func readPullRequest(ctx context.Context, p *Place, _ Call, a pullArguments) (an
 	if err != nil {
 		return nil, err
 	}
-	diff, moreDiff, err := p.Host.Diff(ctx, a.Number)
-	if err != nil {
-		return nil, err
-	}
-	files, moreFiles, err := p.Host.Files(ctx, a.Number)
+	change, err := p.Host.Change(ctx, a.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +140,11 @@ func readPullRequest(ctx context.Context, p *Place, _ Call, a pullArguments) (an
 		Number: after.Number, Title: characters(after.Title, maxTitle), Author: after.Author, State: string(after.State), Draft: after.Draft,
 		BaseBranch: after.Base, HeadBranch: after.Head, HeadSHA: after.HeadSHA, Files: []changedFile{}, Status: "fetched",
 	}
-	out.Shortened = moreDiff || moreFiles || len(files) > maxListed
+	out.Shortened = change.MoreDiff || change.MoreFiles || len(change.Files) > maxListed
 	keep := func(text string, cut bool) string { out.Shortened = out.Shortened || cut; return text }
 	out.Body = keep(left.take(after.Body, maxText))
-	out.Diff = keep(left.take(diff, maxRead-2*maxText))
-	for _, f := range files[:min(len(files), maxListed)] {
+	out.Diff = keep(left.take(change.Diff, maxRead-2*maxText))
+	for _, f := range change.Files[:min(len(change.Files), maxListed)] {
 		out.Files = append(out.Files, changedFile{Filename: f.Name, Status: f.Status, Additions: f.Additions, Deletions: f.Deletions, Patch: keep(patches.take(f.Patch, maxText))})
 	}
 	if out.Shortened {
@@ -271,6 +267,6 @@ func createPullRequest(ctx context.Context, p *Place, _ Call, a createArguments)
 	if answer.Outcome == pullrequest.Retargeted || answer.Outcome == pullrequest.BaseMissing {
 		return nil, refused("pull request %d of this branch goes to another branch, or its base is missing (%s)", r.Number, answer.Outcome)
 	}
-	p.Receipt = r
+	p.Receipt, p.Adopted = r, answer.How == pullrequest.Adopted
 	return created{URL: r.URL, Number: r.Number, Status: r.State}, nil
 }

@@ -83,6 +83,8 @@ func postReview(ctx context.Context, p *Place, c Call, a reviewArguments) (any, 
 	if err != nil {
 		return nil, err
 	}
+	p.Worked = worked(is, fmt.Sprintf("review-%d", made.ID))
+	p.Worked.Reviewed = true
 	out := reviewed{ReviewID: made.ID, Status: submitted, HTMLURL: made.URL, Dropped: left}
 	if out.HeadSHA, _ = marked(made.Body, c.Key); out.HeadSHA == "" {
 		out.HeadSHA = is.HeadSHA // the host's answer to the creation has no body

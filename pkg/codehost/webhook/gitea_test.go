@@ -84,7 +84,7 @@ func TestGitea(t *testing.T) {
 	expect("closed")
 
 	done(t)(r.API.CreatePullRequest(r.Owner, r.Name, gitea.CreatePullRequestOption{Head: "work", Base: "main", Title: "WIP: a change"}))
-	base.Name, base.Kind, base.Number, base.Title, base.URL = "pull_request", webhook.PullRequest, 2, "WIP: a change", f.URL+"/owner/delivers/pulls/2"
+	base.Name, base.Kind, base.Number, base.Title, base.Body, base.URL = "pull_request", webhook.PullRequest, 2, "WIP: a change", "", f.URL+"/owner/delivers/pulls/2"
 	base.HeadRef, base.HeadSHA, base.HeadRepository, base.BaseRef, base.Draft = "work", r.Head("work"), base.Repository, "main", true
 	expect("opened")
 	done(t)(r.API.EditPullRequest(r.Owner, r.Name, 2, gitea.EditPullRequestOption{Title: "a change"}))
@@ -106,7 +106,7 @@ func TestGitea(t *testing.T) {
 	hook("form", "issues")
 	done(t)(r.API.CreateIssue(r.Owner, r.Name, gitea.CreateIssueOption{Title: "Something is wrong"}))
 	base = webhook.Event{
-		Name: "issues", Kind: webhook.Issue, Repository: "owner/delivers-forms", RepositoryURL: f.URL + "/owner/delivers-forms", DefaultBranch: "main", Sender: "owner",
+		Gitea: true, Name: "issues", Kind: webhook.Issue, Repository: "owner/delivers-forms", RepositoryURL: f.URL + "/owner/delivers-forms", DefaultBranch: "main", Sender: "owner",
 		Number: 1, Title: "Something is wrong", URL: f.URL + "/owner/delivers-forms/issues/1",
 	}
 	expect("opened")

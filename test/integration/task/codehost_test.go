@@ -103,7 +103,7 @@ func newReviewed(t *testing.T, script func(repository string) string) *reviewed 
 	}
 	program := kit.Bin(t, "platform-workspace")
 	r.Platform, r.model = standalone.WithModel(t, script(r.forge.Location()), func(o *standalone.Options) {
-		o.WorkspaceBinary, o.RepositoryAllow, o.Webhook.Secret = program, []string{r.git.Address()}, monitorSecret
+		o.WorkspaceBinary, o.RepositoryAllow = program, []string{r.git.Address()}
 	})
 	for name, value := range map[string]string{"reader": readerToken, "writer": writerToken} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"token": value}}
