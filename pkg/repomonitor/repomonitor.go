@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -60,6 +61,12 @@ func HasLabel(labels []string, label string) bool {
 // HasOneOf reports whether one of several labels is among some.
 func HasOneOf(labels, wanted []string) bool {
 	return slices.ContainsFunc(wanted, func(l string) bool { return HasLabel(labels, l) })
+}
+
+// Accessible reports whether the own credential of a monitor has read its repository, as its spec is now.
+func Accessible(m *v1alpha1.RepositoryMonitor) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRepositoryAccessible)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
 }
 
 // On returns a setting that is on unless it is switched off.

@@ -61,6 +61,9 @@ func finishMerge(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, _ stri
 	if err != nil {
 		return ending{}, err
 	}
+	if is.HeadSHA != j.a.Spec.HeadSHA { // whoever merged it, it was not this
+		return ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonMonitorHeadMoved, message: "the head has moved"}, nil
+	}
 	if is.State == "open" && !is.Ready {
 		_, err := w.updateItem(ctx, j.item.Namespace, j.item.Name, func(i *v1alpha1.MonitorItem) {
 			a := automergeOf(i)
@@ -197,6 +200,11 @@ func finishRepair(ctx context.Context, w *world, j *job, t *v1alpha1.Task, _ str
 	}
 	if _, err := w.observe(ctx, j.m, v1alpha1.MonitorPullRequest, &is.Item); err != nil {
 		return ending{}, err
+	}
+	if published {
+		if err := w.worked(ctx, j, t, v1alpha1.UsageLinkAssisted, d.PublicationID, is); err != nil {
+			return ending{}, err
+		}
 	}
 	_, err = w.updateItem(ctx, j.item.Namespace, j.item.Name, func(i *v1alpha1.MonitorItem) {
 		if r := i.Status.Repair; r != nil && r.TaskName == j.a.Status.TaskName {

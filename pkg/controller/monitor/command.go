@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,8 +41,8 @@ func (w *world) command(ctx context.Context, c *v1alpha1.MonitorCommand) error {
 	if m.Spec.Suspend {
 		return step.Wait{After: recheck, Reason: "the monitor is suspended"}
 	}
-	if at := s.NextAttemptAt; at != nil && at.After(w.now()) {
-		return step.Wait{After: at.Sub(w.now()), Reason: s.Message}
+	if wait := w.until(s.NextAttemptAt, s.Message); wait != nil {
+		return wait
 	}
 	if s.State == v1alpha1.MonitorCommandProcessed {
 		err = w.followUp(ctx, m, c)
@@ -56,12 +55,10 @@ func (w *world) command(ctx context.Context, c *v1alpha1.MonitorCommand) error {
 		return err
 	case failed.Reason == v1alpha1.CodeHostNotFound:
 		return w.answer(c, v1alpha1.MonitorCommandRejected, v1alpha1.ReasonMonitorItemGone, failed.Message)
-	case !failed.passing():
-		return w.answer(c, v1alpha1.MonitorCommandRejected, v1alpha1.ReasonMonitorHostRefused, failed.Message)
+	case w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message):
+		return w.until(s.NextAttemptAt, s.Message)
 	}
-	at := metav1.NewTime(w.now().Add(max(retryFirst, time.Duration(failed.RetryAfterSeconds)*time.Second)))
-	s.NextAttemptAt, s.Message = &at, failed.Message
-	return step.Wait{After: at.Sub(w.now()), Reason: failed.Message}
+	return w.answer(c, v1alpha1.MonitorCommandRejected, v1alpha1.ReasonMonitorHostRefused, failed.Message)
 }
 
 // answer ends a command, or says that its work was begun.
@@ -71,7 +68,7 @@ func (w *world) answer(c *v1alpha1.MonitorCommand, state v1alpha1.MonitorCommand
 		state = v1alpha1.MonitorCommandCompleted // its work was begun; only the label is left
 	}
 	w.counts.commands.WithLabelValues(string(c.Spec.Intent), string(state)).Inc()
-	s.State, s.Reason, s.Message, s.NextAttemptAt = state, reason, message, nil
+	s.State, s.Reason, s.Message, s.NextAttemptAt, s.Attempts = state, reason, message, nil, 0
 	if s.DecidedAt == nil {
 		s.DecidedAt = w.time()
 	}
@@ -125,6 +122,9 @@ func (w *world) decide(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1
 	}
 	if why := w.refusal(m, c, item); why != nil {
 		return w.answer(c, v1alpha1.MonitorCommandBlocked, why.reason, why.message)
+	}
+	if c.Spec.Intent == v1alpha1.MonitorApprovePlan {
+		return w.approvePlan(ctx, m, c, item, is, by.Login)
 	}
 	return w.begin(ctx, m, c, item, by)
 }
@@ -181,10 +181,7 @@ func (w *world) refusal(m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorComman
 
 // begin begins the work that a command asks for. Work of the same kind that goes on already is taken for it.
 func (w *world) begin(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, by operation.Labeling) error {
-	switch c.Spec.Intent {
-	case v1alpha1.MonitorApprovePlan:
-		return w.approvePlan(ctx, m, c, i, by.Login)
-	case v1alpha1.MonitorAutomergeIntent:
+	if c.Spec.Intent == v1alpha1.MonitorAutomergeIntent {
 		// The merge itself follows when everything permits it.
 		i, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) { automergeOf(i).Requested = true })
 		if err != nil {
@@ -283,36 +280,41 @@ func (w *world) followUp(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *
 	return w.answer(c, v1alpha1.MonitorCommandCompleted, a.Status.Reason, a.Status.Message)
 }
 
-// commandOf returns the command that a label of an item is; nil if none is.
-func commandOf(m *v1alpha1.RepositoryMonitor, kind v1alpha1.MonitorTargetKind, labels []string) *repomonitor.CommandLabel {
+// commandsOf returns the commands that labels of an item are.
+func commandsOf(m *v1alpha1.RepositoryMonitor, kind v1alpha1.MonitorTargetKind, labels []string) []repomonitor.CommandLabel {
 	if !m.Spec.Triggers.GitHub.Labels.Enabled {
 		return nil
 	}
-	for _, c := range repomonitor.CommandLabels(&m.Spec, kind) {
-		if repomonitor.HasLabel(labels, c.Label) {
-			return &c
-		}
-	}
-	return nil
+	return slices.DeleteFunc(repomonitor.CommandLabels(&m.Spec, kind), func(c repomonitor.CommandLabel) bool { return !repomonitor.HasLabel(labels, c.Label) })
 }
 
-// readLabels makes the command of a label that no webhook told of. A labelling gives one command, however often it is seen.
+// readLabels makes the commands of labels that no webhook told of. A labelling gives one command, however often it is seen.
 func (w *world) readLabels(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) error {
-	of := commandOf(m, i.Spec.TargetKind, i.Status.Labels)
-	if of == nil {
+	set := commandsOf(m, i.Spec.TargetKind, i.Status.Labels)
+	if len(set) == 0 {
 		return nil
 	}
 	var known v1alpha1.MonitorCommandList
 	if err := w.List(ctx, &known, client.InNamespace(m.Namespace)); err != nil {
 		return fmt.Errorf("commands: %w", err)
 	}
-	if slices.ContainsFunc(known.Items, func(c v1alpha1.MonitorCommand) bool {
-		s := &c.Spec
-		return s.MonitorUID == m.UID && s.TargetKind == i.Spec.TargetKind && s.Number == i.Spec.Number && strings.EqualFold(s.Label, of.Label) &&
-			(c.Status.State == v1alpha1.MonitorCommandAccepted || c.Status.State == v1alpha1.MonitorCommandProcessed)
-	}) {
-		return nil // a webhook told of it, and the command goes on
+	for _, of := range set {
+		if slices.ContainsFunc(known.Items, func(c v1alpha1.MonitorCommand) bool {
+			s := &c.Spec
+			return s.MonitorUID == m.UID && s.TargetKind == i.Spec.TargetKind && s.Number == i.Spec.Number && strings.EqualFold(s.Label, of.Label) &&
+				(c.Status.State == v1alpha1.MonitorCommandAccepted || c.Status.State == v1alpha1.MonitorCommandProcessed)
+		}) {
+			continue // a webhook told of it, and the command goes on
+		}
+		if err := w.readLabel(ctx, m, i, of); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// readLabel makes the command of a label.
+func (w *world) readLabel(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem, of repomonitor.CommandLabel) error {
 	var by operation.Labeling
 	if err := w.read(ctx, m, operation.LabelActor, operation.LabelArguments{Number: i.Spec.Number, Label: of.Label}, &by); err != nil {
 		if failed, ok := errors.AsType[failure](err); ok && !failed.passing() {

@@ -7,15 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/codehost/operation"
+	"github.com/platform-ai/platform/pkg/usage"
 )
 
 const (
@@ -78,17 +81,18 @@ func (w *world) observeLinks(ctx context.Context, m *v1alpha1.RepositoryMonitor,
 	if err != nil && !ok {
 		return 0, err
 	}
-	at := metav1.NewMicroTime(w.now())
 	for _, l := range links {
-		l.ObservedAt = &at
-		if ok {
-			unseen(&l, failed)
-		} else {
-			seen(&l, is)
+		l.ObservedAt = nil // the server's clock says when, because all times of usage are its
+		switch id := usage.HostID(is.ID); {
+		case ok:
+			unseen(&l, failed.Message, failed.Reason == v1alpha1.CodeHostNotFound)
+		case l.GitHubID != 0 && id != l.GitHubID:
+			unseen(&l, "the code host has another pull request of this number, so the repository is another one", true)
+		default:
+			w.seen(&l, is)
 		}
-		err := w.Create(ctx, &v1alpha1.UsageLink{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace}, Spec: l})
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
-			return 0, fmt.Errorf("link of usage: %w", err)
+		if err := w.link(ctx, m.Namespace, l); err != nil {
+			return 0, err
 		}
 	}
 	if ok && failed.Reason == v1alpha1.CodeHostRateLimited {
@@ -97,27 +101,51 @@ func (w *world) observeLinks(ctx context.Context, m *v1alpha1.RepositoryMonitor,
 	return 0, nil
 }
 
+// link records a link of usage. A server that records no usage, or that knows better, ends nothing.
+func (w *world) link(ctx context.Context, namespace string, l v1alpha1.UsageLinkSpec) error {
+	err := w.Create(ctx, &v1alpha1.UsageLink{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: l})
+	code := int32(0)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code = status.Status().Code
+	}
+	switch {
+	case err == nil, code == http.StatusConflict, code == http.StatusNotFound, code == http.StatusNotImplemented:
+		return nil
+	case code == http.StatusUnprocessableEntity:
+		klog.FromContext(ctx).Error(err, "What the code host says of a pull request is not recorded for usage", "repository", l.Repository, "number", l.Number)
+		return nil
+	}
+	return fmt.Errorf("link of usage: %w", err)
+}
+
+// worked records that the task of a piece of work reviewed its pull request, or changed its branch.
+func (w *world) worked(ctx context.Context, j *job, t *v1alpha1.Task, origin v1alpha1.UsageLinkOrigin, evidence string, is *operation.ItemState) error {
+	l := usage.Claim(t.UID, repositoryOf(j.m), j.a.Spec.Number, origin, evidence)
+	w.seen(&l, is)
+	return w.link(ctx, j.m.Namespace, l)
+}
+
 // maxReason is how long the reason of a link may be, in bytes.
 const maxReason = 1024
 
-// unseen clears the readiness of a link whose pull request the host does not show now. What was known of its state stays, because nothing
-// else is known.
-func unseen(l *v1alpha1.UsageLinkSpec, failed failure) {
-	l.Ready, l.ReadinessReason = false, clip.Text(failed.Message, maxReason)
-	if failed.Reason == v1alpha1.CodeHostNotFound {
+// unseen clears the readiness of a link whose pull request the host does not show now. What was known of its state stays unless it is gone,
+// because nothing else is known.
+func unseen(l *v1alpha1.UsageLinkSpec, why string, gone bool) {
+	l.Ready, l.ReadinessReason = false, clip.Text(why, maxReason)
+	if gone {
 		l.State = v1alpha1.UsageLinkUnknown
 	}
 }
 
 // seen sets what the host says about the pull request of a link.
-func seen(l *v1alpha1.UsageLinkSpec, is *operation.ItemState) {
+func (w *world) seen(l *v1alpha1.UsageLinkSpec, is *operation.ItemState) {
 	l.URL, l.HeadSHA, l.Ready, l.ReadinessReason = is.URL, is.HeadSHA, false, clip.Text(is.Reason, maxReason)
-	l.CreatedAt, l.MergedAt, l.ClosedAt = date(is.CreatedAt), nil, date(is.ClosedAt)
+	l.GitHubID, l.CreatedAt, l.MergedAt, l.ClosedAt = usage.HostID(is.ID), date(is.CreatedAt), nil, date(is.ClosedAt)
 	switch is.State {
 	case "merged":
 		l.State, l.MergedAt = v1alpha1.UsageLinkMerged, date(is.MergedAt)
 		if l.MergedAt == nil {
-			l.MergedAt = &metav1.Time{Time: l.ObservedAt.Time}
+			l.MergedAt = w.time()
 		}
 	case "closed":
 		l.State = v1alpha1.UsageLinkClosed

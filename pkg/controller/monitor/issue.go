@@ -5,6 +5,8 @@ package monitor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,7 +35,7 @@ func nextOfIssue(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *v1alph
 	if of == nil {
 		return nil
 	}
-	if of.Phase == v1alpha1.MonitorIssueApproved {
+	if of.Phase == v1alpha1.MonitorIssueApproved || of.Phase == v1alpha1.MonitorIssueImplementationQueued {
 		if mayWorkOnIssue(m, i, v1alpha1.MonitorImplement) != nil {
 			return nil
 		}
@@ -50,7 +52,8 @@ func nextOfIssue(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem) *v1alph
 		{v1alpha1.MonitorIssueTriaged, s.Research.Enabled, m.Spec.Agents.Researcher, v1alpha1.MonitorResearch},
 		{v1alpha1.MonitorIssueResearched, s.Planning.Enabled, m.Spec.Agents.Planner, v1alpha1.MonitorPlan},
 	} {
-		reached = reached || of.Phase == stage.after
+		// Work that was queued and has not begun is looked for again by its name.
+		reached = reached || of.Phase == stage.after || of.Phase == stageOf(stage.work).queued
 		if reached && stage.enabled && stage.agent != nil {
 			return newWork(m, i, stage.work, "", 1)
 		}
@@ -94,7 +97,10 @@ const (
 )
 
 // approvePlan writes down that a person approves of a plan.
-func (w *world) approvePlan(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, who string) error {
+func (w *world) approvePlan(ctx context.Context, m *v1alpha1.RepositoryMonitor, c *v1alpha1.MonitorCommand, i *v1alpha1.MonitorItem, is *operation.ItemState, who string) error {
+	if why := outdated(i, is); why != nil {
+		return w.answer(c, v1alpha1.MonitorCommandBlocked, why.reason, why.message)
+	}
 	i, err := w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) {
 		i.Status.Issue.PlanApprovedBy = who
 		switch i.Status.Issue.Phase {
@@ -111,15 +117,37 @@ func (w *world) approvePlan(ctx context.Context, m *v1alpha1.RepositoryMonitor, 
 	return w.answer(c, v1alpha1.MonitorCommandProcessed, "", "")
 }
 
-// phases are where an issue is while something is done about it, and afterwards.
-func phases(what v1alpha1.MonitorIntent) (during, after v1alpha1.MonitorIssuePhase) {
+// annotationText has the SHA-256 of the title and the text of the issue that a task is about.
+const annotationText = v1alpha1.LabelPrefix + "monitor-text-sha256"
+
+// textDigest returns what is in annotationText.
+func textDigest(is *operation.ItemState) string {
+	sum := sha256.Sum256([]byte(is.Title + "\x00" + is.Body))
+	return hex.EncodeToString(sum[:])
+}
+
+// outdated returns what keeps a plan from being carried out if the issue was changed after it was made: whoever wrote the issue would
+// otherwise have something implemented that nobody approved of.
+func outdated(i *v1alpha1.MonitorItem, is *operation.ItemState) *block {
+	if of := i.Status.Issue; of != nil && of.PlanFor != "" && of.PlanFor != textDigest(is) {
+		return blocked(v1alpha1.ReasonMonitorPlanNotApproved, "the issue was changed after the plan was made; the command plan makes another one")
+	}
+	return nil
+}
+
+// stage are the phases of an issue while something waits to be done about it, while it is done, and afterwards.
+type stage struct{ queued, during, after v1alpha1.MonitorIssuePhase }
+
+func stageOf(what v1alpha1.MonitorIntent) stage {
 	switch what {
 	case v1alpha1.MonitorTriage:
-		return v1alpha1.MonitorIssueTriaging, v1alpha1.MonitorIssueTriaged
+		return stage{v1alpha1.MonitorIssueTriageQueued, v1alpha1.MonitorIssueTriaging, v1alpha1.MonitorIssueTriaged}
 	case v1alpha1.MonitorResearch:
-		return v1alpha1.MonitorIssueResearching, v1alpha1.MonitorIssueResearched
+		return stage{v1alpha1.MonitorIssueResearchQueued, v1alpha1.MonitorIssueResearching, v1alpha1.MonitorIssueResearched}
+	case v1alpha1.MonitorImplement:
+		return stage{v1alpha1.MonitorIssueImplementationQueued, v1alpha1.MonitorIssueImplementing, v1alpha1.MonitorIssuePROpened}
 	}
-	return v1alpha1.MonitorIssuePlanning, v1alpha1.MonitorIssuePlanReady
+	return stage{v1alpha1.MonitorIssuePlanQueued, v1alpha1.MonitorIssuePlanning, v1alpha1.MonitorIssuePlanReady}
 }
 
 // onIssue has an agent say something about an issue.
@@ -131,7 +159,7 @@ func onIssue() action {
 			of := issueOf(i)
 			of.TaskName = a.Status.TaskName
 			if a.Spec.DesiredAction != v1alpha1.MonitorDecompose {
-				of.Phase, _ = phases(a.Spec.DesiredAction)
+				of.Phase = stageOf(a.Spec.DesiredAction).during
 			}
 		},
 		finish: finishIssue,
@@ -179,6 +207,7 @@ func issueTask(ctx context.Context, w *world, j *job) (*v1alpha1.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Annotations[annotationText] = textDigest(is)
 	return reads(t, j, j.m.Spec.Branch, ""), nil
 }
 
@@ -193,7 +222,7 @@ func known(of *v1alpha1.MonitorItemIssue) string {
 	return b.String()
 }
 
-func finishIssue(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, said string) (ending, error) {
+func finishIssue(ctx context.Context, w *world, j *job, t *v1alpha1.Task, said string) (ending, error) {
 	said = strings.TrimSpace(visible.Plain(said))
 	e := ending{state: v1alpha1.MonitorWorkSucceeded}
 	what := j.a.Spec.DesiredAction
@@ -219,9 +248,9 @@ func finishIssue(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, said s
 		case v1alpha1.MonitorDecompose:
 			return
 		default:
-			of.Plan, of.Risk, of.PlanApprovedBy = plan.Plan, plan.Risk, ""
+			of.Plan, of.Risk, of.PlanFor, of.PlanApprovedBy = plan.Plan, plan.Risk, t.Annotations[annotationText], ""
 		}
-		_, of.Phase = phases(what)
+		of.Phase = stageOf(what).after
 		if what == v1alpha1.MonitorPlan {
 			of.Phase = v1alpha1.MonitorIssueApproved
 			if needsApproval(j.m, plan.Risk) {
@@ -273,7 +302,7 @@ func implementing() action {
 			if of.TaskName != a.Status.TaskName {
 				of.Attempts++
 			}
-			of.TaskName, of.Phase, of.Branch = a.Status.TaskName, v1alpha1.MonitorIssueImplementing, ""
+			of.TaskName, of.Phase, of.Branch = a.Status.TaskName, stageOf(v1alpha1.MonitorImplement).during, ""
 		},
 		finish: finishImplementation,
 		ended:  blockIssue,
@@ -287,7 +316,7 @@ func implementTask(ctx context.Context, w *world, j *job) (*v1alpha1.Task, error
 	}
 	var running int32
 	for k := range works {
-		add(&running, works[k].Spec.DesiredAction == v1alpha1.MonitorImplement && works[k].Status.State == v1alpha1.MonitorWorkRunning)
+		add(&running, works[k].Spec.DesiredAction == v1alpha1.MonitorImplement && works[k].Status.StartedAt != nil && active(&works[k]))
 	}
 	impl := &j.m.Spec.IssueWorkflow.Implementation
 	if running >= limit(impl.MaxActive, defaultActive) {
@@ -296,6 +325,15 @@ func implementTask(ctx context.Context, w *world, j *job) (*v1alpha1.Task, error
 	is, err := w.state(ctx, j.m, v1alpha1.MonitorIssue, j.a.Spec.Number)
 	if err != nil {
 		return nil, err
+	}
+	if why := outdated(j.item, is); why != nil {
+		if _, err := w.updateItem(ctx, j.item.Namespace, j.item.Name, func(i *v1alpha1.MonitorItem) {
+			of := issueOf(i)
+			of.Phase, of.PlanApprovedBy, i.Status.Message = v1alpha1.MonitorIssueBlocked, "", why.message
+		}); err != nil {
+			return nil, err
+		}
+		return nil, why
 	}
 	number := strconv.FormatInt(j.a.Spec.Number, 10)
 	of := issueOf(j.item)
@@ -352,7 +390,7 @@ func finishImplementation(ctx context.Context, w *world, j *job, t *v1alpha1.Tas
 			return
 		}
 		of := issueOf(i)
-		of.Phase, of.Branch, of.PullRequest = v1alpha1.MonitorIssuePROpened, d.Branch, e.pullRequest
+		of.Phase, of.Branch, of.PullRequest = stageOf(v1alpha1.MonitorImplement).after, d.Branch, e.pullRequest
 		i.Status.Message = ""
 	})
 	return e, err

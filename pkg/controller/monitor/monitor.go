@@ -193,6 +193,25 @@ func (f failure) wait(n int32) time.Duration {
 	return max(pause, time.Duration(f.RetryAfterSeconds)*time.Second)
 }
 
+// retry counts a failure, and sets when the same call is made again. It reports false if it is not, because the failure does not pass, or
+// because the call was made often enough.
+func (w *world) retry(f failure, attempts *int32, next **metav1.Time, message *string) bool {
+	if !f.passing() || *attempts+1 >= maxTries {
+		return false
+	}
+	*attempts++
+	*next, *message = &metav1.Time{Time: w.now().Add(f.wait(*attempts))}, f.Message
+	return true
+}
+
+// until waits for the next attempt of something; nil if it is due.
+func (w *world) until(next *metav1.Time, why string) error {
+	if next == nil || !next.After(w.now()) {
+		return nil
+	}
+	return step.Wait{After: next.Sub(w.now()), Reason: why}
+}
+
 const (
 	retryFirst, retryMost = 15 * time.Second, 10 * time.Minute
 	// maxTries is how often a code host is asked for one thing.

@@ -59,11 +59,8 @@ func (w *world) mutate(ctx context.Context, m *v1alpha1.RepositoryMonitor, of mu
 	}
 	before := row.DeepCopy()
 	s := &row.Status
-	s.Attempts++
 	switch {
-	case ok && failed.passing() && s.Attempts < maxTries:
-		at := metav1.NewTime(w.now().Add(failed.wait(s.Attempts)))
-		s.NextAttemptAt, s.Message = &at, failed.Message
+	case ok && w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message):
 		failed.RetryAfterSeconds = max(failed.RetryAfterSeconds, int64(failed.wait(s.Attempts).Seconds()))
 	case ok:
 		err, s.State, s.Reason, s.Message = nil, v1alpha1.MonitorPublishFailed, string(failed.Reason), failed.Message
@@ -73,6 +70,7 @@ func (w *world) mutate(ctx context.Context, m *v1alpha1.RepositoryMonitor, of mu
 		s.State, s.URL, s.SHA, s.Message = v1alpha1.MonitorPublishSucceeded, done.url, done.sha, ""
 	}
 	if s.State != v1alpha1.MonitorPublishStarted {
+		s.Attempts++
 		s.CompletedAt, s.NextAttemptAt = w.time(), nil
 		w.counts.mutations.WithLabelValues(string(of.operation), string(s.State)).Inc()
 	}

@@ -19,6 +19,8 @@ import (
 // block is what keeps something from going on.
 type block struct{ reason, message string }
 
+func (b *block) Error() string { return b.message }
+
 func blocked(reason, format string, a ...any) *block {
 	return &block{reason, fmt.Sprintf(format, a...)}
 }
@@ -72,7 +74,7 @@ func (w *world) next(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1al
 			return 0, err
 		}
 		if made {
-			return 1, nil
+			return 1, w.queued(ctx, wanted, i)
 		}
 		if !w.again(wanted) {
 			return 0, nil
@@ -80,6 +82,19 @@ func (w *world) next(ctx context.Context, m *v1alpha1.RepositoryMonitor, i *v1al
 		wanted = newWork(m, i, wanted.Spec.DesiredAction, wanted.Spec.HeadSHA, wanted.Spec.Attempt+1)
 	}
 	return 0, nil
+}
+
+// queued says in an issue that work on it waits to begin.
+func (w *world) queued(ctx context.Context, a *v1alpha1.MonitorWorkAction, i *v1alpha1.MonitorItem) error {
+	if i.Spec.TargetKind != v1alpha1.MonitorIssue {
+		return nil
+	}
+	_, err := w.updateItem(ctx, i.Namespace, i.Name, func(now *v1alpha1.MonitorItem) {
+		if of := now.Status.Issue; of != nil && of.Phase == i.Status.Issue.Phase { // otherwise it has begun meanwhile
+			of.Phase = stageOf(a.Spec.DesiredAction).queued
+		}
+	})
+	return err
 }
 
 const (

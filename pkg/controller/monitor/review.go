@@ -5,6 +5,7 @@ package monitor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -63,7 +64,14 @@ P0 must not be merged, P3 is a matter of taste. line is a line of the file after
 	if advice := advisory(j); advice != "" {
 		prompt += "\n" + advice
 	}
-	if commands := j.m.Spec.Validation.Commands; len(commands) > 0 && j.m.Spec.Validation.Mode != v1alpha1.MonitorValidationOff {
+	validation, err := validationOf(j.m)
+	if err != nil {
+		return nil, err
+	}
+	switch commands := j.m.Spec.Validation.Commands; {
+	case validation != "":
+		prompt += "\nThe maintainers have checks for this repository. You may run them on this commit with run_validation, without arguments. They run: " + strings.Join(commands, "; ") + "\n"
+	case len(commands) > 0 && j.m.Spec.Validation.Mode != v1alpha1.MonitorValidationOff:
 		prompt += "\nIf you can run programs, check the change with: " + strings.Join(commands, "; ") + "\n"
 	}
 	diff := quoted("diff", is.Diff, maxDiff)
@@ -75,7 +83,23 @@ P0 must not be merged, P3 is a matter of taste. line is a line of the file after
 	if err != nil {
 		return nil, err
 	}
+	if validation != "" {
+		t.Annotations[v1alpha1.AnnotationMonitorValidation] = validation
+	}
 	return reads(t, j, "", is.HeadSHA), nil
+}
+
+// validationOf returns what run_validation of a reviewer runs (v1alpha1.AnnotationMonitorValidation); empty if there is nothing to run.
+func validationOf(m *v1alpha1.RepositoryMonitor) (string, error) {
+	v := &m.Spec.Validation
+	if v.Image == "" || v.Mode == v1alpha1.MonitorValidationOff || len(v.Commands) == 0 {
+		return "", nil
+	}
+	raw, err := json.Marshal(map[string]any{"image": v.Image, "commands": v.Commands})
+	if err != nil {
+		return "", fmt.Errorf("validation: %w", err)
+	}
+	return string(raw), nil
 }
 
 // advisory tells an agent of labels that advise it.
@@ -94,13 +118,16 @@ func advisory(j *job) string {
 
 // finishReview writes down what a reviewer said, and posts it. If the head moved during the review, the verdict is stale, and nothing is
 // posted.
-func finishReview(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, said string) (ending, error) {
+func finishReview(ctx context.Context, w *world, j *job, t *v1alpha1.Task, said string) (ending, error) {
 	is, err := w.state(ctx, j.m, v1alpha1.MonitorPullRequest, j.a.Spec.Number)
 	if err != nil {
 		return ending{}, err
 	}
 	item, err := w.observe(ctx, j.m, v1alpha1.MonitorPullRequest, &is.Item)
 	if err != nil {
+		return ending{}, err
+	}
+	if err := w.worked(ctx, j, t, v1alpha1.UsageLinkReviewOnly, j.a.Name, is); err != nil {
 		return ending{}, err
 	}
 	review := v1alpha1.MonitorItemReview{HeadSHA: j.a.Spec.HeadSHA, TaskName: j.a.Status.TaskName, ReviewedAt: w.time()}

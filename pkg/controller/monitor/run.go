@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,8 +37,8 @@ func (w *world) run(ctx context.Context, r *v1alpha1.MonitorRun) error {
 		s.State, s.StartedAt = v1alpha1.MonitorRunRunning, w.time()
 		return step.ErrDone // what was written wakes the run
 	}
-	if at := s.NextAttemptAt; s.Attempts > 0 && at != nil && at.After(w.now()) {
-		return step.Wait{After: at.Sub(w.now()), Reason: s.Message}
+	if wait := w.until(s.NextAttemptAt, s.Message); wait != nil {
+		return wait
 	}
 	err = w.look(ctx, m, r)
 	failed, ok := errors.AsType[failure](err)
@@ -44,14 +47,10 @@ func (w *world) run(ctx context.Context, r *v1alpha1.MonitorRun) error {
 		return w.endRun(r, v1alpha1.MonitorRunSucceeded, "")
 	case !ok:
 		return err
-	case !failed.passing() || s.Attempts+1 >= maxTries:
-		return w.endRun(r, v1alpha1.MonitorRunFailed, failed.Message)
+	case w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message):
+		return w.until(s.NextAttemptAt, s.Message)
 	}
-	s.Attempts++
-	pause := failed.wait(s.Attempts)
-	at := metav1.NewTime(w.now().Add(pause))
-	s.NextAttemptAt, s.Message = &at, failed.Message
-	return step.Wait{After: pause, Reason: failed.Message}
+	return w.endRun(r, v1alpha1.MonitorRunFailed, failed.Message)
 }
 
 func (w *world) endRun(r *v1alpha1.MonitorRun, state v1alpha1.MonitorRunState, message string) error {
@@ -193,7 +192,7 @@ func looksAfter(m *v1alpha1.RepositoryMonitor, kind v1alpha1.MonitorTargetKind, 
 	if repomonitor.HasOneOf(is.Labels, t.ExcludeLabels) {
 		return false
 	}
-	return len(t.IncludeLabels) == 0 || repomonitor.HasOneOf(is.Labels, t.IncludeLabels) || commandOf(m, kind, is.Labels) != nil
+	return len(t.IncludeLabels) == 0 || repomonitor.HasOneOf(is.Labels, t.IncludeLabels) || len(commandsOf(m, kind, is.Labels)) > 0
 }
 
 // observe writes down what the code host says about a pull request or issue.
@@ -202,16 +201,9 @@ func (w *world) observe(ctx context.Context, m *v1alpha1.RepositoryMonitor, kind
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: repomonitor.ItemName(m, kind, is.Number), OwnerReferences: repomonitor.OwnedBy(m)},
 		Spec:       v1alpha1.MonitorItemSpec{MonitorName: m.Name, MonitorUID: m.UID, TargetKind: kind, Number: is.Number},
 	}
-	if err := w.Get(ctx, client.ObjectKeyFromObject(item), item); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("item: %w", err)
-	} else if err != nil {
-		if _, err := w.ensure(ctx, item); err != nil {
-			return nil, fmt.Errorf("item: %w", err)
-		}
-	}
-	return w.updateItem(ctx, item.Namespace, item.Name, func(i *v1alpha1.MonitorItem) {
+	change := func(i *v1alpha1.MonitorItem) {
 		s := &i.Status
-		s.State, s.Title, s.URL, s.Author, s.Labels, s.ObservedAt = v1alpha1.MonitorItemState(is.State), is.Title, is.URL, is.Author, is.Labels[:min(len(is.Labels), maxLabels)], w.time()
+		s.State, s.Title, s.URL, s.Author, s.Labels = v1alpha1.MonitorItemState(is.State), is.Title, is.URL, is.Author, is.Labels[:min(len(is.Labels), maxLabels)]
 		s.Draft, s.HeadSHA, s.HeadBranch, s.HeadRepository, s.BaseBranch = is.Draft, is.HeadSHA, is.HeadBranch, is.HeadRepository, is.BaseBranch
 		if kind == v1alpha1.MonitorIssue && s.Issue == nil {
 			s.Issue = &v1alpha1.MonitorItemIssue{Phase: v1alpha1.MonitorIssueDiscovered}
@@ -225,8 +217,27 @@ func (w *world) observe(ctx context.Context, m *v1alpha1.RepositoryMonitor, kind
 				s.Automerge.State, s.Automerge.MergeSHA = v1alpha1.MonitorMergeDone, is.MergeSHA
 			}
 		}
+	}
+	err := w.Get(ctx, client.ObjectKeyFromObject(item), item)
+	if apierrors.IsNotFound(err) {
+		_, err = w.ensure(ctx, item)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("item: %w", err)
+	}
+	if now := item.DeepCopy(); item.Status.ObservedAt != nil && w.now().Sub(item.Status.ObservedAt.Time) < observeAgain {
+		if change(now); equality.Semantic.DeepEqual(now.Status, item.Status) {
+			return item, nil
+		}
+	}
+	return w.updateItem(ctx, item.Namespace, item.Name, func(i *v1alpha1.MonitorItem) {
+		change(i)
+		i.Status.ObservedAt = w.time()
 	})
 }
+
+// observeAgain is how often it is written down that nothing has changed.
+const observeAgain = time.Hour
 
 // maxLabels is how many labels of an item are kept.
 const maxLabels = 100

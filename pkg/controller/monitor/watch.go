@@ -5,6 +5,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,6 +38,9 @@ func (w *world) check(ctx context.Context, m *v1alpha1.RepositoryMonitor) error 
 	s := &m.Status
 	s.ObservedGeneration = m.Generation
 	why, err := w.lacks(ctx, m)
+	if err == nil && why == "" && !m.Spec.Suspend {
+		why, err = w.reach(ctx, m)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,6 +54,48 @@ func (w *world) check(ctx context.Context, m *v1alpha1.RepositoryMonitor) error 
 	}
 	meta.SetStatusCondition(&s.Conditions, c)
 	return nil
+}
+
+// reach has the own credential of the monitor read the repository, and returns why it cannot; empty if it can, or if the code host does not
+// answer now. Only then deliveries of webhooks are told to the monitor, so who writes one for a repository that is not theirs learns
+// nothing. After a run that failed it is read again, because the credential may have been taken back.
+func (w *world) reach(ctx context.Context, m *v1alpha1.RepositoryMonitor) (string, error) {
+	runs, err := w.runs(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	if repomonitor.Accessible(m) && !lastFailed(runs) {
+		return "", nil
+	}
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionRepositoryAccessible, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMonitorRepositoryRead,
+		Message: "the credential of the monitor can read the repository", ObservedGeneration: m.Generation,
+	}
+	var why string
+	err = w.read(ctx, m, operation.Repository, operation.NoArguments{}, &operation.RepositoryState{})
+	failed, ok := errors.AsType[failure](err)
+	switch {
+	case err != nil && !ok:
+		return "", err
+	case ok && failed.passing():
+		return "", nil // what was known of the spec as it is stays
+	case ok:
+		why = "spec.repoURL: " + failed.Message
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(failed.Reason), failed.Message
+	}
+	meta.SetStatusCondition(&m.Status.Conditions, c)
+	return why, nil
+}
+
+// lastFailed reports whether the run that ended last has failed.
+func lastFailed(runs []v1alpha1.MonitorRun) bool {
+	var last *v1alpha1.MonitorRunStatus
+	for i := range runs {
+		if s := &runs[i].Status; s.CompletedAt != nil && (last == nil || last.CompletedAt.Before(s.CompletedAt)) {
+			last = s
+		}
+	}
+	return last != nil && last.State == v1alpha1.MonitorRunFailed
 }
 
 // lacks returns why the monitor cannot work; empty if it can.
@@ -155,6 +201,14 @@ func (w *world) works(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1a
 	return slices.DeleteFunc(l.Items, func(a v1alpha1.MonitorWorkAction) bool { return a.Spec.MonitorUID != m.UID }), nil
 }
 
+func (w *world) runs(ctx context.Context, m *v1alpha1.RepositoryMonitor) ([]v1alpha1.MonitorRun, error) {
+	var l v1alpha1.MonitorRunList
+	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
+		return nil, fmt.Errorf("runs: %w", err)
+	}
+	return slices.DeleteFunc(l.Items, func(r v1alpha1.MonitorRun) bool { return r.Spec.MonitorUID != m.UID }), nil
+}
+
 // watch makes the run that is due, refreshes evidence, and waits for the next time.
 func (w *world) watch(ctx context.Context, m *v1alpha1.RepositoryMonitor) error {
 	if m.Status.Phase != v1alpha1.MonitorReady {
@@ -199,15 +253,12 @@ func (w *world) watch(ctx context.Context, m *v1alpha1.RepositoryMonitor) error 
 
 // lastRuns says in the status which runs were the last ones, and reports whether one is not over.
 func (w *world) lastRuns(ctx context.Context, m *v1alpha1.RepositoryMonitor) (busy bool, err error) {
-	var l v1alpha1.MonitorRunList
-	if err := w.List(ctx, &l, client.InNamespace(m.Namespace), client.MatchingFields{ofMonitor: m.Name}); err != nil {
-		return false, fmt.Errorf("runs: %w", err)
+	runs, err := w.runs(ctx, m)
+	if err != nil {
+		return false, err
 	}
-	for i := range l.Items {
-		r := &l.Items[i]
-		if r.Spec.MonitorUID != m.UID {
-			continue
-		}
+	for i := range runs {
+		r := &runs[i]
 		switch r.Status.State {
 		case v1alpha1.MonitorRunQueued, v1alpha1.MonitorRunRunning, "":
 			busy = busy || r.Spec.TargetNumber == 0

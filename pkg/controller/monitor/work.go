@@ -74,8 +74,8 @@ func (w *world) work(ctx context.Context, a *v1alpha1.MonitorWorkAction) error {
 	if !active(a) {
 		return step.ErrDone
 	}
-	if at := a.Status.NextAttemptAt; a.Status.Attempts > 0 && at != nil && at.After(w.now()) {
-		return step.Wait{After: at.Sub(w.now()), Reason: a.Status.Message}
+	if wait := w.until(a.Status.NextAttemptAt, a.Status.Message); wait != nil {
+		return wait
 	}
 	m, err := w.monitor(ctx, a.Namespace, a.Spec.MonitorName, a.Spec.MonitorUID)
 	if err != nil {
@@ -96,10 +96,14 @@ func (w *world) work(ctx context.Context, a *v1alpha1.MonitorWorkAction) error {
 	if !ok {
 		return w.end(ctx, j, a, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorNotEnabled, message: "there is no such work"})
 	}
-	if a.Status.State != v1alpha1.MonitorWorkRunning {
-		return w.start(ctx, of, j)
+	switch a.Status.State {
+	case v1alpha1.MonitorWorkRetryPending:
+		a.Status.State, a.Status.NextAttemptAt = v1alpha1.MonitorWorkRunning, nil
+		return step.ErrDone // what was written wakes the work
+	case v1alpha1.MonitorWorkRunning:
+		return w.goOn(ctx, of, j)
 	}
-	return w.goOn(ctx, of, j)
+	return w.start(ctx, of, j)
 }
 
 // start begins a piece of work.
@@ -133,11 +137,18 @@ func (w *world) start(ctx context.Context, of action, j *job) error {
 	}
 	if of.task != nil {
 		t, err := of.task(ctx, w, j)
+		if why, ok := errors.AsType[*block](err); ok {
+			w.counts.blocks.WithLabelValues(why.reason).Inc()
+			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkBlocked, reason: why.reason, message: why.message})
+		}
 		if wait, ok := errors.AsType[step.Wait](err); ok {
 			return wait
 		}
 		if failed, ok := errors.AsType[failure](err); ok {
-			return w.later(ctx, j, failed)
+			if s := &j.a.Status; w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message) {
+				return w.until(s.NextAttemptAt, s.Message)
+			}
+			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: string(failed.Reason), message: failed.Message})
 		}
 		if err != nil {
 			return err
@@ -204,28 +215,16 @@ func (w *world) goOn(ctx context.Context, of action, j *job) error {
 	}
 	e, err := of.finish(ctx, w, j, t, said)
 	if failed, ok := errors.AsType[failure](err); ok {
-		if !failed.passing() || j.a.Status.Attempts+1 >= maxTries {
-			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: string(failed.Reason), message: failed.Message})
+		if s := &j.a.Status; w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message) {
+			s.State = v1alpha1.MonitorWorkRetryPending
+			return w.until(s.NextAttemptAt, s.Message)
 		}
-		return w.later(ctx, j, failed)
+		return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: string(failed.Reason), message: failed.Message})
 	}
 	if err != nil {
 		return err
 	}
 	return w.end(ctx, j, j.a, e)
-}
-
-// later has a piece of work go on when the code host may answer again.
-func (w *world) later(ctx context.Context, j *job, failed failure) error {
-	s := &j.a.Status
-	if !failed.passing() || s.Attempts+1 >= maxTries {
-		return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: string(failed.Reason), message: failed.Message})
-	}
-	s.Attempts++
-	pause := failed.wait(s.Attempts)
-	at := metav1.NewTime(w.now().Add(pause))
-	s.NextAttemptAt, s.Message = &at, failed.Message
-	return step.Wait{After: pause, Reason: failed.Message}
 }
 
 // over ends work that its finish did not end.

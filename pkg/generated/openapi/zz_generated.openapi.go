@@ -7136,6 +7136,13 @@ func schema_pkg_apis_core_v1alpha1_MonitorCommandStatus(ref common.ReferenceCall
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often the code host gave no answer.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"decidedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "decidedAt is when it was decided.",
@@ -7702,6 +7709,13 @@ func schema_pkg_apis_core_v1alpha1_MonitorItemIssue(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"planFor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planFor is the SHA-256 of the title and the text that the plan was made for. An issue that changes afterwards needs a new plan.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"attempts": {
 						SchemaProps: spec.SchemaProps{
 							Description: "attempts is how often an implementation was tried.",
@@ -8078,7 +8092,7 @@ func schema_pkg_apis_core_v1alpha1_MonitorItemStatus(ref common.ReferenceCallbac
 					},
 					"observedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedAt is when the code host was asked.",
+							Description: "observedAt is when the code host said so. As long as nothing changes, it is written again once an hour.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},

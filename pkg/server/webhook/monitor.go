@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -25,10 +24,11 @@ func headActions() []string {
 	return []string{"opened", "reopened", webhook.Synchronize, "ready_for_review", webhook.Labeled, webhook.Unlabeled}
 }
 
-// tell tells the monitors of the repository.
-func (h *Hook) tell(ctx context.Context, d *v1alpha1.CodeHostDelivery, labels []string, out *v1alpha1.CodeHostDeliveryStatus) error {
+// tell tells the monitors of the repository. Who may read the row need not be permitted to read the namespaces of all of them, so it names
+// what was made in its own, and counts the rest. told reports whether anything was made or was there.
+func (h *Hook) tell(ctx context.Context, d *v1alpha1.CodeHostDelivery, labels relabeled, out *v1alpha1.CodeHostDeliveryStatus) (told bool, err error) {
 	name := d.Namespace + "/" + d.Name
-	return h.o.Monitors.OfRepository(ctx, d.Spec.RepositoryURL, func(m *v1alpha1.RepositoryMonitor) error {
+	err = h.o.Monitors.OfRepository(ctx, d.Spec.RepositoryURL, func(m *v1alpha1.RepositoryMonitor) error {
 		if m.Spec.Suspend || m.DeletionTimestamp != nil {
 			return nil
 		}
@@ -41,35 +41,41 @@ func (h *Hook) tell(ctx context.Context, d *v1alpha1.CodeHostDelivery, labels []
 			out.MonitorRunsSkipped++
 		case made || run.Spec.Delivery == name: // the latter if this was interrupted before it could say so
 			out.MonitorRunsQueued++
-			out.Runs = append(out.Runs, run.Namespace+"/"+run.Name)
 		default:
 			out.MonitorRunsCached++
+		}
+		told = told || run != nil
+		if run != nil && run.Namespace == d.Namespace {
 			out.Runs = append(out.Runs, run.Namespace+"/"+run.Name)
 		}
 		if d.Spec.PullRequestIssue || !m.Spec.Triggers.GitHub.Labels.Enabled || !looksAfter(m, d) {
 			return nil
 		}
 		for _, c := range repomonitor.CommandLabels(&m.Spec, d.Spec.TargetKind) {
-			if !repomonitor.HasLabel(labels, c.Label) {
+			if !repomonitor.HasLabel(labels.added, c.Label) {
 				continue
 			}
 			command, _, err := h.o.Monitors.CommandByLabel(ctx, m, d, c)
 			if err != nil {
 				return err
 			}
-			out.Commands = append(out.Commands, command.Namespace+"/"+command.Name)
+			told = true
+			if command.Namespace == d.Namespace {
+				out.Commands = append(out.Commands, command.Namespace+"/"+command.Name)
+			}
 		}
 		return nil
 	})
+	return told, err
 }
 
 // queue makes the run of a monitor that a delivery asks for; nil if it asks for none.
-func (h *Hook) queue(ctx context.Context, m *v1alpha1.RepositoryMonitor, d *v1alpha1.CodeHostDelivery, labels []string, name string) (*v1alpha1.MonitorRun, bool, error) {
+func (h *Hook) queue(ctx context.Context, m *v1alpha1.RepositoryMonitor, d *v1alpha1.CodeHostDelivery, labels relabeled, name string) (*v1alpha1.MonitorRun, bool, error) {
 	s := &d.Spec
 	if d.Spec.PullRequestIssue || !looksAfter(m, d) {
 		return nil, false, nil
 	}
-	if labelsChange(s.Action) && (repomonitor.HasOneOf(labels, m.Spec.Policy.PauseLabels) || repomonitor.HasOneOf(s.Labels, m.Spec.Policy.PauseLabels)) {
+	if labelsChange(s.Action) && repomonitor.HasOneOf(slices.Concat(labels.added, labels.removed), m.Spec.Policy.PauseLabels) {
 		return h.o.Monitors.QueueItem(ctx, m, s.TargetKind, s.Number, fmt.Sprintf("%s.%d", name, d.Status.Replays))
 	}
 	if s.TargetKind != v1alpha1.MonitorPullRequest || !m.Spec.Review.ExactEventEnabled || s.HeadSHA == "" || !slices.Contains(headActions(), s.Action) && s.Action != webhook.LabelUpdated && (s.Hook != hookOfGitea || s.Action != "edited") {
@@ -93,57 +99,50 @@ func labelsChange(action string) bool {
 	return action == webhook.Labeled || action == webhook.Unlabeled || action == webhook.LabelUpdated
 }
 
-// added returns the labels that a delivery says were set. GitHub names them. Gitea says only which labels there are afterwards, so those
-// count that were not there in the delivery before. Without an earlier one, as after an issue was opened with labels, all count.
-func (h *Hook) added(ctx context.Context, d *v1alpha1.CodeHostDelivery) ([]string, error) {
+// relabeled are the labels that were set, and those that were removed.
+type relabeled struct{ added, removed []string }
+
+// relabeling returns which labels a delivery says were set and removed. GitHub names them. Gitea says only which labels there are afterwards,
+// so they are compared with those in the delivery before. Without an earlier one, as after an issue was opened with labels, all were set.
+func (h *Hook) relabeling(ctx context.Context, d *v1alpha1.CodeHostDelivery) (r relabeled, err error) {
 	switch s := &d.Spec; {
 	case s.Action == webhook.Labeled:
-		return s.Labels, nil
+		return relabeled{added: s.Labels}, nil
+	case s.Action == webhook.Unlabeled && (len(s.Labels) > 0 || s.Hook != hookOfGitea):
+		return relabeled{removed: s.Labels}, nil
 	case s.Action == "opened" && s.Hook == hookOfGitea:
-		return s.AllLabels, nil
-	case s.Action != webhook.LabelUpdated || len(s.AllLabels) == 0:
-		return nil, nil
+		return relabeled{added: s.AllLabels}, nil
+	case !labelsChange(s.Action):
+		return relabeled{}, nil
 	}
 	before, err := h.before(ctx, d)
 	if err != nil {
-		return nil, err
+		return relabeled{}, err
 	}
-	var added []string
-	for _, l := range d.Spec.AllLabels {
-		if before == nil || !repomonitor.HasLabel(before.Spec.AllLabels, l) {
-			added = append(added, l)
+	if before == nil {
+		return relabeled{added: d.Spec.AllLabels}, nil
+	}
+	return relabeled{added: without(d.Spec.AllLabels, before.Spec.AllLabels), removed: without(before.Spec.AllLabels, d.Spec.AllLabels)}, nil
+}
+
+// without returns the labels that are not among others.
+func without(labels, others []string) (out []string) {
+	for _, l := range labels {
+		if !repomonitor.HasLabel(others, l) {
+			out = append(out, l)
 		}
 	}
-	return added, nil
+	return out
 }
 
 // before returns the delivery about the same pull request or issue that arrived before another one; nil if there is none.
 func (h *Hook) before(ctx context.Context, d *v1alpha1.CodeHostDelivery) (found *v1alpha1.CodeHostDelivery, err error) {
-	err = h.each(ctx, fields.OneTermEqualSelector(codehostdelivery.FieldItem, codehostdelivery.ItemKey(d)), func(other *v1alpha1.CodeHostDelivery) {
+	same := fields.OneTermEqualSelector(codehostdelivery.FieldItem, codehostdelivery.ItemKey(d))
+	err = h.o.Deliveries.Select(ctx, d.Namespace, same, func(other *v1alpha1.CodeHostDelivery) error {
 		if other.Spec.ReceivedAt.Before(&d.Spec.ReceivedAt) && (found == nil || found.Spec.ReceivedAt.Before(&other.Spec.ReceivedAt)) {
 			found = other
 		}
+		return nil
 	})
 	return found, err
-}
-
-// each calls f with the deliveries that a selector selects.
-func (h *Hook) each(ctx context.Context, selector fields.Selector, f func(*v1alpha1.CodeHostDelivery)) error {
-	ctx = asServer(ctx, h.o.Triggers.Namespace)
-	for o := (&metainternalversion.ListOptions{FieldSelector: selector, Limit: atOnce}); ; {
-		obj, err := h.o.Deliveries.List(ctx, o)
-		if err != nil {
-			return err
-		}
-		list, ok := obj.(*v1alpha1.CodeHostDeliveryList)
-		if !ok {
-			return fmt.Errorf("list of deliveries: %T", obj)
-		}
-		for i := range list.Items {
-			f(&list.Items[i])
-		}
-		if o.Continue = list.Continue; o.Continue == "" {
-			return nil
-		}
-	}
 }

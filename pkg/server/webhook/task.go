@@ -182,10 +182,11 @@ func (h *Hook) duplicate(out *v1alpha1.CodeHostDeliveryStatus, task, action stri
 
 // sameEvent returns the delivery of another hook that was the same event and made a task.
 func (h *Hook) sameEvent(ctx context.Context, d *v1alpha1.CodeHostDelivery, action string) (found *v1alpha1.CodeHostDelivery, err error) {
-	err = h.each(ctx, fields.OneTermEqualSelector(codehostdelivery.FieldID, d.Spec.DeliveryID), func(other *v1alpha1.CodeHostDelivery) {
+	err = h.o.Deliveries.Select(ctx, d.Namespace, fields.OneTermEqualSelector(codehostdelivery.FieldID, d.Spec.DeliveryID), func(other *v1alpha1.CodeHostDelivery) error {
 		if other.Name != d.Name && other.Status.State == v1alpha1.DeliveryProcessed && other.Status.Action == action && len(other.Status.Tasks) > 0 {
 			found = other
 		}
+		return nil
 	})
 	return found, err
 }

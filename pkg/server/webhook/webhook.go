@@ -34,11 +34,8 @@ import (
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -234,32 +231,15 @@ func (h *Hook) row(e *webhook.Event, body []byte) *v1alpha1.CodeHostDelivery {
 
 // store appends a row, or returns the one that is there for the same delivery.
 func (h *Hook) store(ctx context.Context, d *v1alpha1.CodeHostDelivery) (row *v1alpha1.CodeHostDelivery, again bool, err error) {
-	ctx = asServer(ctx, d.Namespace)
-	served, err := h.o.Deliveries.AsCaller()
-	if err != nil {
-		return nil, false, err
+	row, made, err := h.o.Deliveries.Ensure(ctx, d, false)
+	if made || err != nil {
+		return row, false, err
 	}
-	obj, err := served.Create(ctx, d, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		row, err = h.o.Deliveries.UpdateStored(ctx, d.Name, func(now *v1alpha1.CodeHostDelivery) error {
-			now.Status.Redeliveries++
-			return nil
-		})
-		return row, true, err
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	row, ok := obj.(*v1alpha1.CodeHostDelivery)
-	if !ok {
-		return nil, false, fmt.Errorf("create of a delivery: %T", obj)
-	}
-	return row, false, nil
-}
-
-// asServer returns the context of what the server does by itself in a namespace.
-func asServer(ctx context.Context, namespace string) context.Context {
-	return request.WithNamespace(request.WithUser(ctx, nil), namespace)
+	row, err = h.o.Deliveries.UpdateStored(resource.AsServer(ctx, d.Namespace), d.Name, func(now *v1alpha1.CodeHostDelivery) error {
+		now.Status.Redeliveries++
+		return nil
+	})
+	return row, true, err
 }
 
 // decide makes what a delivery asks for, and stores what that was. After an error it is tried again later.
@@ -269,7 +249,7 @@ func (h *Hook) decide(ctx context.Context, d *v1alpha1.CodeHostDelivery) (*v1alp
 	out := d.Status.DeepCopy()
 	failed := h.make(ctx, d, out)
 	again := failed != nil
-	ctx = asServer(context.WithoutCancel(ctx), d.Namespace)
+	ctx = resource.AsServer(context.WithoutCancel(ctx), d.Namespace)
 	now := metav1.NewMicroTime(h.o.Clock.Now())
 	row, stored := h.o.Deliveries.UpdateStored(ctx, d.Name, func(row *v1alpha1.CodeHostDelivery) error {
 		if row.Status.State != v1alpha1.DeliveryReceived || row.Status.Replays != d.Status.Replays {
@@ -294,18 +274,19 @@ func (h *Hook) make(ctx context.Context, d *v1alpha1.CodeHostDelivery, out *v1al
 	if d.Spec.TargetKind == "" {
 		return nil
 	}
-	labels, err := h.added(ctx, d)
+	labels, err := h.relabeling(ctx, d)
 	if err != nil {
 		return err
 	}
 	out.Reason, out.Message = v1alpha1.ReasonDeliveryNothingAsked, "no monitor looks after the repository, and no label asks for a task"
-	if err := h.tell(ctx, d, labels, out); err != nil {
+	told, err := h.tell(ctx, d, labels, out)
+	if err != nil {
 		return err
 	}
-	if out.MonitorRunsQueued+out.MonitorRunsCached > 0 || len(out.Commands) > 0 {
+	if told {
 		out.State, out.Reason, out.Message = v1alpha1.DeliveryProcessed, v1alpha1.ReasonDeliveryQueued, "monitors were told"
 	}
-	return h.obey(ctx, d, labels, out)
+	return h.obey(ctx, d, labels.added, out)
 }
 
 // replyTo returns the answer to a delivery that was decided. again is set if it was delivered before.
@@ -334,7 +315,7 @@ func (h *Hook) replyTo(d *v1alpha1.CodeHostDelivery, again bool) (int, answer) {
 	case again && s.State == v1alpha1.DeliveryProcessed:
 		a.Status, a.Message, a.Reason = "duplicate", "the delivery was decided before", ""
 		return http.StatusAccepted, a
-	case s.MonitorRunsQueued > 0 || len(s.Commands) > 0:
+	case s.State == v1alpha1.DeliveryProcessed && (s.MonitorRunsCached == 0 || s.MonitorRunsQueued > 0 || len(s.Commands) > 0):
 		a.Status, a.Reason = "queued", ""
 		return http.StatusCreated, a
 	case s.MonitorRunsCached > 0:

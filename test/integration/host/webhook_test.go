@@ -10,9 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -199,5 +203,34 @@ func TestWebhookUnset(t *testing.T) {
 	h = newHooked(t, func(o *standalone.Options) { o.Webhook.Triggers.Agent = "" })
 	if got := h.deliver(delivery{id: "1", hook: "1", event: "issues", body: issueLabeled("agent:implement", "1")}); got.Code != http.StatusServiceUnavailable || got.Status != "error" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestDeliveryOnAFullDisk: a delivery for which there is no room is refused, so that the code host says so, and is not known. Delivered again
+// when there is room, it makes its task.
+func TestDeliveryOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	volume, metrics := standalone.SmallVolume(t, 64), prometheus.NewRegistry()
+	h := newHooked(t, func(o *standalone.Options) {
+		o.DataDir, o.Metrics, o.DiskReserve.Quantity = filepath.Join(volume, "data"), metrics, resource.MustParse("16Mi")
+	})
+	filler := filepath.Join(volume, "filler")
+	standalone.FillVolume(t, filler, 4<<20)
+	standalone.AwaitDiskFull(t, metrics)
+	d := delivery{id: "1", hook: "10", event: "issues", body: issueLabeled("agent:implement", "1")}
+	if got := h.deliver(d); got.Code != http.StatusServiceUnavailable || got.Message != "the delivery is not stored; deliver it again" {
+		t.Errorf("on a full disk: %+v", got)
+	}
+	if rows := kit.Must[*v1alpha1.CodeHostDeliveryList](t)(h.API().CodeHostDeliveries("default").List(t.Context(), metav1.ListOptions{})); len(rows.Items) != 0 {
+		t.Errorf("%+v", rows.Items)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	var got replied
+	kit.Await(t, "room on the disk", func() bool { got = h.deliver(d); return got.Code != http.StatusServiceUnavailable })
+	tasks := kit.Must[*v1alpha1.TaskList](t)(h.Tasks().List(t.Context(), metav1.ListOptions{}))
+	if got.Code != http.StatusCreated || got.Status != "created" || len(tasks.Items) != 1 {
+		t.Errorf("with room: %+v, %d tasks", got, len(tasks.Items))
 	}
 }

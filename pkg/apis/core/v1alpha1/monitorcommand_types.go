@@ -146,6 +146,9 @@ type MonitorCommandStatus struct {
 	// +optional
 	// +k8s:optional
 	NextAttemptAt *metav1.Time `json:"nextAttemptAt,omitempty"`
+	// attempts is how often the code host gave no answer.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
 	// decidedAt is when it was decided.
 	// +optional
 	// +k8s:optional

@@ -128,7 +128,7 @@ type MonitorItemStatus struct {
 	// +k8s:optional
 	// +k8s:maxLength=32
 	Checks string `json:"checks,omitempty"`
-	// observedAt is when the code host was asked.
+	// observedAt is when the code host said so. As long as nothing changes, it is written again once an hour.
 	// +optional
 	// +k8s:optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
@@ -410,6 +410,11 @@ type MonitorItemIssue struct {
 	// +k8s:optional
 	// +k8s:maxLength=256
 	PlanApprovedBy string `json:"planApprovedBy,omitempty"`
+	// planFor is the SHA-256 of the title and the text that the plan was made for. An issue that changes afterwards needs a new plan.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=64
+	PlanFor string `json:"planFor,omitempty"`
 	// attempts is how often an implementation was tried.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`

@@ -466,6 +466,8 @@ const (
 	ReasonMonitorTaskGone = "TaskGone"
 	// ReasonMonitorNothingPublished: the agent published no change.
 	ReasonMonitorNothingPublished = "NothingPublished"
+	// ReasonMonitorRepositoryRead: the credential of the monitor can read its repository.
+	ReasonMonitorRepositoryRead = "RepositoryRead"
 	// ReasonMonitorNoAnswer: the agent gave no answer that can be read.
 	ReasonMonitorNoAnswer = "NoAnswer"
 	// ReasonDeliveryEvent: events of this kind cause nothing.

@@ -108,6 +108,9 @@ const (
 	AnnotationMonitorHeadSHA        = LabelPrefix + "monitor-head-sha"
 	// AnnotationMonitorWork is the MonitorWorkAction that the task is for.
 	AnnotationMonitorWork = LabelPrefix + "monitor-work-action"
+	// AnnotationMonitorValidation is how the tool run_validation of a reviewer checks the head: a JSON object with image, a container image
+	// with its digest, and commands, lines for a shell.
+	AnnotationMonitorValidation = LabelPrefix + "monitor-validation"
 	// AnnotationAgentReadOnly is "true" on a task whose agent changes nothing.
 	AnnotationAgentReadOnly = LabelPrefix + "agent-read-only"
 	// AnnotationGitHubRepository is the repository, OWNER/NAME, that a task is about.
@@ -230,6 +233,9 @@ const (
 	// ConditionCanDelegate is False on an Agent that has coordination.enabled and names nobody in coordination.allowedAgents,
 	// so that its tasks may delegate to no Agents but those that they create, and True if it names any. Other Agents lack it.
 	ConditionCanDelegate = "CanDelegate"
+	// ConditionRepositoryAccessible is True on a RepositoryMonitor whose own credential has read its repository. Deliveries of webhooks are told
+	// to no other.
+	ConditionRepositoryAccessible = "RepositoryAccessible"
 	// ConditionAvailable is True on a Tool whose endpoint answers, and False on a Provider while it cools down.
 	ConditionAvailable = "Available"
 	// ConditionExhausted is True on a Budget that is used up, or whose rest is reserved.

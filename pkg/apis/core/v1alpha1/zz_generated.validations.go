@@ -10508,6 +10508,37 @@ func Validate_MonitorItemIssue(
 		errs = append(errs, fn(fldPath.Child("planApprovedBy"), &obj.PlanApprovedBy, oldVal, oldObj != nil)...)
 	}
 
+	{ // field MonitorItemIssue.PlanFor
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *MonitorItemIssue) *string {
+				return &oldObj.PlanFor
+			})
+		errs = append(errs, fn(fldPath.Child("planFor"), &obj.PlanFor, oldVal, oldObj != nil)...)
+	}
+
 	{ // field MonitorItemIssue.TaskName
 		fn := func(
 			fldPath *field.Path,

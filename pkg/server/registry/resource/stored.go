@@ -5,14 +5,18 @@ package resource
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
@@ -67,6 +71,69 @@ func (s *Stored[T]) List(ctx context.Context, opts *metainternalversion.ListOpti
 		return nil, s.notServed()
 	}
 	return b.kept.Store.List(ctx, opts)
+}
+
+// pageOfSelect is how many objects Select reads at a time.
+const pageOfSelect = 500
+
+// Select calls f with each object of a namespace, or of all if it is empty, that a field selector selects. It is for the server itself,
+// whoever caused it.
+func (s *Stored[T]) Select(ctx context.Context, namespace string, selector fields.Selector, f func(T) error) error {
+	ctx = AsServer(ctx, namespace)
+	for o := (&metainternalversion.ListOptions{FieldSelector: selector, Limit: pageOfSelect}); ; {
+		list, err := s.List(ctx, o)
+		if err != nil {
+			return err
+		}
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(T)
+			if !ok {
+				return fmt.Errorf("list of %s: %T", s.resource.Resource, item)
+			}
+			return f(object)
+		}); err != nil {
+			return err
+		}
+		page, err := meta.ListAccessor(list)
+		if err != nil {
+			return err
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// Ensure stores an object for the server itself, whoever caused it, or returns the one that is there under its name. It reports whether the
+// object is new. With dryRun nothing is stored.
+func (s *Stored[T]) Ensure(ctx context.Context, object T, dryRun bool) (stored T, made bool, err error) {
+	ctx = AsServer(ctx, object.GetNamespace())
+	served, err := s.AsCaller()
+	if err != nil {
+		return stored, false, err
+	}
+	options := &metav1.CreateOptions{}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	created, err := served.Create(ctx, object, rest.ValidateAllObjectFunc, options)
+	if apierrors.IsAlreadyExists(err) {
+		stored, err = s.Get(ctx, object.GetName())
+		return stored, false, err
+	}
+	if err != nil {
+		return stored, false, err
+	}
+	stored, ok := created.(T)
+	if !ok {
+		return stored, false, apierrors.NewInternalError(fmt.Errorf("create of %s: %T", s.resource.Resource, created))
+	}
+	return stored, true, nil
+}
+
+// AsServer returns the context of what the server does by itself in a namespace.
+func AsServer(ctx context.Context, namespace string) context.Context {
+	return request.WithNamespace(request.WithUser(ctx, nil), namespace)
 }
 
 // Each calls f with each stored object of the context's namespace, in the order of names, as of one revision, which it returns; 0 is
