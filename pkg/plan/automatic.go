@@ -27,11 +27,12 @@ func Autonomous(t *v1alpha1.Task, a *v1alpha1.Agent) bool {
 	return t.Spec.Type == v1alpha1.TaskTypeAI && coordinates(t, a) && a.Spec.Coordination.Autonomous
 }
 
-// automaticTools returns the names of the tools that the task gets without naming them, after those that its agent and the task name.
+// automaticTools returns the names of the tools that the task gets without naming them, after those that its agent and the task name. A
+// task in a transaction, which a monitor would outlive, makes none.
 func automaticTools(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	var names []string
 	for _, b := range builtin.In(builtin.Runs) {
-		if gets(b.Automatic, t, a) {
+		if gets(b.Automatic, t, a) && (b != builtin.CreatePRMonitor || t.Spec.Transaction == nil) {
 			names = append(names, b.Name)
 		}
 	}

@@ -167,7 +167,7 @@ func (r Requesters) check(ctx context.Context, t, parent *v1alpha1.Task, delegat
 	return r.Check(ctx, t, parent, func() ([]string, error) { return r.tools(ctx, t, delegated) })
 }
 
-// tools returns the names of all tools that a new task would have, or why they are not known.
+// tools returns the names of all tools that a new task would have in a transaction, or why they are not known.
 func (r Requesters) tools(ctx context.Context, t *v1alpha1.Task, delegated bool) ([]string, error) {
 	switch t.Spec.Type {
 	case v1alpha1.TaskTypeContainer:
@@ -182,8 +182,11 @@ func (r Requesters) tools(ctx context.Context, t *v1alpha1.Task, delegated bool)
 	case agent == nil && t.Spec.AgentRef != nil:
 		return nil, fmt.Errorf("spec.agentRef: agent %q does not exist, and the transaction allows only certain tools", t.Spec.AgentRef.Name)
 	}
+	t = t.DeepCopy()
+	if t.Spec.Transaction == nil {
+		t.Spec.Transaction = &v1alpha1.TaskTransaction{} // which is stamped later
+	}
 	if delegated && t.Status.Delegation == nil {
-		t = t.DeepCopy()
 		t.Status.Delegation = &v1alpha1.TaskDelegation{} // it has tools for messages to its parent
 	}
 	var names []string
