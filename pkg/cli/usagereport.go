@@ -97,6 +97,22 @@ func usageReport(api *server, term *terminal, mode v1alpha1.UsageReportMode, use
 	return cmd
 }
 
+// usageTables writes tables, each with columns of its own.
+func usageTables(w *tabwriter.Writer, tables ...[][]string) {
+	for i, table := range tables {
+		if i > 0 && len(table) > 0 {
+			_ = w.Flush()
+			_, _ = fmt.Fprintln(w)
+		}
+		for _, row := range table {
+			for i := range row {
+				row[i] = clean(row[i])
+			}
+			_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+	}
+}
+
 // printUsage prints a report.
 func printUsage(term *terminal, r *v1alpha1.UsageReportStatus, f format) error {
 	switch f {
@@ -126,18 +142,7 @@ func printUsage(term *terminal, r *v1alpha1.UsageReportStatus, f format) error {
 		summaryLines(w, &r.Work.Summary)
 	}
 	_, _ = fmt.Fprintln(w)
-	for i, table := range [][][]string{usageRows(r, unavailable), pullRequestRows(r)} {
-		if i > 0 && len(table) > 0 {
-			_ = w.Flush() // the columns of tables are not those of each other
-			_, _ = fmt.Fprintln(w)
-		}
-		for _, row := range table {
-			for i := range row {
-				row[i] = clean(row[i])
-			}
-			_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
-		}
-	}
+	usageTables(w, usageRows(r, unavailable), pullRequestRows(r))
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}

@@ -131,37 +131,43 @@ func (w *world) start(ctx context.Context, of action, j *job) error {
 	}
 	if of.may != nil {
 		if why := of.may(w, j); why != nil {
-			w.counts.blocks.WithLabelValues(why.reason).Inc()
-			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkBlocked, reason: why.reason, message: why.message})
+			return w.block(ctx, j, why)
 		}
 	}
 	if of.task != nil {
-		t, err := of.task(ctx, w, j)
-		if why, ok := errors.AsType[*block](err); ok {
-			w.counts.blocks.WithLabelValues(why.reason).Inc()
-			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkBlocked, reason: why.reason, message: why.message})
-		}
-		if wait, ok := errors.AsType[step.Wait](err); ok {
-			return wait
-		}
-		if failed, ok := errors.AsType[failure](err); ok {
-			if s := &j.a.Status; w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message) {
-				return w.until(s.NextAttemptAt, s.Message)
-			}
-			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: string(failed.Reason), message: failed.Message})
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := w.ensure(ctx, t); err != nil {
-			if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-				return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorTaskRefused, message: err.Error()})
-			}
-			return fmt.Errorf("task: %w", err)
-		}
-		return w.started(ctx, of, j, t)
+		return w.assign(ctx, of, j)
 	}
 	return w.started(ctx, of, j, nil)
+}
+
+// block ends work that something keeps from being begun.
+func (w *world) block(ctx context.Context, j *job, why *block) error {
+	w.counts.blocks.WithLabelValues(why.reason).Inc()
+	return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkBlocked, reason: why.reason, message: why.message})
+}
+
+// assign makes the task of the agent.
+func (w *world) assign(ctx context.Context, of action, j *job) error {
+	t, err := of.task(ctx, w, j)
+	if why, ok := errors.AsType[*block](err); ok {
+		return w.block(ctx, j, why)
+	}
+	if failed, ok := errors.AsType[failure](err); ok {
+		if s := &j.a.Status; w.retry(failed, &s.Attempts, &s.NextAttemptAt, &s.Message) {
+			return w.until(s.NextAttemptAt, s.Message)
+		}
+		return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: string(failed.Reason), message: failed.Message})
+	}
+	if err != nil {
+		return err // among others a step.Wait
+	}
+	if _, err := w.ensure(ctx, t); err != nil {
+		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+			return w.end(ctx, j, j.a, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorTaskRefused, message: err.Error()})
+		}
+		return fmt.Errorf("task: %w", err)
+	}
+	return w.started(ctx, of, j, t)
 }
 
 // started writes down that a piece of work was begun, by the task of its name if it has one. A task that is not the monitor's is not taken for it.

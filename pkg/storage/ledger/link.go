@@ -23,12 +23,12 @@ import (
 
 // ChangeLink records what decide makes of a link: it gets the link as it was recorded last, nil if it is not known, and records, and returns
 // the next state, or nil to record nothing. It runs while others wait, so it must be quick. The next state has the ID and the namespace.
-func (l *Ledger) ChangeLink(namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error {
+func (l *Ledger) ChangeLink(ctx context.Context, namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error {
 	lock := &l.linking[crc32.ChecksumIEEE([]byte(id))%uint32(len(l.linking))]
 	lock.Lock() // a change does not see those that are not committed yet
 	defer lock.Unlock()
 	return l.commit(engine.Upkeep, func(b engine.Batch) error {
-		v := &view{ctx: context.Background(), ledger: l, namespace: namespace, asOf: time.Unix(0, l.last), release: func() {}}
+		v := &view{ctx: ctx, ledger: l, namespace: namespace, asOf: time.Unix(0, l.last), release: func() {}}
 		old, err := v.Link(id)
 		if err != nil {
 			return err

@@ -45,8 +45,8 @@ func (l *Ledger) At(_ context.Context, namespace string, asOf time.Time) (usage.
 }
 
 // ChangeLink records what decide makes of a link. It is recorded at the time at which it was observed.
-func (l *Ledger) ChangeLink(namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error {
-	v, err := l.At(context.Background(), namespace, time.Unix(1<<40, 0))
+func (l *Ledger) ChangeLink(ctx context.Context, namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error {
+	v, err := l.At(ctx, namespace, time.Unix(1<<40, 0))
 	if err != nil {
 		return err
 	}

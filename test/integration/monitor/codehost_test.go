@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
-	"strings"
 	"sync"
 	"testing"
 
@@ -170,6 +169,3 @@ func (f *front) count(pattern string) (n int) {
 	}
 	return n
 }
-
-// hostPort returns the host and port of an address.
-func hostPort(url string) string { return strings.TrimPrefix(url, "http://") }

@@ -61,7 +61,9 @@ func TestUsageOfTools(t *testing.T) {
 	t.Parallel()
 	r := newReviewed(t, func(string) string { return waitingScript })
 	defer r.Stop(t)
-	r.forge.Do(func(_ map[string]string, pulls *[]*githubapi.Pull) { (*pulls)[0].HTMLURL = r.forge.Location() + "/pull/1" })
+	r.forge.Do(func(_ map[string]string, pulls *[]*githubapi.Pull) {
+		(*pulls)[0].HTMLURL = r.forge.Location() + "/pull/1"
+	})
 	for i, name := range []string{"reviewer", "helper"} {
 		r.review(name, nil)
 		about := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"ada/issues",%q:"issue",%q:"%d"}}}`, v1alpha1.AnnotationGitHubRepository, v1alpha1.AnnotationMonitorItemKind, v1alpha1.AnnotationMonitorItemNumber, i+1)

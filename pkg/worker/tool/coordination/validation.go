@@ -116,7 +116,7 @@ func refusedChild(err error) (string, bool) {
 
 // end returns the child when it has ended. One that takes longer than the limit is cancelled.
 func (t validateTool) end(ctx context.Context, name string, limit time.Duration) (*v1alpha1.Task, error) {
-	wait := waitTool{t.family}
+	wait := waitTool(t)
 	done, err := wait.within(ctx, []string{name}, limit+validationGrace)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (r *Resource) link(ctx context.Context, l *v1alpha1.UsageLink) (*v1alpha1.U
 		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("UsageLink").GroupKind(), "", errs)
 	}
 	next := linkOf(namespace, &l.Spec, now)
-	err := r.o.ChangeLink(namespace, next.ID, func(v usage.View, old *usage.Link) (*usage.Link, error) {
+	err := r.o.ChangeLink(ctx, namespace, next.ID, func(v usage.View, old *usage.Link) (*usage.Link, error) {
 		if err := admit(v, &next, old); err != nil || resource.IsDryRun(ctx) {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func admit(v usage.View, next, old *usage.Link) error {
 
 // Claim records that a task worked on a pull request, as a call on the code host has confirmed. What is known of the link stays, unless the
 // claim proves more, or says that the pull request was merged.
-func (r *Resource) Claim(namespace string, l v1alpha1.UsageLinkSpec) error {
+func (r *Resource) Claim(ctx context.Context, namespace string, l v1alpha1.UsageLinkSpec) error {
 	if r.o.Ledger == nil || r.o.ChangeLink == nil {
 		return nil // no usage is recorded
 	}
@@ -84,7 +84,7 @@ func (r *Resource) Claim(namespace string, l v1alpha1.UsageLinkSpec) error {
 	if claim.State == usage.PRMerged && claim.MergedAt.IsZero() {
 		claim.MergedAt = now.Truncate(time.Second).UTC()
 	}
-	return r.o.ChangeLink(namespace, claim.ID, func(v usage.View, old *usage.Link) (*usage.Link, error) {
+	return r.o.ChangeLink(ctx, namespace, claim.ID, func(v usage.View, old *usage.Link) (*usage.Link, error) {
 		if old == nil {
 			t, err := v.Task(claim.TaskUID)
 			if t == nil {

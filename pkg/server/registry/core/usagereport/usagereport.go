@@ -55,7 +55,7 @@ type Options struct {
 }
 
 // ChangeLink is that of a ledger.
-type ChangeLink = func(namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error
+type ChangeLink = func(ctx context.Context, namespace, id string, decide func(v usage.View, old *usage.Link) (*usage.Link, error)) error
 
 // Resource is the resource usagereports.
 type Resource struct {

@@ -46,7 +46,7 @@ const (
 )
 
 // Claim records that a task worked on a pull request.
-type Claim func(namespace string, l v1alpha1.UsageLinkSpec) error
+type Claim func(ctx context.Context, namespace string, l v1alpha1.UsageLinkSpec) error
 
 // Options are what calls need. All fields are required except CheckTool, Claim and Loopback.
 type Options struct {
@@ -190,7 +190,7 @@ func (s *Calls) do(ctx context.Context, own *v1alpha1.Task, to *target, c operat
 	if err := s.keep(ctx, to.task, answer.Receipt); err != nil {
 		return nil, err
 	}
-	if err := s.link(own, to.task, &answer); err != nil {
+	if err := s.link(context.WithoutCancel(ctx), own, to.task, &answer); err != nil {
 		return nil, err
 	}
 	return &apiextensionsv1.JSON{Raw: answer.Result}, nil

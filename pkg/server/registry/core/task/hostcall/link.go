@@ -4,6 +4,8 @@
 package hostcall
 
 import (
+	"context"
+
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/pkg/server/hostaccess"
@@ -12,12 +14,12 @@ import (
 
 // link records which pull request a confirmed call was about. A pull request that was opened belongs to the task whose branch it is of, and
 // everything else to the task that called. If that fails, the worker repeats its call, which finds what it has written.
-func (s *Calls) link(own, of *v1alpha1.Task, a *hostaccess.Answer) error {
+func (s *Calls) link(ctx context.Context, own, of *v1alpha1.Task, a *hostaccess.Answer) error {
 	if s.o.Claim == nil {
 		return nil
 	}
 	if l, ok := usage.ClaimOfPublication(of, a.Repository, a.Receipt, a.Adopted); ok {
-		return s.o.Claim(of.Namespace, l)
+		return s.o.Claim(ctx, of.Namespace, l)
 	}
 	w := a.Worked
 	if w == nil {
@@ -35,5 +37,5 @@ func (s *Calls) link(own, of *v1alpha1.Task, a *hostaccess.Answer) error {
 	case codehost.Merged:
 		l.State, l.ReadinessReason = v1alpha1.UsageLinkMerged, ""
 	}
-	return s.o.Claim(own.Namespace, l)
+	return s.o.Claim(ctx, own.Namespace, l)
 }
